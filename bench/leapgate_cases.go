@@ -1,0 +1,189 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+// unreachable is a threshold that no benchmark gets to.
+const unreachable = 1e15
+
+func resourceNames(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = "GET /orders/" + strconv.Itoa(i)
+	}
+	return names
+}
+
+// gateWith makes a gate with the same rule, if any, on each resource.
+func gateWith(names []string, rules ...flow.Rule) *leapgate.Gate {
+	g := leapgate.Must(leapgate.Config{MaxResources: max(1, len(names))})
+	var all []flow.Rule
+	for _, name := range names {
+		g.Resource(name)
+		for _, rule := range rules {
+			rule.Resource = name
+			all = append(all, rule)
+		}
+	}
+	if err := g.LoadFlowRules(all); err != nil {
+		panic(err)
+	}
+	return g
+}
+
+// onHandle makes workers that enter and exit one resource by its handle.
+func onHandle(rules ...flow.Rule) func() func() func(int) {
+	return func() func() func(int) {
+		r := gateWith([]string{"orders"}, rules...).Resource("orders")
+		return func() func(int) {
+			return func(n int) {
+				for range n {
+					e, err := r.Entry()
+					if err != nil {
+						panic(err)
+					}
+					e.Exit()
+				}
+			}
+		}
+	}
+}
+
+// byName makes workers that enter and exit resources by their names.
+func byName(size int, rules ...flow.Rule) func() func() func(int) {
+	return func() func() func(int) {
+		names := resourceNames(size)
+		g := gateWith(names, rules...)
+		k := 0
+		return func() func(int) {
+			k = (k + 311) % len(names) // workers do not walk in step
+			mine := k
+			return func(n int) {
+				k := mine // a variable on the stack shares its line with nobody
+				for range n {
+					k = next(k, len(names))
+					e, err := g.Entry(names[k])
+					if err != nil {
+						panic(err)
+					}
+					e.Exit()
+				}
+				mine = k
+			}
+		}
+	}
+}
+
+var leapgateCases = []Case{
+	{Name: "leapgate/handle, no rule", Floor: FloorEntry, Make: onHandle()},
+	{Name: "leapgate/handle, exact rule", Floor: FloorEntry, Make: onHandle(flow.Rule{Threshold: unreachable})},
+	{Name: "leapgate/handle, strict rule", Floor: FloorEntry, Make: onHandle(flow.Rule{Threshold: unreachable, Strict: true})},
+	{Name: "leapgate/handle, three rules", Floor: FloorEntry, Make: onHandle(
+		flow.Rule{Threshold: unreachable}, flow.Rule{Threshold: unreachable, Interval: time.Minute}, flow.Rule{Threshold: unreachable, Interval: time.Hour})},
+	{Name: "leapgate/handle, shadow rule", Floor: FloorEntry, Make: onHandle(flow.Rule{Threshold: unreachable, Mode: flow.Shadow})},
+	{Name: "leapgate/blocked", Floor: FloorEntry, Make: func() func() func(int) {
+		r := gateWith([]string{"orders"}, flow.Rule{Threshold: 1, Interval: time.Hour}).Resource("orders")
+		e, err := r.Entry()
+		if err != nil {
+			panic(err)
+		}
+		e.Exit()
+		return func() func(int) {
+			return func(n int) {
+				for range n {
+					if _, err := r.Entry(); err == nil {
+						panic("it passed")
+					}
+				}
+			}
+		}
+	}},
+	{Name: "leapgate/WithCount(7)", Floor: FloorEntry, Make: func() func() func(int) {
+		r := gateWith([]string{"orders"}).Resource("orders")
+		ctx := context.Background()
+		return func() func(int) {
+			return func(n int) {
+				for range n {
+					e, err := r.EntryContext(ctx, leapgate.WithCount(7))
+					if err != nil {
+						panic(err)
+					}
+					e.Exit()
+				}
+			}
+		}
+	}},
+	{Name: "leapgate/Do", Floor: FloorEntry, Make: func() func() func(int) {
+		g := gateWith([]string{"orders"})
+		ctx := context.Background()
+		nothing := func(context.Context) error { return nil }
+		return func() func(int) {
+			return func(n int) {
+				for range n {
+					if err := g.Do(ctx, "orders", nothing); err != nil {
+						panic(err)
+					}
+				}
+			}
+		}
+	}},
+	{Name: "leapgate/by name, 1", Floor: FloorByName, Make: byName(1)},
+	{Name: "leapgate/by name, 1,000", Floor: FloorByName, Make: byName(1000)},
+	{Name: "leapgate/by name, 5,000", Floor: FloorByName, Make: byName(5000)},
+	{Name: "leapgate/by name, 1,000, exact rule", Floor: FloorByName, Make: byName(1000, flow.Rule{Threshold: unreachable})},
+	{Name: "leapgate/QPS", Floor: FloorClock, Make: func() func() func(int) {
+		r := gateWith([]string{"orders"}).Resource("orders")
+		enter(r)
+		return func() func(int) {
+			return func(n int) {
+				var sum float64
+				for i := range n {
+					if i%1000 == 0 {
+						enter(r) // so that there is something to read
+					}
+					sum += r.QPS(metric.Pass)
+				}
+				sink.Store(int64(sum))
+			}
+		}
+	}},
+	{Name: "leapgate/Snapshot", Floor: FloorClock, Make: func() func() func(int) {
+		r := gateWith([]string{"orders"}).Resource("orders")
+		enter(r)
+		return func() func(int) {
+			return func(n int) {
+				var sum float64
+				for range n {
+					sum += r.Snapshot().PassQPS
+				}
+				sink.Store(int64(sum))
+			}
+		}
+	}},
+}
+
+func enter(r *resource.Resource) {
+	e, err := r.Entry()
+	if err != nil {
+		panic(err)
+	}
+	e.Exit()
+}
+
+// Rules makes a list of n rules, one each for as many resources.
+func Rules(n int) []flow.Rule {
+	rules := make([]flow.Rule, n)
+	for i := range rules {
+		rules[i] = flow.Rule{Resource: fmt.Sprintf("GET /orders/%d", i), Threshold: 100}
+	}
+	return rules
+}

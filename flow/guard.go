@@ -1,0 +1,65 @@
+package flow
+
+import (
+	"sync"
+
+	"github.com/leapgate-go/leapgate/internal/ruleset"
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+const kind = "flow"
+
+// Guard holds the flow rules of a gate and plugs them into its resources. Make one
+// with [NewGuard].
+type Guard struct {
+	loading sync.Mutex // one load at a time, until all resources have its rules
+	rules   *ruleset.Set[Rule, *controller]
+}
+
+var _ resource.Guard = (*Guard)(nil)
+
+// NewGuard makes a guard without rules.
+func NewGuard() *Guard {
+	return &Guard{rules: ruleset.New(ruleset.Spec[Rule, *controller]{
+		Kind:     kind,
+		Identity: func(r *Rule) (*string, string) { return &r.ID, r.Resource },
+		Complete: complete,
+		Compile:  compile,
+	})}
+}
+
+// Load replaces the rules by the given ones, all or, with [RuleErrors], none. A nil
+// list clears them. It gives registry the resources whose rules have changed.
+func (g *Guard) Load(rules []Rule, registry *resource.Registry) error {
+	g.loading.Lock()
+	defer g.loading.Unlock()
+	changed, err := g.rules.Load(rules)
+	if err != nil {
+		return err
+	}
+	registry.Rebind(changed)
+	return nil
+}
+
+// Rules gives copies of the rules, in the order in which they were loaded, with
+// their IDs and defaults filled in.
+func (g *Guard) Rules() []Rule { return g.rules.Rules() }
+
+// Kind is "flow".
+func (g *Guard) Kind() string { return kind }
+
+// Bind gives the checks of a resource, in the order of its rules.
+func (g *Guard) Bind(name string) []resource.Check {
+	controllers := g.rules.For(name)
+	if len(controllers) == 0 {
+		return nil
+	}
+	checks := make([]resource.Check, len(controllers))
+	for i, c := range controllers {
+		checks[i] = c
+	}
+	return checks
+}
+
+// Names tells whether a rule is for this resource.
+func (g *Guard) Names(name string) bool { return g.rules.Has(name) }

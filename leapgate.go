@@ -1,0 +1,248 @@
+// Package leapgate keeps services alive under load. A program wraps a call in
+// Entry and Exit; Leapgate counts passes, blocks, errors and response times in
+// sliding windows, and admits or blocks each call by rules over those counts.
+//
+//	gate := leapgate.Must(leapgate.Config{})
+//	err := gate.LoadFlowRules([]flow.Rule{{Resource: "GET /orders", Threshold: 100}})
+//	…
+//	e, err := gate.Entry("GET /orders")
+//	if err != nil {
+//		return err // errors.Is(err, leapgate.ErrBlocked)
+//	}
+//	defer e.Exit()
+//
+// A [Gate] is one instance: its clock, its resources, its rules. Most programs
+// need one, and may use the functions of this package, which work on [Default].
+// Tests make their own. [Gate.Do] and [Call] wrap a function, and see to its
+// errors and panics; a call that is made very often saves the look-up with
+// [Gate.Resource].
+//
+// Admission is exact: never, whatever the number of goroutines, has the live
+// window of a rule admitted more than its threshold. See [flow.Rule] for what
+// Strict adds. A call that passes allocates nothing and takes no lock.
+//
+// Everything may be called by any number of goroutines at once.
+package leapgate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/stat"
+)
+
+// Config says how a gate works. The zero Config is a good one.
+type Config struct {
+	// Now is the clock: nanoseconds, for instance of Unix time. Nil is the real
+	// one, which starts at the Unix time and goes on with the monotonic clock, so
+	// that setting the system's time moves no window. It must be safe for concurrent
+	// use and should not go back. If it jumps ahead, the windows stay there until
+	// it is reached again.
+	Now func() int64
+
+	// MaxResources is how many resources there may be besides those that a rule
+	// names: 1 to 10,000,000; 0 is 10,000. When they are all taken, a new name gets
+	// the place of a resource on which nothing has happened for a minute, and for
+	// the longest interval of its rules; its totals go to the resource "other". If
+	// there is none such, "other" serves the name. A place costs 13 bytes in a table
+	// that is made with the gate, and its resource 0.7 to 20 KB depending on use.
+	MaxResources int
+
+	// Logger gets what goes wrong in the background, at most once per cause. Nil
+	// is slog.Default().
+	Logger *slog.Logger
+
+	// IsException tells which errors of calls count as exceptions. Nil: all but
+	// context.Canceled, which is the caller's own doing; Do and Call know whether
+	// it was, and count it if not. It must be safe for concurrent use.
+	IsException func(error) bool
+
+	// Guards are asked after the gate's own, in this order. See [resource.Guard].
+	Guards []resource.Guard
+}
+
+const (
+	defaultMaxResources = 10_000
+	mostMaxResources    = 10_000_000
+)
+
+// EntryOption changes one entry.
+type EntryOption = resource.EntryOption
+
+// BlockError tells who refused a call and why:
+//
+//	var b *leapgate.BlockError
+//	if errors.As(err, &b) { … b.RetryAfter … }
+type BlockError = resource.BlockError
+
+var (
+	// ErrBlocked is what every refusal is, and nothing else.
+	ErrBlocked = resource.ErrBlocked
+	// ErrName is the error of a resource name that is empty or longer than 1,024 bytes.
+	ErrName = resource.ErrName
+	// ErrCount is the error of a count that is out of range.
+	ErrCount = resource.ErrCount
+	// ErrConfig is what every error of [New] is.
+	ErrConfig = errors.New("leapgate: bad configuration")
+	// ErrClosed is the error of loading rules into a closed gate.
+	ErrClosed = errors.New("leapgate: gate is closed")
+)
+
+// WithCount makes an entry count n times, 1 to 4,294,967,295. It passes if n more
+// fit into every rule.
+func WithCount(n int64) EntryOption { return resource.WithCount(n) }
+
+// Gate is one instance of Leapgate. Make one with [New] or [Must].
+type Gate struct {
+	registry *resource.Registry
+	flow     *flow.Guard
+}
+
+// New makes a gate. It starts no goroutine. The error, if any, is [ErrConfig] and
+// tells everything that is wrong with cfg.
+func New(cfg Config) (*Gate, error) {
+	var faults []error
+	if cfg.MaxResources < 0 || cfg.MaxResources > mostMaxResources {
+		faults = append(faults, fmt.Errorf("%w: MaxResources is %d; want 1 to %d, or 0 for %d",
+			ErrConfig, cfg.MaxResources, mostMaxResources, defaultMaxResources))
+	}
+	for i, guard := range cfg.Guards {
+		if guard == nil {
+			faults = append(faults, fmt.Errorf("%w: Guards[%d] is nil; want a guard", ErrConfig, i))
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	if cfg.MaxResources == 0 {
+		cfg.MaxResources = defaultMaxResources
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	g := &Gate{flow: flow.NewGuard()}
+	g.registry = resource.NewRegistry(resource.Config{
+		Now:          cfg.Now,
+		MaxResources: cfg.MaxResources,
+		IsException:  cfg.IsException,
+		Logger:       cfg.Logger,
+		Guards:       []resource.Guard{g.flow},
+		Plugged:      cfg.Guards,
+	})
+	return g, nil
+}
+
+// Must is [New] for a configuration that is known to be good. It panics otherwise.
+func Must(cfg Config) *Gate {
+	g, err := New(cfg)
+	if err != nil {
+		panic(err)
+	}
+	return g
+}
+
+// Default is the gate of the package's functions. It is made when it is first
+// asked for, and is never closed by Leapgate.
+func Default() *Gate { return defaultGate() }
+
+var defaultGate = sync.OnceValue(func() *Gate { return Must(Config{}) })
+
+// Entry begins a call into the resource of that name. If a rule refuses it, the
+// error is a [*BlockError], and the entry is zero: its Exit does nothing. A name
+// that is empty or longer than 1,024 bytes is [ErrName]; nothing is counted.
+func (g *Gate) Entry(name string) (resource.Entry, error) { return g.registry.Entry(name) }
+
+// EntryContext is [Gate.Entry] with options. If ctx has ended, it gives ctx.Err()
+// and counts nothing.
+func (g *Gate) EntryContext(ctx context.Context, name string, opts ...EntryOption) (resource.Entry, error) {
+	r, err := g.find(ctx, name)
+	if err != nil {
+		return resource.Entry{}, err
+	}
+	return r.EntryContext(ctx, opts...)
+}
+
+// find gives the resource of a call, unless the call has been given up already.
+func (g *Gate) find(ctx context.Context, name string) (*resource.Resource, error) {
+	if ctx != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return g.registry.Find(name)
+}
+
+// Do runs fn as one call into a resource. See [Call].
+func (g *Gate) Do(ctx context.Context, name string, fn func(context.Context) error, opts ...EntryOption) error {
+	_, err := Call(ctx, g, name, func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }, opts...)
+	return err
+}
+
+// Call runs fn as one call into a resource of g, and gives what fn gives. If a rule
+// refuses the call, fn does not run and the error is a [*BlockError]. An error of
+// fn counts as an exception, if Config.IsException says so; a panic always does, and
+// goes on.
+func Call[T any](ctx context.Context, g *Gate, name string, fn func(context.Context) (T, error), opts ...EntryOption) (T, error) {
+	r, err := g.find(ctx, name)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return resource.Call(ctx, r, fn, opts...)
+}
+
+// Resource gives a handle to the resource of that name, which saves each entry the
+// look-up. The handle is good for ever. That of a bad name gives entries [ErrName].
+func (g *Gate) Resource(name string) *resource.Resource { return g.registry.Resource(name) }
+
+// LoadFlowRules replaces the flow rules, all or none: with a fault in any of them
+// the error is a [flow.RuleErrors] that tells all faults, and the rules stay as they
+// were. Nil clears them. Rules that did not change keep their windows; so do those
+// of which only the threshold or the mode did. Calls in flight end as they began.
+func (g *Gate) LoadFlowRules(rules []flow.Rule) error {
+	if g.registry.Closed() {
+		return ErrClosed
+	}
+	return g.flow.Load(rules, g.registry)
+}
+
+// FlowRules gives copies of the flow rules, with their IDs and defaults filled in.
+func (g *Gate) FlowRules() []flow.Rule { return g.flow.Rules() }
+
+// Snapshot gives the figures of every resource, sorted by name, read at one now but
+// one after the other. The sum of any total over all of them never goes down from
+// one Snapshot to the next, also when resources are evicted.
+func (g *Gate) Snapshot() []stat.Snapshot { return g.registry.Snapshot() }
+
+// Close ends the gate: from now on entries pass, unguarded and uncounted. Calls in
+// flight still count when they end, and figures can be read. Closing again does
+// nothing. The error is always nil.
+func (g *Gate) Close() error {
+	g.registry.Close()
+	return nil
+}
+
+// Entry is [Gate.Entry] of [Default].
+func Entry(name string) (resource.Entry, error) { return Default().Entry(name) }
+
+// EntryContext is [Gate.EntryContext] of [Default].
+func EntryContext(ctx context.Context, name string, opts ...EntryOption) (resource.Entry, error) {
+	return Default().EntryContext(ctx, name, opts...)
+}
+
+// Do is [Gate.Do] of [Default].
+func Do(ctx context.Context, name string, fn func(context.Context) error, opts ...EntryOption) error {
+	return Default().Do(ctx, name, fn, opts...)
+}
+
+// Resource is [Gate.Resource] of [Default].
+func Resource(name string) *resource.Resource { return Default().Resource(name) }
+
+// LoadFlowRules is [Gate.LoadFlowRules] of [Default].
+func LoadFlowRules(rules []flow.Rule) error { return Default().LoadFlowRules(rules) }
+
+// Snapshot is [Gate.Snapshot] of [Default].
+func Snapshot() []stat.Snapshot { return Default().Snapshot() }

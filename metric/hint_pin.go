@@ -1,0 +1,26 @@
+//go:build gc && !leapgate_portable
+
+package metric
+
+import _ "unsafe" // for go:linkname
+
+// minHotStripes: the processor's index never collides, so that as many stripes
+// as processors are enough.
+const minHotStripes = 1
+
+// processorHint gives the index of the processor that the caller runs on. It
+// may be moved to another one at any time; stripes need no more than a hint.
+//
+// The runtime keeps procPin linkable for packages that came to depend on it.
+// Should that end, the build tag leapgate_portable does without.
+func processorHint() int {
+	i := procPin()
+	procUnpin()
+	return i
+}
+
+//go:linkname procPin runtime.procPin
+func procPin() int
+
+//go:linkname procUnpin runtime.procUnpin
+func procUnpin()

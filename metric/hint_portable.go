@@ -1,0 +1,17 @@
+//go:build !gc || leapgate_portable
+
+package metric
+
+import "unsafe"
+
+// minHotStripes: two goroutines whose stacks hash alike share a stripe for as
+// long as they live; with sixteen stripes that is rare enough.
+const minHotStripes = 16
+
+// processorHint hashes the address of the caller's stack: goroutines that run
+// at the same time have different ones.
+func processorHint() int {
+	var onStack byte
+	const golden = 0x9e3779b97f4a7c15 // 2⁶⁴ divided by the golden ratio
+	return int(uint64(uintptr(unsafe.Pointer(&onStack))>>10) * golden >> 32)
+}

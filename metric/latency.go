@@ -1,0 +1,152 @@
+package metric
+
+import (
+	"math"
+	"math/bits"
+	"time"
+)
+
+// Latencies are counted in cells whose edges are 2^(i/8) seconds: eight to the
+// doubling, which is schema 3 of Prometheus' native histograms. A cell holds
+// what is above its lower edge, up to and including its upper one.
+const (
+	latencyLowest  = -160 // the upper edge of cell 0: 2^(−160/8) s = 0.95 µs
+	latencyHighest = 54   // the upper edge of the last cell but one: 2^(54/8) s = 108 s
+	latencyCells   = latencyHighest - latencyLowest + 2
+)
+
+// latencyEdge holds the upper edges in nanoseconds, rounded down: response
+// times are whole nanoseconds, so that comparing with these is exact. It is
+// longer than the cells are many, so that any byte is an index.
+var latencyEdge = func() (edge [256]int64) {
+	for i := range edge {
+		edge[i] = math.MaxInt64
+		if i < latencyCells-1 {
+			edge[i] = int64(math.Exp2(float64(i+latencyLowest)/8) * 1e9)
+		}
+	}
+	return edge
+}()
+
+// latencyGuess gives, for the length in bits of a response time and the four
+// bits after its first, the cell of the smallest such time. The times that share
+// an element differ by less than one part in sixteen, the edges by one in
+// eleven, so that the cell is the one guessed or the next.
+var latencyGuess = func() (guess [64 << 4]uint8) {
+	cell := uint8(0)
+	for length := 5; length < 64; length++ {
+		for next := range 16 {
+			for smallest := int64(16+next) << (length - 5); smallest > latencyEdge[cell]; {
+				cell++
+			}
+			guess[length<<4|next] = cell
+		}
+	}
+	return guess
+}()
+
+// latencyCell gives the cell of a response time, which is not negative.
+func latencyCell(rt int64) uint8 {
+	t := uint64(rt) | 16 // what is below 16 ns may as well be that: it is in cell 0
+	length := bits.Len64(t)
+	cell := latencyGuess[(length<<4|int(t>>(uint(length-5)&63)&15))&(len(latencyGuess)-1)]
+	if rt > latencyEdge[cell] {
+		cell++
+	}
+	return cell
+}
+
+// Latencies tells how many calls took how long. It is a value that does not
+// change; the zero Latencies has no calls.
+type Latencies struct {
+	first  int     // the cell of counts[0]: the empty cells on either side are left out
+	counts []int64 // per cell
+}
+
+// Latencies gives those of all calls since the metric was made.
+func (m *Metric) Latencies() Latencies {
+	var sum [latencyCells]int64
+	low, high := latencyCells, 0
+	for s := range m.numStripes() {
+		if h := m.stripe(s).latency.Load(); h != nil {
+			first, cells := h.used()
+			for i := range cells {
+				sum[first+i] += cells[i].Load()
+			}
+			if len(cells) > 0 {
+				low, high = min(low, first), max(high, first+len(cells))
+			}
+		}
+	}
+	if low >= high {
+		return Latencies{}
+	}
+	return Latencies{first: low, counts: append([]int64(nil), sum[low:high]...)}
+}
+
+// Since gives the latencies that l has and mark, an earlier state of l, has not.
+func (l Latencies) Since(mark Latencies) Latencies {
+	if len(mark.counts) == 0 {
+		return l
+	}
+	since := Latencies{first: l.first, counts: append([]int64(nil), l.counts...)}
+	for i, n := range mark.counts {
+		since.counts[mark.first-l.first+i] -= n // cells never become empty again
+	}
+	return since
+}
+
+// Count is the number of calls.
+func (l Latencies) Count() int64 {
+	var sum int64
+	for _, n := range l.counts {
+		sum += n
+	}
+	return sum
+}
+
+// Outliers counts the calls that were faster than a microsecond (more exactly
+// 0.95 µs) or slower than 100 seconds (108 s), of which no more is known.
+func (l Latencies) Outliers() (fast, slow int64) {
+	for i, n := range l.counts {
+		switch l.first + i {
+		case 0:
+			fast = n
+		case latencyCells - 1:
+			slow = n
+		}
+	}
+	return fast, slow
+}
+
+// Quantile gives the response time that the share q of the calls did not
+// exceed: q = 0.5 is the median, 0.99 the 99th percentile. It is the middle of
+// the cell that this call fell in, at most 4.4 % away from the truth; outliers
+// count as 0.95 µs and 108 s. It is 0 with no calls. A q outside 0 to 1 is
+// taken for the nearer of the two, and NaN for 0.
+func (l Latencies) Quantile(q float64) time.Duration {
+	count := l.Count()
+	if count <= 0 {
+		return 0
+	}
+	rank := int64(1)
+	if q > 0 {
+		rank = max(1, int64(math.Ceil(min(q, 1)*float64(count))))
+	}
+	cell := l.first
+	for _, n := range l.counts {
+		if rank -= n; rank <= 0 {
+			break
+		}
+		cell++
+	}
+	switch {
+	case cell == 0:
+		return time.Duration(latencyEdge[0])
+	case cell >= latencyCells-1:
+		return time.Duration(latencyEdge[latencyCells-2])
+	default:
+		middle := math.Exp2((float64(cell+latencyLowest) - 0.5) / 8)
+		return time.Duration(middle * 1e9)
+	}
+}

@@ -1,0 +1,296 @@
+// Package metric counts the events of one thing over a sliding window.
+//
+// A [Metric] owns one set of totals, which only grow, and a ring of marks: the
+// totals as they stood when each bucket of the window opened. What happened in
+// the window is the totals now minus the oldest mark that is still live. An
+// event is added once, whatever number of windows look at it, nothing is ever
+// reset, and so no event is lost between two buckets: the sum over the buckets
+// is the growth of the totals, exactly, however many goroutines add.
+//
+// Every method takes now, in nanoseconds; the package reads no clock. An event
+// is counted in the bucket that is open when it is added, so that under a given
+// clock sequential use is exact. If now goes back, the newest bucket counts.
+//
+// All methods are safe for concurrent use. None takes a lock. Those that add
+// allocate only to open a bucket, or the first time.
+package metric
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	uber "go.uber.org/atomic"
+
+	"github.com/leapgate-go/leapgate/leaparray"
+)
+
+// Metric is a set of totals with a window of marks. Make one with [New].
+type Metric struct {
+	ring    *leaparray.LeapArray[Mark]
+	stripes uber.Pointer[stripeSet] // nil while the first stripe is enough
+	opening func(int64, *Mark)      // nil, or what is called before a bucket opens
+	seconds float64                 // the interval
+	_       [64 - 3*8 - 8]byte
+	first   stripe // on a cache line of its own
+}
+
+// Mark is the totals as they stood when a bucket opened, and what cannot be had
+// by subtracting.
+type Mark struct {
+	Counts      Counts
+	minRT       atomic.Int64 // noRT until a call completed
+	concurrency atomic.Int64 // the highest seen
+}
+
+const noRT = math.MaxInt64
+
+// New makes a metric whose window has the given number of buckets and covers
+// interval. What is wrong with either is [leaparray.ErrConfig].
+func New(buckets int, interval time.Duration) (*Metric, error) {
+	m := &Metric{seconds: interval.Seconds()}
+	ring, err := leaparray.New(buckets, interval, m.open)
+	if err != nil {
+		return nil, err
+	}
+	m.ring = ring
+	return m, nil
+}
+
+// WhenOpening sets a function that is called whenever a bucket is about to
+// open, with its start and its mark; further rings of marks over the same totals
+// follow it. It may be called more than once for one bucket, by several goroutines
+// at once. It must be set before the first event.
+func (m *Metric) WhenOpening(f func(start int64, mark *Mark)) { m.opening = f }
+
+// open makes the mark of a new bucket. The ring calls it after it loaded its
+// newest bucket and before it publishes the new one, so marks never go back.
+func (m *Metric) open(start int64, prev *leaparray.WindowWrap[Mark]) *Mark {
+	mark := m.Mark()
+	if prev != nil {
+		old := prev.Value()
+		calls := mark.Counts[Pass] + mark.Counts[Block] - old.Counts[Pass] - old.Counts[Block]
+		m.grow(calls, start-prev.Start())
+	}
+	if m.opening != nil {
+		m.opening(start, mark)
+	}
+	return mark
+}
+
+// Mark gives the totals as they are now, for a further ring of marks.
+func (m *Metric) Mark() *Mark {
+	mark := &Mark{Counts: m.Totals()}
+	mark.minRT.Store(noRT)
+	mark.concurrency.Store(mark.Counts.Concurrency())
+	return mark
+}
+
+// Concurrency is the highest number of calls in flight that was seen when the
+// bucket of the mark opened, or when [Mark.Saw] said so. It is a sample:
+// what rises and falls between two looks is not seen.
+func (k *Mark) Concurrency() int64 { return k.concurrency.Load() }
+
+// Saw notes that n calls were seen in flight.
+func (k *Mark) Saw(n int64) {
+	for old := k.concurrency.Load(); n > old; old = k.concurrency.Load() {
+		if k.concurrency.CompareAndSwap(old, n) {
+			return
+		}
+	}
+}
+
+func (k *Mark) took(rt int64) {
+	for old := k.minRT.Load(); rt < old; old = k.minRT.Load() {
+		if k.minRT.CompareAndSwap(old, rt) {
+			return
+		}
+	}
+}
+
+// Add counts n of an event. It adds nothing if n is below 1 or the event is
+// unknown: totals only grow.
+func (m *Metric) Add(now int64, e Event, n int64) {
+	if n < 1 || e >= numEvents {
+		return
+	}
+	if !m.ring.Newest().Covers(now) {
+		m.ring.Current(now)
+	}
+	m.stripe(m.pick()).counts[e].Add(n)
+}
+
+// AddRT counts one completed call: one success and its response time, in the
+// sum, the minimum and the histogram. A response time below 0 counts as 0.
+func (m *Metric) AddRT(now int64, rt time.Duration) {
+	m.Complete(now, m.pick(), 1, max(0, int64(rt)), false)
+}
+
+// Pass counts n passes and gives the stripe that took them, which the caller
+// hands to [Metric.Complete].
+func (m *Metric) Pass(now, n int64) (stripe int) {
+	if !m.ring.Newest().Covers(now) {
+		m.ring.Current(now)
+	}
+	s := &m.first
+	if set := m.stripes.Load(); set != nil {
+		stripe = set.pick()
+		s = set.list[stripe]
+	}
+	s.counts[Pass].Add(n)
+	return stripe
+}
+
+// AddTo counts n of an event that belongs to a pass, in the stripe of the pass.
+func (m *Metric) AddTo(stripe int, e Event, n int64) {
+	m.stripe(stripe).counts[e].Add(n)
+}
+
+// Complete counts n successes that took rt nanoseconds each, and n exceptions
+// if the call failed. Totals are written in this order; see readOrder.
+func (m *Metric) Complete(now int64, stripe int, n, rt int64, failed bool) {
+	bucket := m.ring.Newest()
+	if !bucket.Covers(now) {
+		bucket = m.ring.Current(now)
+	}
+	s := m.stripe(stripe)
+	s.counts[RT].Add(rt * n)
+	latency := s.latency.Load()
+	if latency == nil {
+		latency = s.addHistogram()
+	}
+	latency.add(latencyCell(rt), n) // this is the success: see stripe.read
+	if failed {
+		s.counts[Exception].Add(n)
+	}
+	if mark := bucket.Value(); rt < mark.minRT.Load() {
+		mark.took(rt)
+	}
+}
+
+// Total is the number of events since the metric was made.
+func (m *Metric) Total(e Event) int64 {
+	if e >= numEvents {
+		return 0
+	}
+	set := m.stripes.Load()
+	if set == nil {
+		return m.first.read(e)
+	}
+	var sum int64
+	for _, s := range set.list[:set.mask+1] {
+		sum += s.read(e)
+	}
+	return sum
+}
+
+// Totals are all events since the metric was made. Exception ≤ Success ≤ Pass
+// holds in them at any time, if every completed call has passed.
+func (m *Metric) Totals() (c Counts) {
+	for i := range m.numStripes() {
+		s := m.stripe(i)
+		for _, e := range readOrder {
+			c[e] += s.read(e)
+		}
+	}
+	return c
+}
+
+// Sum is the number of events in the window: in the buckets that are live at now.
+func (m *Metric) Sum(now int64, e Event) int64 {
+	if e >= numEvents {
+		return 0
+	}
+	for {
+		newest := m.ring.Newest()
+		oldest := m.ring.Oldest(now)
+		if oldest == nil {
+			return 0
+		}
+		sum := m.Total(e) - oldest.Value().Counts[e]
+		// Had a bucket opened since, the total might be long after the mark.
+		if m.ring.Newest() == newest {
+			return sum
+		}
+	}
+}
+
+// Window is what [Metric.Sum] gives, for all events. The sums are not ordered
+// against each other: a call that began before the window may end in it.
+func (m *Metric) Window(now int64) Counts {
+	for {
+		newest := m.ring.Newest()
+		oldest := m.ring.Oldest(now)
+		if oldest == nil {
+			return Counts{}
+		}
+		sum := m.Totals().Minus(oldest.Value().Counts)
+		if m.ring.Newest() == newest {
+			return sum
+		}
+	}
+}
+
+// QPS is the number of events in the window per second of its length. The
+// bucket of now is not over yet, so it is low by what the rest of that bucket
+// will bring.
+func (m *Metric) QPS(now int64, e Event) float64 {
+	return float64(m.Sum(now, e)) / m.seconds
+}
+
+// Interval is the length of the window.
+func (m *Metric) Interval() time.Duration { return m.ring.Interval() }
+
+// AvgRT is the average response time of the calls completed in the window, 0
+// with no calls.
+func (m *Metric) AvgRT(now int64) time.Duration { return AvgRT(m.Window(now)) }
+
+// AvgRT is the average response time of the completed calls in c, 0 with none.
+func AvgRT(c Counts) time.Duration {
+	if c[Success] <= 0 {
+		return 0
+	}
+	return time.Duration(c[RT] / c[Success])
+}
+
+// MinRT is the shortest response time of the calls completed in the window, 0
+// with no calls.
+func (m *Metric) MinRT(now int64) time.Duration {
+	least := int64(noRT)
+	for w := range m.ring.Live(now) {
+		least = min(least, w.Value().minRT.Load())
+	}
+	if least == noRT {
+		return 0
+	}
+	return time.Duration(least)
+}
+
+// Concurrency is the number of calls in flight, never below 0.
+func (m *Metric) Concurrency() int64 { return m.Totals().Concurrency() }
+
+// MaxConcurrency is the highest number of calls in flight that was seen in the
+// window: now, and whenever a bucket opened or this was read. See [Mark.Concurrency].
+func (m *Metric) MaxConcurrency(now int64) int64 {
+	most := m.Concurrency()
+	if newest := m.ring.Newest(); newest != nil {
+		newest.Value().Saw(most)
+	}
+	for w := range m.ring.Live(now) {
+		most = max(most, w.Value().Concurrency())
+	}
+	return most
+}
+
+// LastBucket gives the end of the bucket that was opened last: no event is
+// later. It is false if there was none yet.
+func (m *Metric) LastBucket() (end int64, ok bool) {
+	newest := m.ring.Newest()
+	if newest == nil {
+		return 0, false
+	}
+	return newest.Start() + int64(m.ring.Length()), true
+}
+
+// Trim lets go of the marks that are out of date; see [leaparray.LeapArray.Trim].
+func (m *Metric) Trim(now int64) { m.ring.Trim(now) }

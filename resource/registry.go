@@ -1,0 +1,405 @@
+package resource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/atomic"
+
+	"github.com/leapgate-go/leapgate/internal/clock"
+	"github.com/leapgate-go/leapgate/internal/names"
+	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/stat"
+)
+
+const (
+	// Other is the name of the resource that serves the names for which there is
+	// no place, and that keeps the totals of those that were evicted.
+	Other = "other"
+
+	// MaxNameLength is the length, in bytes, of the longest name.
+	MaxNameLength = 1024
+
+	// idleTime is how long nothing must have happened on a resource before it may
+	// be evicted, besides what its rules remember.
+	idleTime = time.Minute
+
+	// handSteps is how many places the search for a victim looks at, so that a
+	// flood of new names cannot buy a scan per call.
+	handSteps = 8
+)
+
+// ErrName is the error of an empty or too long name. It is not a block.
+var ErrName = errors.New("leapgate: bad resource name")
+
+// CheckName tells what is wrong with a name, if anything: [ErrName].
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: it is empty; want 1 to %d bytes", ErrName, MaxNameLength)
+	case len(name) > MaxNameLength:
+		return fmt.Errorf("%w: %.32q… has %d bytes; want 1 to %d", ErrName, name, len(name), MaxNameLength)
+	}
+	return nil
+}
+
+// Config says how a registry works.
+type Config struct {
+	Now          func() int64     // the clock; nil is the real one
+	MaxResources int              // places for resources that no rule names; at least 1
+	IsException  func(error) bool // which errors count; nil: all but context.Canceled
+	Logger       *slog.Logger     // for faults of Plugged; not nil
+	Guards       []Guard          // asked in this order, trusted
+	Plugged      []Guard          // asked after them, called under recover
+}
+
+// Registry holds the resources of a gate by name. Looking one up takes no lock;
+// a new name takes one for a time that does not depend on how many there are.
+type Registry struct {
+	clock              clock.Clock
+	table              *names.Table[Resource] // changed under mu
+	isException        func(error) bool
+	defaultIsException bool
+	guards             []Guard
+	max                int
+	nowhere            *guardSet                // the set of resources without a place
+	generation         atomic.Uint64            // of the rules, so that a binding to older ones is noticed
+	crowded            atomic.Bool              // the last search for a place found none
+	other              atomic.Pointer[Resource] // nil until places run out; written under mu
+	closed             atomic.Bool              // written under mu
+
+	mu      sync.Mutex    // guards what is below; no callback runs under it
+	places  []*Resource   // those that may be evicted, max at most
+	kept    []*Resource   // those that rules name, and other
+	hand    int           // goes round the places in search of a victim
+	carried metric.Counts // what was counted in stays that are over; shows in other
+}
+
+// NewRegistry makes a registry without resources.
+func NewRegistry(cfg Config) *Registry {
+	g := &Registry{
+		clock:       clock.New(cfg.Now),
+		table:       names.New[Resource](cfg.MaxResources),
+		isException: cfg.IsException,
+		guards:      slices.Clone(cfg.Guards),
+		max:         cfg.MaxResources,
+	}
+	if g.isException == nil {
+		g.defaultIsException = true
+		g.isException = func(err error) bool { return !errors.Is(err, context.Canceled) }
+	}
+	for _, guard := range cfg.Plugged {
+		g.guards = append(g.guards, plugged{guard, &faultLog{kind: guard.Kind(), logger: cfg.Logger}})
+	}
+	g.nowhere = &guardSet{registry: g}
+	return g
+}
+
+// Entry begins a call into the resource of that name.
+func (g *Registry) Entry(name string) (Entry, error) {
+	if r := g.table.Get(name); r != nil {
+		return r.Entry()
+	}
+	r, err := g.Find(name)
+	if err != nil {
+		return Entry{}, err
+	}
+	return r.Entry()
+}
+
+// Find gives the resource that serves a name: its own, which is registered if
+// need be, or that named [Other] if there is no place for it.
+func (g *Registry) Find(name string) (*Resource, error) {
+	if r := g.table.Get(name); r != nil {
+		return r, nil
+	}
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	return g.register(name, nil, g.clock.Now()), nil
+}
+
+// Resource gives a handle for a name. It registers the name, if there is a place.
+// The entries of a handle for a name that cannot be are all [ErrName].
+func (g *Registry) Resource(name string) *Resource {
+	r, err := g.Find(name)
+	if err != nil || r.name != name {
+		return g.newResource(name)
+	}
+	return r
+}
+
+// newResource makes a handle that has no place yet. It keeps a copy of the name,
+// which may be part of a large buffer.
+func (g *Registry) newResource(name string) *Resource {
+	r := &Resource{registry: g, name: strings.Clone(name)}
+	r.set.Store(g.nowhere)
+	return r
+}
+
+// attach finds where to count a call through r, which has no place itself: in r,
+// registered anew, or in another resource of that name, or in other. It gives no
+// set if the gate is closed.
+func (g *Registry) attach(r *Resource, now int64) (*guardSet, error) {
+	if err := CheckName(r.name); err != nil {
+		return nil, err
+	}
+	for {
+		where := g.table.Get(r.name)
+		if where == nil {
+			where = g.register(r.name, r, now)
+		}
+		if set := where.set.Load(); set.metric != nil {
+			return set, nil
+		}
+		if g.closed.Load() {
+			return nil, nil
+		}
+		g.mu.Lock()   // an eviction that is under way is over when the lock is free
+		g.mu.Unlock() //nolint:staticcheck // nothing to do under it
+	}
+}
+
+// register gives a name its place, with handle as its resource, or a new one if
+// handle is nil. If there is no place, it gives other; if the gate is closed, a
+// resource without a place.
+func (g *Registry) register(name string, handle *Resource, now int64) *Resource {
+	for {
+		if g.crowded.Load() && g.other.Load() == nil && name != Other {
+			g.register(Other, nil, now)
+		}
+		generation := g.generation.Load()
+		checks, named := g.bind(name)
+		// While there are no places to be had, nobody queues up to hear so.
+		if !g.crowded.Load() || named {
+			g.mu.Lock()
+		} else if !g.mu.TryLock() {
+			return g.other.Load()
+		}
+		r, ok := g.registerLocked(name, handle, now, checks, named, generation)
+		g.mu.Unlock()
+		if ok {
+			return r
+		}
+	}
+}
+
+// registerLocked is false if it must be tried again: rules were loaded since the
+// checks were made, or other is needed and not there yet.
+func (g *Registry) registerLocked(name string, handle *Resource, now int64, checks []Check, named bool, generation uint64) (r *Resource, ok bool) {
+	if r = g.table.Get(name); r != nil {
+		return r, true
+	}
+	if handle == nil {
+		handle = g.newResource(name)
+	}
+	if g.closed.Load() {
+		return handle, true
+	}
+	if g.generation.Load() != generation {
+		return nil, false
+	}
+	named = named || name == Other
+	if !named && !g.makeRoom(now) {
+		other := g.other.Load()
+		return other, other != nil
+	}
+	handle.named = named
+	g.settle(handle, now, checks)
+	return handle, true
+}
+
+// bind asks every guard for its checks of a resource, and whether any names it.
+func (g *Registry) bind(name string) (checks []Check, named bool) {
+	for _, guard := range g.guards {
+		if some := guard.Bind(name); checks == nil {
+			checks = some
+		} else {
+			checks = slices.Concat(checks, some)
+		}
+		named = named || guard.Names(name)
+	}
+	return checks, named
+}
+
+// Rebind gives the resources of these names the checks that their guards have for
+// them now, and registers those that are named by a rule and not there yet. A
+// guard calls it when it has loaded other rules for them. Calls that are in
+// flight end as they began.
+func (g *Registry) Rebind(changed []string) {
+	g.generation.Add(1)
+	now := g.clock.Now()
+	for _, name := range changed {
+		for !g.rebind(name, now) {
+		}
+	}
+}
+
+// rebind is false if rules were loaded meanwhile, so that the checks are stale.
+func (g *Registry) rebind(name string, now int64) bool {
+	generation := g.generation.Load()
+	checks, named := g.bind(name)
+	named = named || name == Other
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed.Load() {
+		return true
+	}
+	if g.generation.Load() != generation {
+		return false
+	}
+	r := g.table.Get(name)
+	switch {
+	case r != nil:
+		if r.named != named {
+			g.unlist(r)
+			r.named = named
+			g.list(r)
+		}
+		r.home = newGuardSet(g, r.home.stay, checks)
+		r.set.Store(r.home)
+	case named:
+		r = g.newResource(name)
+		r.named = true
+		g.settle(r, now, checks)
+	}
+	return true
+}
+
+// settle begins a stay of r. The caller holds mu.
+func (g *Registry) settle(r *Resource, now int64, checks []Check) {
+	r.home = newGuardSet(g, &stay{stat: stat.New(), since: now}, checks)
+	g.list(r)
+	r.set.Store(r.home)
+	g.table.Put(r.name, r)
+	if r.name == Other {
+		g.other.Store(r)
+	}
+}
+
+// list puts r on the list it belongs to, and unlist takes it off. The caller
+// holds mu.
+func (g *Registry) list(r *Resource) {
+	list := g.listOf(r)
+	r.index = len(*list)
+	*list = append(*list, r)
+}
+
+func (g *Registry) unlist(r *Resource) {
+	list := g.listOf(r)
+	last := len(*list) - 1
+	(*list)[r.index] = (*list)[last]
+	(*list)[r.index].index = r.index
+	(*list)[last] = nil
+	*list = (*list)[:last]
+}
+
+func (g *Registry) listOf(r *Resource) *[]*Resource {
+	if r.named {
+		return &g.kept
+	}
+	return &g.places
+}
+
+// makeRoom tells whether there is a free place, after it evicted a few idle
+// resources if there was none. The caller holds mu.
+func (g *Registry) makeRoom(now int64) bool {
+	// What is evicted goes to other, so other must be there first.
+	if g.other.Load() != nil {
+		for step := 0; step < handSteps && len(g.places) >= g.max; step++ {
+			g.hand = (g.hand + 1) % len(g.places)
+			g.evict(g.places[g.hand], now)
+		}
+	}
+	room := len(g.places) < g.max
+	g.crowded.Store(!room)
+	return room
+}
+
+// evict ends the stay of r if it is idle. The caller holds mu.
+func (g *Registry) evict(r *Resource, now int64) {
+	stay := r.home.stay
+	if now-stay.lastUse() < int64(max(idleTime, r.home.longest)) || !stay.end() {
+		return
+	}
+	g.carried = g.carried.Plus(stay.final)
+	r.set.Store(g.nowhere)
+	r.home = nil
+	g.table.Delete(r.name)
+	g.unlist(r)
+}
+
+// carryException counts an exception of a call whose stay is over.
+func (g *Registry) carryException(n int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.carried[metric.Exception] += n
+}
+
+// Snapshot gives the figures of every resource, by name. They are read at one
+// now, but one after the other: calls come and go meanwhile. The sum of a total
+// over all resources never goes down from one Snapshot to the next.
+func (g *Registry) Snapshot() []stat.Snapshot {
+	type place struct {
+		name string
+		home *guardSet
+	}
+	// The cut: who is there, and what those who are not have left. A resource
+	// that is evicted after it still has its figures.
+	g.mu.Lock()
+	cut := make([]place, 0, len(g.places)+len(g.kept))
+	for _, list := range [...][]*Resource{g.places, g.kept} {
+		for _, r := range list {
+			cut = append(cut, place{r.name, r.home})
+		}
+	}
+	carried := g.carried
+	g.mu.Unlock()
+
+	slices.SortFunc(cut, func(a, b place) int { return strings.Compare(a.name, b.name) })
+	now, at := g.clock.Now(), g.clock.Wall()
+	snapshots := make([]stat.Snapshot, len(cut))
+	for i, p := range cut {
+		snapshots[i] = p.home.snapshot(p.name, now, at, carried)
+	}
+	return snapshots
+}
+
+// snapshot gives the figures of one resource.
+func (g *Registry) snapshot(r *Resource) stat.Snapshot {
+	g.mu.Lock()
+	home, carried := r.home, g.carried
+	if home == nil {
+		if namesake := g.table.Get(r.name); namesake != nil {
+			home = namesake.home
+		}
+	}
+	g.mu.Unlock()
+	now, at := g.clock.Now(), g.clock.Wall()
+	if home == nil {
+		return stat.Snapshot{Resource: r.name, At: at}
+	}
+	return home.snapshot(r.name, now, at, carried)
+}
+
+// Closed tells whether the registry is closed.
+func (g *Registry) Closed() bool { return g.closed.Load() }
+
+// Close makes entries pass unguarded and uncounted from now on. Calls in flight
+// are counted when they end, and figures can still be read.
+func (g *Registry) Close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed.Store(true)
+	for _, list := range [...][]*Resource{g.places, g.kept} {
+		for _, r := range list {
+			r.set.Store(g.nowhere)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+// Package resource has the named things that a gate protects: their registry,
+// the entries into them, and what a guard must do to be asked.
+//
+// Most programs use package leapgate, which puts a gate around a [Registry].
+package resource
+
+import (
+	"context"
+
+	"go.uber.org/atomic"
+
+	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/stat"
+)
+
+// Resource is a handle to a named thing that is protected. Hold on to it where a
+// call is made often: its entries need no look-up. A handle is always good. If its
+// resource was evicted meanwhile, its next entry registers it anew.
+//
+// All methods may be called by any number of goroutines at once.
+type Resource struct {
+	// set is what entries use. It is written under the registry's lock, and is
+	// registry.nowhere while the resource has no place, or the gate is closed.
+	set      atomic.Pointer[guardSet]
+	registry *Registry
+	name     string
+
+	// These are guarded by the registry's lock.
+	home  *guardSet // set, or what it was when the gate was closed; nil without a place
+	named bool      // by a rule, so not to be evicted
+	index int       // in the registry's list of resources like it
+}
+
+// Name is the name of the resource.
+func (r *Resource) Name() string { return r.name }
+
+// Entry begins a call. The error is a [*BlockError] if a rule refused it, or
+// [ErrName] if the handle was made for a name that cannot be.
+func (r *Resource) Entry() (Entry, error) {
+	set := r.set.Load()
+	if set.free {
+		clock, now := &set.registry.clock, int64(0)
+		if clock.Given == nil {
+			now = clock.Real()
+		} else {
+			now = clock.Given()
+		}
+		stripe := set.metric.Pass(now, 1)
+		if set.stay.holds() {
+			return newEntry(set, now, stripe, 1), nil
+		}
+	}
+	return r.enter(1)
+}
+
+// EntryContext begins a call with options. If ctx has ended, it gives ctx.Err()
+// and counts nothing. A count out of range is [ErrCount].
+func (r *Resource) EntryContext(ctx context.Context, opts ...EntryOption) (Entry, error) {
+	if ctx != nil {
+		if err := ctx.Err(); err != nil {
+			return Entry{}, err
+		}
+	}
+	if len(opts) == 0 {
+		return r.Entry()
+	}
+	n, err := countOf(opts)
+	if err != nil {
+		return Entry{}, err
+	}
+	return r.enter(n)
+}
+
+// enter is Entry with everything that may happen.
+//
+//go:noinline
+func (r *Resource) enter(n int64) (Entry, error) {
+	now := r.registry.clock.Now()
+	set := r.set.Load()
+	for {
+		if set.metric == nil {
+			home, err := r.registry.attach(r, now)
+			if home == nil { // a bad name, or the gate is closed
+				return Entry{}, err
+			}
+			set = home
+		}
+		stripe, blocked, ok := set.enter(now, n)
+		switch {
+		case !ok:
+			set = r.set.Load() // it was evicted meanwhile
+		case blocked != nil:
+			return Entry{}, blocked
+		default:
+			return newEntry(set, now, stripe, n), nil
+		}
+	}
+}
+
+// where gives the set in which the resource is counted, nil if it has none.
+func (r *Resource) where() *guardSet {
+	set := r.set.Load()
+	if set.metric == nil {
+		if namesake := r.registry.table.Get(r.name); namesake != nil {
+			set = namesake.set.Load()
+		}
+	}
+	if set.metric == nil {
+		return nil
+	}
+	return set
+}
+
+// QPS is the number of events in the last second, the running tenth of it
+// included. For [metric.RT] it is the sum of response times in nanoseconds.
+func (r *Resource) QPS(e metric.Event) float64 {
+	set := r.set.Load()
+	if set.metric == nil {
+		if set = r.where(); set == nil {
+			return 0
+		}
+	}
+	return set.metric.QPS(set.registry.clock.Now(), e)
+}
+
+// Snapshot gives the figures of the resource. If it has no place in the registry,
+// they are all zero.
+func (r *Resource) Snapshot() stat.Snapshot { return r.registry.snapshot(r) }
+
+// History gives the last minute second by second; see [stat.Stat.History]. It is
+// nil if the resource has no place in the registry.
+func (r *Resource) History() []stat.Second {
+	set := r.where()
+	if set == nil {
+		return nil
+	}
+	return set.stay.stat.History(set.registry.clock.Now())
+}
+
+// Recent gives the latencies of the last ten seconds.
+func (r *Resource) Recent() metric.Latencies {
+	return r.latencies((*stat.Stat).Recent)
+}
+
+// Minute gives the latencies of the last minute.
+func (r *Resource) Minute() metric.Latencies {
+	return r.latencies((*stat.Stat).Minute)
+}
+
+func (r *Resource) latencies(of func(*stat.Stat, int64) metric.Latencies) metric.Latencies {
+	set := r.where()
+	if set == nil {
+		return metric.Latencies{}
+	}
+	return of(set.stay.stat, set.registry.clock.Now())
+}

@@ -1,0 +1,112 @@
+package stat
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leapgate-go/leapgate/metric"
+)
+
+// Snapshot is the figures of one resource at one time. It is a plain value.
+//
+// The totals hold Exception ≤ Success ≤ Pass and Concurrency ≥ 0, however many
+// calls come and go while they are read. The figures of a window are not ordered
+// against each other: a call that began before it may end in it.
+type Snapshot struct {
+	Resource string
+	At       time.Time // by the wall clock
+
+	// Per second, over the last second, the running tenth of it included.
+	PassQPS, BlockQPS, SuccessQPS, ExceptionQPS float64
+
+	// Of the calls completed in the last second; 0 with none.
+	AvgRT, MinRT time.Duration
+	// Of the calls completed in the last ten seconds, at most 4.4 % off; 0 with none.
+	P50, P95, P99 time.Duration
+
+	// Concurrency is the number of calls in flight.
+	Concurrency int64
+
+	// Totals since the resource was first seen.
+	Pass, Block, Success, Exception, OccupiedPass int64
+	// WouldBlock is how many of those that passed a rule in shadow mode would
+	// have blocked.
+	WouldBlock int64
+
+	// Rules are the figures of each rule that binds the resource, in the order in
+	// which the rules are asked.
+	Rules []RuleSnapshot
+}
+
+// RuleSnapshot is the figures of one rule on one resource. The counts begin when
+// the rule was first loaded, and go on when its threshold or its mode changes.
+type RuleSnapshot struct {
+	ID, Kind   string
+	Mode       Mode
+	Threshold  float64
+	Admitted   int64 // what the rule admitted and nobody after it blocked
+	Blocked    int64 // what the rule blocked
+	WouldBlock int64 // what the rule would have blocked, had it not been in shadow mode
+}
+
+// Snapshot gives the resource's figures at now. The totals, the rules, the name
+// and the time by the wall clock are the caller's to fill in.
+func (s *Stat) Snapshot(now int64) Snapshot {
+	m := s.metric
+	window := m.Window(now)
+	perSecond := func(e metric.Event) float64 { return float64(window[e]) / fineInterval.Seconds() }
+	latencies := s.Recent(now)
+	return Snapshot{
+		PassQPS: perSecond(metric.Pass), BlockQPS: perSecond(metric.Block),
+		SuccessQPS: perSecond(metric.Success), ExceptionQPS: perSecond(metric.Exception),
+		AvgRT: metric.AvgRT(window), MinRT: m.MinRT(now),
+		P50: latencies.Quantile(0.50), P95: latencies.Quantile(0.95), P99: latencies.Quantile(0.99),
+	}
+}
+
+// SetTotals fills in the totals, and the concurrency that follows from them.
+func (s *Snapshot) SetTotals(c metric.Counts) {
+	s.Pass, s.Block = c[metric.Pass], c[metric.Block]
+	s.Success, s.Exception = c[metric.Success], c[metric.Exception]
+	s.OccupiedPass, s.WouldBlock = c[metric.OccupiedPass], c[metric.WouldBlock]
+	s.Concurrency = c.Concurrency()
+}
+
+// Mode is what a rule does with what it decides.
+type Mode uint8
+
+// The modes.
+const (
+	Enforce Mode = iota // block what goes beyond the rule
+	Shadow              // decide and count, never block
+	Off                 // do not look
+)
+
+var modeNames = [...]string{"enforce", "shadow", "off"}
+
+// String is the mode's name: "enforce", "shadow", "off".
+func (m Mode) String() string {
+	if int(m) < len(modeNames) {
+		return modeNames[m]
+	}
+	return fmt.Sprintf("mode(%d)", uint8(m))
+}
+
+// MarshalText gives the mode's name.
+func (m Mode) MarshalText() ([]byte, error) {
+	if int(m) >= len(modeNames) {
+		return nil, fmt.Errorf("stat: unknown mode %d; want 0 to %d", uint8(m), len(modeNames)-1)
+	}
+	return []byte(modeNames[m]), nil
+}
+
+// UnmarshalText reads a mode's name.
+func (m *Mode) UnmarshalText(text []byte) error {
+	for i, name := range modeNames {
+		if string(text) == name {
+			*m = Mode(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("stat: unknown mode %.32q; want enforce, shadow or off", text)
+}
