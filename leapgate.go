@@ -217,6 +217,9 @@ func (g *Gate) FlowRules() []flow.Rule { return g.flow.Rules() }
 // one Snapshot to the next, also when resources are evicted.
 func (g *Gate) Snapshot() []stat.Snapshot { return g.registry.Snapshot() }
 
+// GuardFaults tells how often guards of Config.Guards have panicked.
+func (g *Gate) GuardFaults() int64 { return g.registry.GuardFaults() }
+
 // Close ends the gate: from now on entries pass, unguarded and uncounted. Calls in
 // flight still count when they end, and figures can be read. Closing again does
 // nothing. The error is always nil.

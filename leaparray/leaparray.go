@@ -172,10 +172,20 @@ func (a *LeapArray[T]) Newest() *WindowWrap[T] { return a.current.Load() }
 // Oldest is the first of the buckets that [LeapArray.Live] gives, nil if there
 // are none. It takes one step when the ring is busy.
 func (a *LeapArray[T]) Oldest(now int64) *WindowWrap[T] {
-	for w := range a.Live(now) {
-		return w
+	c := a.current.Load()
+	if c == nil {
+		return nil
 	}
-	return nil
+	back := a.liveBefore(c, now)
+	for ; back > 0; back-- {
+		if w := a.before(c, back); w != nil {
+			return w
+		}
+	}
+	if back < 0 {
+		return nil
+	}
+	return c
 }
 
 // Live gives the buckets of the window that ends with the bucket of now, oldest

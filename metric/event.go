@@ -17,6 +17,10 @@ const (
 	numEvents
 )
 
+// striped is the number of events that every call causes, and that have a place in
+// each stripe. The others are rare.
+const striped = int(OccupiedPass)
+
 var eventNames = [numEvents]string{"pass", "block", "exception", "success", "rt", "occupied-pass", "would-block"}
 
 // String is the event's name: "pass", "occupied-pass".
@@ -49,8 +53,11 @@ func (c Counts) Minus(d Counts) Counts {
 // Concurrency is the number of calls in flight: passes that did not complete.
 func (c Counts) Concurrency() int64 { return c[Pass] - c[Success] }
 
-// readOrder is the order in which totals are read, opposite to the order in
-// which a call writes them: pass, what was special about it, RT, success,
-// exception. What is read first was written last, so whatever else it belongs
-// to is seen as well: Exception ≤ Success ≤ Pass.
-var readOrder = [numEvents]Event{Exception, Success, RT, OccupiedPass, WouldBlock, Pass, Block}
+// readOrder is the order in which the totals of a stripe are read, opposite to
+// the order in which a call writes them: pass, RT, exception, success. What is
+// read first was written last, so a success that is seen has been seen to pass.
+//
+// That success comes last is what keeps a call in flight until all of it is
+// counted. An exception may then be seen before its success; [Metric.Totals]
+// leaves such a one for the next time.
+var readOrder = [striped]Event{Success, Exception, RT, Pass, Block}

@@ -68,14 +68,12 @@ func (m *Metric) Latencies() Latencies {
 	var sum [latencyCells]int64
 	low, high := latencyCells, 0
 	for s := range m.numStripes() {
-		if h := m.stripe(s).latency.Load(); h != nil {
-			first, cells := h.used()
-			for i := range cells {
-				sum[first+i] += cells[i].Load()
-			}
-			if len(cells) > 0 {
-				low, high = min(low, first), max(high, first+len(cells))
-			}
+		first, cells := m.stripe(s).cells()
+		for i := range cells {
+			sum[first+i] += cells[i].Load()
+		}
+		if len(cells) > 0 {
+			low, high = min(low, first), max(high, first+len(cells))
 		}
 	}
 	if low >= high {

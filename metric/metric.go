@@ -19,6 +19,7 @@ import (
 	"math"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	uber "go.uber.org/atomic"
 
@@ -27,28 +28,44 @@ import (
 
 // Metric is a set of totals with a window of marks. Make one with [New].
 type Metric struct {
-	ring    *leaparray.LeapArray[Mark]
+	head
+	_     [64 - unsafe.Sizeof(head{})]byte
+	first stripe // on a cache line of its own
+}
+
+// head is what is read much and seldom written.
+type head struct {
+	ring    *leaparray.LeapArray[bucket]
 	stripes uber.Pointer[stripeSet] // nil while the first stripe is enough
+	state   uber.Uint32             // see Retire
 	opening func(int64, *Mark)      // nil, or what is called before a bucket opens
 	seconds float64                 // the interval
-	_       [64 - 3*8 - 8]byte
-	first   stripe // on a cache line of its own
+	rare    [int(numEvents) - striped]Counter
+	final   *Counts // the totals of a retired metric
 }
 
 // Mark is the totals as they stood when a bucket opened, and what cannot be had
 // by subtracting.
 type Mark struct {
-	Counts      Counts
 	minRT       atomic.Int64 // noRT until a call completed
 	concurrency atomic.Int64 // the highest seen
+	Counts      Counts
 }
 
 const noRT = math.MaxInt64
 
+// bucket is a mark of the metric's own ring.
+type bucket struct {
+	Mark
+	// before is the oldest mark of the window that ends with this bucket, so that
+	// reading the window of now need not look for it.
+	before Counts
+}
+
 // New makes a metric whose window has the given number of buckets and covers
 // interval. What is wrong with either is [leaparray.ErrConfig].
 func New(buckets int, interval time.Duration) (*Metric, error) {
-	m := &Metric{seconds: interval.Seconds()}
+	m := &Metric{head: head{seconds: interval.Seconds()}}
 	ring, err := leaparray.New(buckets, interval, m.open)
 	if err != nil {
 		return nil, err
@@ -63,27 +80,36 @@ func New(buckets int, interval time.Duration) (*Metric, error) {
 // at once. It must be set before the first event.
 func (m *Metric) WhenOpening(f func(start int64, mark *Mark)) { m.opening = f }
 
-// open makes the mark of a new bucket. The ring calls it after it loaded its
-// newest bucket and before it publishes the new one, so marks never go back.
-func (m *Metric) open(start int64, prev *leaparray.WindowWrap[Mark]) *Mark {
-	mark := m.Mark()
+// open makes a bucket. The ring calls it after it loaded its newest bucket and
+// before it publishes the new one, so marks never go back.
+func (m *Metric) open(start int64, prev *leaparray.WindowWrap[bucket]) *bucket {
+	b := new(bucket)
+	m.mark(&b.Mark)
+	b.before = b.Counts
 	if prev != nil {
-		old := prev.Value()
-		calls := mark.Counts[Pass] + mark.Counts[Block] - old.Counts[Pass] - old.Counts[Block]
-		m.grow(calls, start-prev.Start())
+		if oldest := m.ring.Oldest(start); oldest != nil {
+			b.before = oldest.Value().Counts
+		}
+		old := prev.Value().Counts
+		m.grow(b.Counts[Pass]+b.Counts[Block]-old[Pass]-old[Block], start-prev.Start())
 	}
 	if m.opening != nil {
-		m.opening(start, mark)
+		m.opening(start, &b.Mark)
 	}
-	return mark
+	return b
 }
 
 // Mark gives the totals as they are now, for a further ring of marks.
 func (m *Metric) Mark() *Mark {
-	mark := &Mark{Counts: m.Totals()}
-	mark.minRT.Store(noRT)
-	mark.concurrency.Store(mark.Counts.Concurrency())
+	mark := new(Mark)
+	m.mark(mark)
 	return mark
+}
+
+func (m *Metric) mark(k *Mark) {
+	k.Counts = m.Totals()
+	k.minRT.Store(noRT)
+	k.concurrency.Store(k.Counts.Concurrency())
 }
 
 // Concurrency is the highest number of calls in flight that was seen when the
@@ -117,6 +143,10 @@ func (m *Metric) Add(now int64, e Event, n int64) {
 	if !m.ring.Newest().Covers(now) {
 		m.ring.Current(now)
 	}
+	if int(e) >= striped {
+		m.rare[int(e)-striped].Add(n)
+		return
+	}
 	m.stripe(m.pick()).counts[e].Add(n)
 }
 
@@ -141,37 +171,35 @@ func (m *Metric) Pass(now, n int64) (stripe int) {
 	return stripe
 }
 
-// AddTo counts n of an event that belongs to a pass, in the stripe of the pass.
-func (m *Metric) AddTo(stripe int, e Event, n int64) {
-	m.stripe(stripe).counts[e].Add(n)
-}
-
 // Complete counts n successes that took rt nanoseconds each, and n exceptions
 // if the call failed. Totals are written in this order; see readOrder.
 func (m *Metric) Complete(now int64, stripe int, n, rt int64, failed bool) {
-	bucket := m.ring.Newest()
-	if !bucket.Covers(now) {
-		bucket = m.ring.Current(now)
+	current := m.ring.Newest()
+	if !current.Covers(now) {
+		current = m.ring.Current(now)
 	}
 	s := m.stripe(stripe)
 	s.counts[RT].Add(rt * n)
-	latency := s.latency.Load()
-	if latency == nil {
-		latency = s.addHistogram()
-	}
-	latency.add(latencyCell(rt), n) // this is the success: see stripe.read
 	if failed {
 		s.counts[Exception].Add(n)
 	}
-	if mark := bucket.Value(); rt < mark.minRT.Load() {
+	cell := latencyCell(rt)
+	if !inSpan(s.span.Load(), cell) {
+		s.widen(cell)
+	}
+	if mark := current.Value(); rt < mark.minRT.Load() {
 		mark.took(rt)
 	}
+	s.latency.Load()[cell].Add(n) // this is the success; see stripe.read
 }
 
 // Total is the number of events since the metric was made.
 func (m *Metric) Total(e Event) int64 {
 	if e >= numEvents {
 		return 0
+	}
+	if int(e) >= striped {
+		return m.rare[int(e)-striped].Load()
 	}
 	set := m.stripes.Load()
 	if set == nil {
@@ -187,11 +215,21 @@ func (m *Metric) Total(e Event) int64 {
 // Totals are all events since the metric was made. Exception ≤ Success ≤ Pass
 // holds in them at any time, if every completed call has passed.
 func (m *Metric) Totals() (c Counts) {
+	// What is rare is added after the pass it belongs to, so it is read before.
+	for i := range m.rare {
+		c[striped+i] = m.rare[i].Load()
+	}
 	for i := range m.numStripes() {
 		s := m.stripe(i)
+		var own Counts
 		for _, e := range readOrder {
-			c[e] += s.read(e)
+			own[e] = s.read(e)
 		}
+		own[Exception] = min(own[Exception], own[Success])
+		c = c.Plus(own)
+	}
+	if m.state.Load() == retired {
+		return *m.final
 	}
 	return c
 }
@@ -203,11 +241,11 @@ func (m *Metric) Sum(now int64, e Event) int64 {
 	}
 	for {
 		newest := m.ring.Newest()
-		oldest := m.ring.Oldest(now)
-		if oldest == nil {
+		mark := m.windowMark(newest, now)
+		if mark == nil {
 			return 0
 		}
-		sum := m.Total(e) - oldest.Value().Counts[e]
+		sum := m.Total(e) - mark[e]
 		// Had a bucket opened since, the total might be long after the mark.
 		if m.ring.Newest() == newest {
 			return sum
@@ -220,15 +258,32 @@ func (m *Metric) Sum(now int64, e Event) int64 {
 func (m *Metric) Window(now int64) Counts {
 	for {
 		newest := m.ring.Newest()
-		oldest := m.ring.Oldest(now)
-		if oldest == nil {
+		mark := m.windowMark(newest, now)
+		if mark == nil {
 			return Counts{}
 		}
-		sum := m.Totals().Minus(oldest.Value().Counts)
+		sum := m.Totals().Minus(*mark)
 		if m.ring.Newest() == newest {
 			return sum
 		}
 	}
+}
+
+// windowMark gives the totals at the beginning of the window of now, nil if no
+// bucket is live.
+func (m *Metric) windowMark(newest *leaparray.WindowWrap[bucket], now int64) *Counts {
+	if newest.Covers(now) {
+		return &newest.Value().before
+	}
+	return m.oldestMark(now)
+}
+
+//go:noinline
+func (m *Metric) oldestMark(now int64) *Counts {
+	if oldest := m.ring.Oldest(now); oldest != nil {
+		return &oldest.Value().Counts
+	}
+	return nil
 }
 
 // QPS is the number of events in the window per second of its length. The

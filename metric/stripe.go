@@ -13,66 +13,59 @@ import (
 //
 // The counters are sync/atomic's, which are aligned to 64 bits everywhere.
 type stripe struct {
-	counts  [numEvents]atomic.Int64
-	_       [8 - unsafe.Sizeof(uintptr(0))]byte // not last: there, an empty array takes room
-	latency atomic.Pointer[histogram]           // nil until a call completed here
+	counts [striped]atomic.Int64
+
+	// span tells which cells of the histogram are in use, so that readers need not
+	// look at all. It only widens, before the first count is added to a cell. The
+	// first is kept inverted: then 0 is a span that no cell lies in.
+	//
+	//	31  16   15   8   7      0
+	//	   0      last     255−first
+	span    atomic.Uint32
+	latency atomic.Pointer[histogram] // nil until a call completed here
+	_       [64 - unsafe.Sizeof([striped + 1]int64{}) - unsafe.Sizeof(uintptr(0))]byte
 }
 
 // histogram holds one total per latency cell.
-type histogram struct {
-	// span tells which cells are in use, so that readers need not look at all. It
-	// only widens, before the first count is added to a cell.
-	//
-	//	31     16  15   8  7   0
-	//	  unused   last    first
-	span  atomic.Uint32
-	_     [4]byte
-	cells [latencyCells]atomic.Int64
+type histogram [latencyCells]atomic.Int64
+
+// inSpan tells whether a span includes a cell.
+func inSpan(span uint32, cell uint8) bool {
+	return cell >= ^uint8(span) && cell <= uint8(span>>8)
 }
 
-// emptySpan has its first cell behind its last.
-const emptySpan = 0<<8 | 0xff
-
-// add counts n calls in a cell.
-func (h *histogram) add(cell uint8, n int64) {
-	if span := h.span.Load(); cell < uint8(span) || cell > uint8(span>>8) {
-		h.widen(cell)
-	}
-	h.cells[cell].Add(n)
-}
-
+// widen makes the span include a cell, of a histogram that is made if need be.
+//
 //go:noinline
-func (h *histogram) widen(cell uint8) {
-	for {
-		old := h.span.Load()
-		first, last := min(cell, uint8(old)), max(cell, uint8(old>>8))
-		if h.span.CompareAndSwap(old, uint32(last)<<8|uint32(first)) {
-			return
-		}
+func (s *stripe) widen(cell uint8) {
+	if s.latency.Load() == nil {
+		s.latency.CompareAndSwap(nil, new(histogram))
+	}
+	for old := s.span.Load(); !inSpan(old, cell); old = s.span.Load() {
+		first, last := min(cell, ^uint8(old)), max(cell, uint8(old>>8))
+		s.span.CompareAndSwap(old, uint32(last)<<8|uint32(^first))
 	}
 }
 
-// used gives the cells from the first to the last in use, and the index of the first.
-func (h *histogram) used() (first int, cells []atomic.Int64) {
-	span := h.span.Load()
-	if span == emptySpan {
+// cells gives those from the first to the last in use, and the index of the first.
+func (s *stripe) cells() (first int, cells []atomic.Int64) {
+	span := s.span.Load()
+	if span == 0 {
 		return 0, nil
 	}
-	first = int(uint8(span))
-	return first, h.cells[first : int(uint8(span>>8))+1]
+	first = int(^uint8(span))
+	return first, s.latency.Load()[first : int(uint8(span>>8))+1]
 }
 
-// read gives a total of the stripe. A completed call adds no success of its own: it
-// is counted in one cell of the histogram, and the cells are added up here. That
-// is one atomic add less for a call, and some loads more for a reader.
+// read gives a total of the stripe. A completed call adds to no total of successes:
+// it is counted in one cell of the histogram, and the cells are added up here. That
+// is one atomic add less for a call, and a few loads more for a reader.
 func (s *stripe) read(e Event) int64 {
 	n := s.counts[e].Load()
 	if e == Success {
-		if h := s.latency.Load(); h != nil {
-			_, cells := h.used()
-			for i := range cells {
-				n += cells[i].Load()
-			}
+		_, cells := s.cells()
+		for i := range cells {
+			n += cells[i].Load()
 		}
 	}
 	return n
@@ -84,9 +77,10 @@ const (
 	maxStripes = 64
 
 	// hotRate is the number of calls per second and stripe from which on the
-	// stripes are doubled. Below it two processors rarely want the same line at
-	// the same time; a stripe costs 2 KB.
-	hotRate = 200_000
+	// stripes are doubled. It is low, for all stripes of all resources together are
+	// never more than the calls per second that the machine does, divided by half
+	// of this; each costs up to 2 KB.
+	hotRate = 2_000
 )
 
 // stripeSet is the stripes of a metric that has more than one.
@@ -149,12 +143,4 @@ func (m *Metric) grow(n, elapsed int64) {
 func wantedStripes() int {
 	n := max(runtime.GOMAXPROCS(0), minHotStripes)
 	return min(1<<bits.Len(uint(n-1)), maxStripes)
-}
-
-//go:noinline
-func (s *stripe) addHistogram() *histogram {
-	h := new(histogram)
-	h.span.Store(emptySpan)
-	s.latency.CompareAndSwap(nil, h)
-	return s.latency.Load()
 }

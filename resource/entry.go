@@ -79,20 +79,10 @@ func (e *Entry) Exit() {
 	rt := max(0, now-e.start)
 	failed := e.word&failedFlag != 0
 	set.metric.Complete(now, int(uint8(e.word>>stripeShift)), int64(uint32(e.word)), rt, failed)
-	if failed || set.finish != nil {
-		set.finished(now, int64(uint32(e.word)), rt, failed)
-	}
-}
-
-//go:noinline
-func (set *guardSet) finished(now, n, rt int64, failed bool) {
-	// The resource may have been evicted between the success, which ended the
-	// call, and the exception.
-	if failed && !set.stay.holds() {
-		set.registry.carryException(n)
-	}
-	for _, f := range set.finish {
-		f.Finish(now, n, time.Duration(rt), failed)
+	if set.checks != nil {
+		for _, f := range set.finish {
+			f.Finish(now, int64(uint32(e.word)), time.Duration(rt), failed)
+		}
 	}
 }
 

@@ -60,8 +60,8 @@ type Check interface {
 }
 
 // Finisher is a check in mode enforce that wants to know when calls end. Finish
-// is called once for every call that it reserved for and that was admitted,
-// whatever rules were loaded meanwhile.
+// is called once for every call that was admitted and that it was asked about,
+// whatever rules were loaded meanwhile; also if its Reserve panicked.
 //
 // This interface is not yet stable.
 type Finisher interface {
@@ -84,13 +84,18 @@ type plugged struct {
 	faults *faultLog
 }
 
+func (p plugged) Kind() string {
+	defer p.faults.recover("Kind")
+	return p.Guard.Kind()
+}
+
 func (p plugged) Bind(name string) (checks []Check) {
 	defer p.faults.recover("Bind")
 	for _, c := range p.Guard.Bind(name) {
-		if c == nil || c.Cause() == nil {
-			panic("a Check or its Cause is nil")
+		s := pluggedCheck{c, c.Cause(), p.faults}
+		if s.cause == nil {
+			panic("the Cause of a Check is nil")
 		}
-		s := pluggedCheck{c, p.faults}
 		if f, ok := c.(Finisher); ok {
 			checks = append(checks, pluggedFinisher{s, f})
 		} else {
@@ -107,8 +112,11 @@ func (p plugged) Names(name string) bool {
 
 type pluggedCheck struct {
 	Check
+	cause  *Cause
 	faults *faultLog
 }
+
+func (c pluggedCheck) Cause() *Cause { return c.cause }
 
 // noTicket is the ticket of a Reserve that panicked: it took nothing.
 const noTicket = math.MinInt64

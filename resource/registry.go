@@ -67,6 +67,7 @@ type Registry struct {
 	isException        func(error) bool
 	defaultIsException bool
 	guards             []Guard
+	faults             []*faultLog // of the guards that the program brought
 	max                int
 	nowhere            *guardSet                // the set of resources without a place
 	generation         atomic.Uint64            // of the rules, so that a binding to older ones is noticed
@@ -78,7 +79,7 @@ type Registry struct {
 	places  []*Resource   // those that may be evicted, max at most
 	kept    []*Resource   // those that rules name, and other
 	hand    int           // goes round the places in search of a victim
-	carried metric.Counts // what was counted in stays that are over; shows in other
+	carried metric.Counts // what was counted in resources that are gone; shows in other
 }
 
 // NewRegistry makes a registry without resources.
@@ -95,7 +96,10 @@ func NewRegistry(cfg Config) *Registry {
 		g.isException = func(err error) bool { return !errors.Is(err, context.Canceled) }
 	}
 	for _, guard := range cfg.Plugged {
-		g.guards = append(g.guards, plugged{guard, &faultLog{kind: guard.Kind(), logger: cfg.Logger}})
+		p := plugged{guard, &faultLog{logger: cfg.Logger}}
+		p.faults.kind = p.Kind()
+		g.guards = append(g.guards, p)
+		g.faults = append(g.faults, p.faults)
 	}
 	g.nowhere = &guardSet{registry: g}
 	return g
@@ -144,9 +148,9 @@ func (g *Registry) newResource(name string) *Resource {
 }
 
 // attach finds where to count a call through r, which has no place itself: in r,
-// registered anew, or in another resource of that name, or in other. It gives no
-// set if the gate is closed.
-func (g *Registry) attach(r *Resource, now int64) (*guardSet, error) {
+// registered anew, or in another resource of that name, or in other; but not in
+// void, where it has been counted in vain. It gives no set if the gate is closed.
+func (g *Registry) attach(r *Resource, void *guardSet, now int64) (*guardSet, error) {
 	if err := CheckName(r.name); err != nil {
 		return nil, err
 	}
@@ -155,7 +159,7 @@ func (g *Registry) attach(r *Resource, now int64) (*guardSet, error) {
 		if where == nil {
 			where = g.register(r.name, r, now)
 		}
-		if set := where.set.Load(); set.metric != nil {
+		if set := where.set.Load(); set.metric != nil && set != void {
 			return set, nil
 		}
 		if g.closed.Load() {
@@ -176,11 +180,12 @@ func (g *Registry) register(name string, handle *Resource, now int64) *Resource 
 		}
 		generation := g.generation.Load()
 		checks, named := g.bind(name)
-		// While there are no places to be had, nobody queues up to hear so.
-		if !g.crowded.Load() || named {
+		if !g.mu.TryLock() {
+			// While there are no places to be had, nobody queues up to hear so.
+			if other := g.other.Load(); other != nil && g.crowded.Load() && !named {
+				return other
+			}
 			g.mu.Lock()
-		} else if !g.mu.TryLock() {
-			return g.other.Load()
 		}
 		r, ok := g.registerLocked(name, handle, now, checks, named, generation)
 		g.mu.Unlock()
@@ -192,7 +197,7 @@ func (g *Registry) register(name string, handle *Resource, now int64) *Resource 
 
 // registerLocked is false if it must be tried again: rules were loaded since the
 // checks were made, or other is needed and not there yet.
-func (g *Registry) registerLocked(name string, handle *Resource, now int64, checks []Check, named bool, generation uint64) (r *Resource, ok bool) {
+func (g *Registry) registerLocked(name string, handle *Resource, now int64, checks *checks, named bool, generation uint64) (r *Resource, ok bool) {
 	if r = g.table.Get(name); r != nil {
 		return r, true
 	}
@@ -205,7 +210,6 @@ func (g *Registry) registerLocked(name string, handle *Resource, now int64, chec
 	if g.generation.Load() != generation {
 		return nil, false
 	}
-	named = named || name == Other
 	if !named && !g.makeRoom(now) {
 		other := g.other.Load()
 		return other, other != nil
@@ -216,16 +220,18 @@ func (g *Registry) registerLocked(name string, handle *Resource, now int64, chec
 }
 
 // bind asks every guard for its checks of a resource, and whether any names it.
-func (g *Registry) bind(name string) (checks []Check, named bool) {
+func (g *Registry) bind(name string) (*checks, bool) {
+	var all []Check
+	named := name == Other
 	for _, guard := range g.guards {
-		if some := guard.Bind(name); checks == nil {
-			checks = some
+		if some := guard.Bind(name); all == nil {
+			all = some
 		} else {
-			checks = slices.Concat(checks, some)
+			all = slices.Concat(all, some)
 		}
 		named = named || guard.Names(name)
 	}
-	return checks, named
+	return newChecks(all), named
 }
 
 // Rebind gives the resources of these names the checks that their guards have for
@@ -245,7 +251,6 @@ func (g *Registry) Rebind(changed []string) {
 func (g *Registry) rebind(name string, now int64) bool {
 	generation := g.generation.Load()
 	checks, named := g.bind(name)
-	named = named || name == Other
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed.Load() {
@@ -262,7 +267,7 @@ func (g *Registry) rebind(name string, now int64) bool {
 			r.named = named
 			g.list(r)
 		}
-		r.home = newGuardSet(g, r.home.stay, checks)
+		r.home = newGuardSet(g, r.home.stat, checks)
 		r.set.Store(r.home)
 	case named:
 		r = g.newResource(name)
@@ -272,9 +277,10 @@ func (g *Registry) rebind(name string, now int64) bool {
 	return true
 }
 
-// settle begins a stay of r. The caller holds mu.
-func (g *Registry) settle(r *Resource, now int64, checks []Check) {
-	r.home = newGuardSet(g, &stay{stat: stat.New(), since: now}, checks)
+// settle gives r a place. The caller holds mu.
+func (g *Registry) settle(r *Resource, now int64, checks *checks) {
+	r.born = now
+	r.home = newGuardSet(g, stat.New(), checks)
 	g.list(r)
 	r.set.Store(r.home)
 	g.table.Put(r.name, r)
@@ -322,24 +328,24 @@ func (g *Registry) makeRoom(now int64) bool {
 	return room
 }
 
-// evict ends the stay of r if it is idle. The caller holds mu.
+// evict takes the place of r if it is idle. The caller holds mu.
 func (g *Registry) evict(r *Resource, now int64) {
-	stay := r.home.stay
-	if now-stay.lastUse() < int64(max(idleTime, r.home.longest)) || !stay.end() {
+	idle := idleTime
+	if r.home.checks != nil {
+		idle = max(idle, r.home.longest)
+	}
+	if now-r.home.lastUse(r.born) < int64(idle) {
 		return
 	}
-	g.carried = g.carried.Plus(stay.final)
+	final, ok := r.home.metric.Retire()
+	if !ok {
+		return
+	}
+	g.carried = g.carried.Plus(final)
 	r.set.Store(g.nowhere)
 	r.home = nil
 	g.table.Delete(r.name)
 	g.unlist(r)
-}
-
-// carryException counts an exception of a call whose stay is over.
-func (g *Registry) carryException(n int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.carried[metric.Exception] += n
 }
 
 // Snapshot gives the figures of every resource, by name. They are read at one
@@ -363,7 +369,8 @@ func (g *Registry) Snapshot() []stat.Snapshot {
 	g.mu.Unlock()
 
 	slices.SortFunc(cut, func(a, b place) int { return strings.Compare(a.name, b.name) })
-	now, at := g.clock.Now(), g.clock.Wall()
+	now := g.clock.Now()
+	at := g.clock.Wall(now)
 	snapshots := make([]stat.Snapshot, len(cut))
 	for i, p := range cut {
 		snapshots[i] = p.home.snapshot(p.name, now, at, carried)
@@ -381,11 +388,22 @@ func (g *Registry) snapshot(r *Resource) stat.Snapshot {
 		}
 	}
 	g.mu.Unlock()
-	now, at := g.clock.Now(), g.clock.Wall()
+	now := g.clock.Now()
+	at := g.clock.Wall(now)
 	if home == nil {
 		return stat.Snapshot{Resource: r.name, At: at}
 	}
 	return home.snapshot(r.name, now, at, carried)
+}
+
+// GuardFaults tells how often guards that the program brought have panicked.
+func (g *Registry) GuardFaults() (n int64) {
+	for _, l := range g.faults {
+		l.mu.Lock()
+		n += l.count
+		l.mu.Unlock()
+	}
+	return n
 }
 
 // Closed tells whether the registry is closed.

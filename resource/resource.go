@@ -29,6 +29,7 @@ type Resource struct {
 	home  *guardSet // set, or what it was when the gate was closed; nil without a place
 	named bool      // by a rule, so not to be evicted
 	index int       // in the registry's list of resources like it
+	born  int64     // when it got its place
 }
 
 // Name is the name of the resource.
@@ -38,7 +39,7 @@ func (r *Resource) Name() string { return r.name }
 // [ErrName] if the handle was made for a name that cannot be.
 func (r *Resource) Entry() (Entry, error) {
 	set := r.set.Load()
-	if set.free {
+	if set.checks == nil && set.metric != nil {
 		clock, now := &set.registry.clock, int64(0)
 		if clock.Given == nil {
 			now = clock.Real()
@@ -46,7 +47,7 @@ func (r *Resource) Entry() (Entry, error) {
 			now = clock.Given()
 		}
 		stripe := set.metric.Pass(now, 1)
-		if set.stay.holds() {
+		if set.metric.Holds() {
 			return newEntry(set, now, stripe, 1), nil
 		}
 	}
@@ -77,9 +78,10 @@ func (r *Resource) EntryContext(ctx context.Context, opts ...EntryOption) (Entry
 func (r *Resource) enter(n int64) (Entry, error) {
 	now := r.registry.clock.Now()
 	set := r.set.Load()
+	var void *guardSet // where the resource was evicted when this call came
 	for {
-		if set.metric == nil {
-			home, err := r.registry.attach(r, now)
+		if set.metric == nil || set == void {
+			home, err := r.registry.attach(r, void, now)
 			if home == nil { // a bad name, or the gate is closed
 				return Entry{}, err
 			}
@@ -88,7 +90,7 @@ func (r *Resource) enter(n int64) (Entry, error) {
 		stripe, blocked, ok := set.enter(now, n)
 		switch {
 		case !ok:
-			set = r.set.Load() // it was evicted meanwhile
+			void = set
 		case blocked != nil:
 			return Entry{}, blocked
 		default:
@@ -120,7 +122,7 @@ func (r *Resource) QPS(e metric.Event) float64 {
 			return 0
 		}
 	}
-	return set.metric.QPS(set.registry.clock.Now(), e)
+	return set.metric.QPS(r.registry.clock.Now(), e)
 }
 
 // Snapshot gives the figures of the resource. If it has no place in the registry,
@@ -134,7 +136,7 @@ func (r *Resource) History() []stat.Second {
 	if set == nil {
 		return nil
 	}
-	return set.stay.stat.History(set.registry.clock.Now())
+	return set.stat.History(set.registry.clock.Now())
 }
 
 // Recent gives the latencies of the last ten seconds.
@@ -152,5 +154,5 @@ func (r *Resource) latencies(of func(*stat.Stat, int64) metric.Latencies) metric
 	if set == nil {
 		return metric.Latencies{}
 	}
-	return of(set.stay.stat, set.registry.clock.Now())
+	return of(set.stat, set.registry.clock.Now())
 }

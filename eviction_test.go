@@ -1,0 +1,299 @@
+package leapgate_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/stat"
+)
+
+// idle is how long a resource without rules must be left alone to be evicted: a
+// minute after the end of its last bucket.
+const idle = time.Minute + 100*time.Millisecond
+
+func smallGate(t testing.TB, c *clock, maxResources int, rules ...flow.Rule) *leapgate.Gate {
+	t.Helper()
+	g := leapgate.Must(leapgate.Config{Now: c.Now, MaxResources: maxResources})
+	require.NoError(t, g.LoadFlowRules(rules))
+	return g
+}
+
+func names(g *leapgate.Gate) (names []string) {
+	for _, s := range g.Snapshot() {
+		names = append(names, s.Resource)
+	}
+	return names
+}
+
+func TestEviction_OtherServesNewNamesWhileAllPlacesAreInUse(t *testing.T) {
+	t.Parallel()
+	g := smallGate(t, newClock(), 2)
+	for _, name := range []string{"a", "b", "c", "d", "c"} {
+		require.True(t, enter(t, g, name))
+	}
+	require.Equal(t, []string{"a", "b", resource.Other}, names(g))
+	require.Equal(t, int64(3), snapshotOf(t, g, resource.Other).Pass)
+}
+
+func TestEviction_IdleResourcesGiveWayAndTheirTotalsGoToOther(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	g := smallGate(t, c, 2)
+	for _, name := range []string{"a", "a", "b"} {
+		require.True(t, enter(t, g, name))
+	}
+	c.Advance(idle - 1)
+	require.True(t, enter(t, g, "too early"))
+	require.Equal(t, []string{"a", "b", resource.Other}, names(g))
+	c.Advance(1)
+	require.True(t, enter(t, g, "c"))
+	require.True(t, enter(t, g, "d"))
+	require.Equal(t, []string{"c", "d", resource.Other}, names(g))
+	s := snapshotOf(t, g, resource.Other)
+	require.Equal(t, []int64{4, 4, 0}, []int64{s.Pass, s.Success, s.Concurrency})
+	require.Zero(t, snapshotOf(t, g, "c").Pass-1)
+}
+
+func TestEviction_NotWhileACallIsInFlight(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	g := smallGate(t, c, 1)
+	e, err := g.Entry("a")
+	require.NoError(t, err)
+	c.Advance(time.Hour)
+	require.True(t, enter(t, g, "b"))
+	require.Equal(t, []string{"a", resource.Other}, names(g))
+	e.Exit()
+	c.Advance(idle)
+	require.True(t, enter(t, g, "b"))
+	require.Equal(t, []string{"b", resource.Other}, names(g))
+}
+
+func TestEviction_NeverOfResourcesThatARuleNames(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	g := smallGate(t, c, 1, flow.Rule{Resource: "guarded", Threshold: 1}, flow.Rule{Resource: "off", Threshold: 1, Mode: flow.Off})
+	for i := range 100 {
+		require.True(t, enter(t, g, strconv.Itoa(i)))
+		c.Advance(time.Hour)
+	}
+	require.Equal(t, []string{"99", "guarded", "off", resource.Other}, names(g))
+	require.True(t, enter(t, g, "guarded"))
+	require.False(t, enter(t, g, "guarded"))
+
+	// Without its rule, a resource takes a place like any other, and may be evicted.
+	require.NoError(t, g.LoadFlowRules(nil))
+	c.Advance(time.Hour)
+	for i := range 4 {
+		require.True(t, enter(t, g, "new"+strconv.Itoa(i)))
+		c.Advance(time.Hour)
+	}
+	require.Equal(t, []string{"new3", resource.Other}, names(g))
+	s := snapshotOf(t, g, resource.Other)
+	require.Equal(t, []int64{104, 1}, []int64{s.Pass, s.Block})
+}
+
+func TestEviction_RuleLoadedBeforeTheFirstCallFindsAPlaceWhenAllAreTaken(t *testing.T) {
+	t.Parallel()
+	g := smallGate(t, newClock(), 1)
+	require.True(t, enter(t, g, "a"))
+	require.True(t, enter(t, g, "b"))
+	require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "b", Threshold: 1}}))
+	require.True(t, enter(t, g, "b"))
+	require.False(t, enter(t, g, "b"))
+	require.Equal(t, int64(1), snapshotOf(t, g, "b").Pass)
+}
+
+func TestEviction_HandleAttachesAgain(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	g := smallGate(t, c, 1)
+	a := g.Resource("a")
+	e, err := a.Entry()
+	require.NoError(t, err)
+	e.Exit()
+
+	c.Advance(idle)
+	require.True(t, enter(t, g, "b"))
+	require.Zero(t, a.QPS(metric.Pass))
+	require.Equal(t, stat.Snapshot{Resource: "a", At: time.Unix(0, c.Now())}, a.Snapshot())
+	require.Nil(t, a.History())
+
+	c.Advance(idle)
+	e, err = a.Entry() // takes the place of b
+	require.NoError(t, err)
+	e.Exit()
+	require.Equal(t, 1.0, a.QPS(metric.Pass))
+	require.Equal(t, []string{"a", resource.Other}, names(g))
+
+	// While another resource has the name, the old handle works on that one.
+	c.Advance(idle)
+	require.True(t, enter(t, g, "b"))
+	c.Advance(idle)
+	require.True(t, enter(t, g, "a")) // registers a second resource of this name
+	for range 3 {
+		e, err = a.Entry()
+		require.NoError(t, err)
+		e.Exit()
+	}
+	require.Equal(t, int64(4), snapshotOf(t, g, "a").Pass)
+	require.Equal(t, int64(4), a.Snapshot().Pass)
+	require.Equal(t, 4.0, a.QPS(metric.Pass))
+	require.Equal(t, int64(4), a.Recent().Count())
+	require.Equal(t, int64(4), a.Minute().Count())
+	require.Equal(t, int64(4), a.History()[60].Pass)
+
+	// Rules that are loaded for the name bind the old handle too.
+	require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "a", Threshold: 0}}))
+	_, err = a.Entry()
+	require.ErrorIs(t, err, leapgate.ErrBlocked)
+}
+
+func TestEviction_HandleOfANameWithoutAPlaceIsServedByOther(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	g := smallGate(t, c, 1)
+	require.True(t, enter(t, g, "a"))
+	b := g.Resource("b")
+	require.Equal(t, "b", b.Name())
+	e, err := b.Entry()
+	require.NoError(t, err)
+	e.Exit()
+	require.Equal(t, int64(1), snapshotOf(t, g, resource.Other).Pass)
+	c.Advance(idle)
+	e, err = b.Entry()
+	require.NoError(t, err)
+	e.Exit()
+	require.Equal(t, int64(1), snapshotOf(t, g, "b").Pass)
+}
+
+// A flood of names neither takes memory without bound nor costs a scan per call,
+// lifts no rule, and loses no count.
+func TestEviction_AMillionNames(t *testing.T) {
+	t.Parallel()
+	const places = 10_000
+	calls := 1_000_000
+	if raceEnabled {
+		calls = 100_000 // the detector finds what it finds
+	}
+	c := newClock()
+	g := smallGate(t, c, places, flow.Rule{Resource: "guarded", Threshold: 1, Interval: 24 * time.Hour})
+	require.True(t, enter(t, g, "guarded"))
+	guarded := g.Resource("guarded")
+	var before, after runtime.MemStats
+	heap := func(m *runtime.MemStats) {
+		runtime.GC()
+		runtime.ReadMemStats(m)
+	}
+	heap(&before)
+	var passed int64
+	for i := range calls {
+		if i%100 == 0 {
+			c.Advance(time.Second) // so that 6,000 names are not idle yet
+		}
+		e, err := g.Entry("name " + strconv.Itoa(i))
+		require.NoError(t, err)
+		e.Exit()
+		if i%50_000 == 0 {
+			_, err := guarded.Entry()
+			require.ErrorIs(t, err, leapgate.ErrBlocked)
+			sum := int64(0)
+			for _, s := range g.Snapshot() {
+				sum += s.Pass
+			}
+			require.Equal(t, int64(i)+2, sum)
+		}
+	}
+	heap(&after)
+	require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(places*4096))
+	snapshots := g.Snapshot()
+	require.LessOrEqual(t, len(snapshots), places+2)
+	for _, s := range snapshots {
+		passed += s.Pass
+		require.Zero(t, s.Concurrency)
+	}
+	require.Equal(t, int64(calls)+1, passed)
+}
+
+// Entries that race with the eviction of their resource are counted exactly once,
+// and the sums over the gate never go down. Handles and names are mixed, calls fail
+// and are blocked.
+func TestEviction_RacingWithEntries(t *testing.T) {
+	t.Parallel()
+	const workers, each = 8, 5_000
+	c := newClock()
+	g := smallGate(t, c, 4, flow.Rule{Resource: "guarded", Threshold: 0})
+	handles := make([]*resource.Resource, 12)
+	for i := range handles {
+		handles[i] = g.Resource(fmt.Sprint("name ", i))
+	}
+	var calls, wg = atomic.Int64{}, sync.WaitGroup{}
+	for w := range workers {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(w), 1))
+			for range each {
+				k := rng.IntN(len(handles))
+				var e resource.Entry
+				var err error
+				if rng.IntN(2) == 0 {
+					e, err = handles[k].Entry() //nolint:govet // one variable, one exit
+				} else {
+					e, err = g.Entry(handles[k].Name()) //nolint:govet // one variable, one exit
+				}
+				assert.NoError(t, err)
+				calls.Add(1)
+				e.SetError(assert.AnError)
+				e.Exit()
+				if rng.IntN(8) == 0 {
+					c.Advance(idle)
+				}
+				if rng.IntN(8) == 0 {
+					_, err := g.Entry("guarded")
+					assert.ErrorIs(t, err, leapgate.ErrBlocked)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	var last metric.Counts
+	sums := func() (c metric.Counts) {
+		for _, s := range g.Snapshot() {
+			c[metric.Pass] += s.Pass
+			c[metric.Block] += s.Block
+			c[metric.Success] += s.Success
+			c[metric.Exception] += s.Exception
+		}
+		return c
+	}
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		now := sums()
+		for e := range now {
+			require.GreaterOrEqual(t, now[e], last[e], metric.Event(e).String())
+		}
+		last = now
+	}
+	require.Equal(t, calls.Load(), last[metric.Pass])
+	require.Equal(t, calls.Load(), last[metric.Success])
+	require.Equal(t, calls.Load(), last[metric.Exception])
+	require.LessOrEqual(t, len(g.Snapshot()), 4+2)
+	require.Contains(t, names(g), resource.Other)
+}

@@ -1,0 +1,482 @@
+package leapgate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/stat"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// clock is a given clock that starts at a whole minute.
+type clock struct{ now atomic.Int64 }
+
+func newClock() *clock {
+	c := new(clock)
+	c.now.Store(1_700_000_040 * int64(time.Second))
+	return c
+}
+
+func (c *clock) Now() int64              { return c.now.Load() }
+func (c *clock) Advance(d time.Duration) { c.now.Add(int64(d)) }
+
+func newGate(t testing.TB, c *clock, rules ...flow.Rule) *leapgate.Gate {
+	t.Helper()
+	g, err := leapgate.New(leapgate.Config{Now: c.Now})
+	require.NoError(t, err)
+	require.NoError(t, g.LoadFlowRules(rules))
+	return g
+}
+
+// enter makes one call that ends at once, and tells whether it passed.
+func enter(t testing.TB, g *leapgate.Gate, name string, opts ...leapgate.EntryOption) bool {
+	t.Helper()
+	e, err := g.EntryContext(context.Background(), name, opts...)
+	defer e.Exit()
+	if err != nil {
+		require.ErrorIs(t, err, leapgate.ErrBlocked)
+	}
+	return err == nil
+}
+
+func snapshotOf(t testing.TB, g *leapgate.Gate, name string) stat.Snapshot {
+	t.Helper()
+	for _, s := range g.Snapshot() {
+		if s.Resource == name {
+			return s
+		}
+	}
+	t.Fatalf("no snapshot of %q", name)
+	return stat.Snapshot{}
+}
+
+func TestNew_BadConfigurationIsToldAllAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := leapgate.New(leapgate.Config{MaxResources: -1, Guards: []resource.Guard{nil}})
+	require.ErrorIs(t, err, leapgate.ErrConfig)
+	require.EqualError(t, err, "leapgate: bad configuration: MaxResources is -1; want 1 to 10000000, or 0 for 10000\n"+
+		"leapgate: bad configuration: Guards[0] is nil; want a guard")
+	require.Panics(t, func() { leapgate.Must(leapgate.Config{MaxResources: -1}) })
+}
+
+func TestEntry_CountsFromEntryToExit(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	g := newGate(t, c)
+	e, err := g.Entry("orders")
+	require.NoError(t, err)
+	s := snapshotOf(t, g, "orders")
+	require.Equal(t, []int64{1, 0, 1}, []int64{s.Pass, s.Success, s.Concurrency})
+
+	c.Advance(30 * time.Millisecond)
+	e.SetError(errors.New("it broke"))
+	e.Exit()
+	s = snapshotOf(t, g, "orders")
+	require.Equal(t, []int64{1, 1, 1, 0}, []int64{s.Pass, s.Success, s.Exception, s.Concurrency})
+	require.Equal(t, 30*time.Millisecond, s.AvgRT)
+	require.Equal(t, 30*time.Millisecond, s.MinRT)
+	require.InEpsilon(t, float64(30*time.Millisecond), float64(s.P99), 0.044)
+	require.Equal(t, []float64{1, 1, 1, 0}, []float64{s.PassQPS, s.SuccessQPS, s.ExceptionQPS, s.BlockQPS})
+	require.Equal(t, time.Unix(0, c.Now()), s.At)
+
+	c.Advance(time.Second)
+	s = snapshotOf(t, g, "orders")
+	require.Zero(t, s.PassQPS)
+	require.Zero(t, s.AvgRT)
+	require.Equal(t, int64(1), s.Pass)
+}
+
+func TestEntry_ExitTwiceCountsOnce(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock())
+	e, err := g.Entry("orders")
+	require.NoError(t, err)
+	e.Exit()
+	e.SetError(errors.New("too late"))
+	e.Exit()
+	s := snapshotOf(t, g, "orders")
+	require.Equal(t, []int64{1, 1, 0, 0}, []int64{s.Pass, s.Success, s.Exception, s.Concurrency})
+}
+
+func TestEntry_ExitFromAnotherGoroutine(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock())
+	e, err := g.Entry("orders")
+	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e.Exit()
+	}()
+	<-done
+	e.Exit()
+	require.Equal(t, int64(1), snapshotOf(t, g, "orders").Success)
+}
+
+func TestEntry_ZeroEntryDoesNothing(t *testing.T) {
+	t.Parallel()
+	var e resource.Entry
+	e.SetError(errors.New("nobody is there"))
+	e.Exit()
+	e.Exit()
+}
+
+func TestEntry_IsThreeWords(t *testing.T) {
+	t.Parallel()
+	require.LessOrEqual(t, unsafe.Sizeof(resource.Entry{}), uintptr(24)) // more does not come back in registers
+}
+
+func TestEntry_BadNamesAreErrorsAndCountNothing(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock())
+	for _, name := range []string{"", strings.Repeat("x", resource.MaxNameLength+1)} {
+		e, err := g.Entry(name)
+		require.ErrorIs(t, err, leapgate.ErrName)
+		require.NotErrorIs(t, err, leapgate.ErrBlocked)
+		require.Less(t, len(err.Error()), 200)
+		e.Exit()
+		_, err = g.Resource(name).Entry()
+		require.ErrorIs(t, err, leapgate.ErrName)
+		require.ErrorIs(t, g.Do(t.Context(), name, func(context.Context) error { panic("it ran") }), leapgate.ErrName)
+		require.Zero(t, g.Resource(name).QPS(metric.Pass))
+	}
+	require.Empty(t, g.Snapshot())
+	require.True(t, enter(t, g, strings.Repeat("x", resource.MaxNameLength)))
+}
+
+func TestEntry_BadCountsAreErrorsAndCountNothing(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock())
+	for _, n := range []int64{0, -1, math.MinInt64, resource.MaxCount + 1, math.MaxInt64} {
+		e, err := g.EntryContext(t.Context(), "orders", leapgate.WithCount(n))
+		require.ErrorIs(t, err, leapgate.ErrCount)
+		require.NotErrorIs(t, err, leapgate.ErrBlocked)
+		require.ErrorContains(t, err, fmt.Sprint(n))
+		e.Exit()
+	}
+	s := snapshotOf(t, g, "orders")
+	require.Zero(t, s.Pass+s.Block)
+}
+
+func TestEntryContext_FinishedContextIsItsErrorAndCountsNothing(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := g.EntryContext(ctx, "orders", leapgate.WithCount(0))
+	require.Equal(t, context.Canceled, err)
+	require.Equal(t, context.Canceled, g.Do(ctx, "orders", func(context.Context) error { panic("it ran") }))
+	require.Empty(t, g.Snapshot())
+	e, err := g.EntryContext(nil, "orders") //nolint:staticcheck // what a careless caller does
+	require.NoError(t, err)
+	e.Exit()
+}
+
+func TestWithCount_CountsPassSuccessRTAndConcurrency(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	g := newGate(t, c)
+	e, err := g.EntryContext(t.Context(), "orders", leapgate.WithCount(3))
+	require.NoError(t, err)
+	require.Equal(t, int64(3), snapshotOf(t, g, "orders").Concurrency)
+	c.Advance(10 * time.Millisecond)
+	e.SetError(errors.New("it broke"))
+	e.Exit()
+	s := snapshotOf(t, g, "orders")
+	require.Equal(t, []int64{3, 3, 3, 0}, []int64{s.Pass, s.Success, s.Exception, s.Concurrency})
+	require.Equal(t, 10*time.Millisecond, s.AvgRT)
+}
+
+func TestDo_ErrorsAndPanicsCountAsExceptions(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock())
+	broken := errors.New("it broke")
+	require.NoError(t, g.Do(t.Context(), "orders", func(context.Context) error { return nil }))
+	require.Equal(t, broken, g.Do(t.Context(), "orders", func(context.Context) error { return broken }))
+	require.PanicsWithValue(t, "boom", func() {
+		_ = g.Do(t.Context(), "orders", func(context.Context) error { panic("boom") })
+	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = g.Do(t.Context(), "orders", func(context.Context) error { runtime.Goexit(); return nil })
+	}()
+	<-done
+	s := snapshotOf(t, g, "orders")
+	require.Equal(t, []int64{4, 4, 3, 0}, []int64{s.Pass, s.Success, s.Exception, s.Concurrency})
+}
+
+func TestCall_GivesTheResultOrTheBlock(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock(), flow.Rule{Resource: "orders", Threshold: 1})
+	n, err := leapgate.Call(t.Context(), g, "orders", func(context.Context) (int, error) { return 7, nil })
+	require.NoError(t, err)
+	require.Equal(t, 7, n)
+	n, err = leapgate.Call(t.Context(), g, "orders", func(context.Context) (int, error) { panic("it ran") })
+	require.ErrorIs(t, err, leapgate.ErrBlocked)
+	require.Zero(t, n)
+}
+
+func TestIsException_DefaultLeavesOutTheCallersOwnCancellation(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock())
+	wrapped := fmt.Errorf("query: %w", context.Canceled)
+
+	e, err := g.Entry("SetError")
+	require.NoError(t, err)
+	e.SetError(wrapped)
+	e.Exit()
+	require.Zero(t, snapshotOf(t, g, "SetError").Exception)
+
+	// Whoever canceled this, it was not the caller.
+	_ = g.Do(t.Context(), "not the caller's", func(context.Context) error { return wrapped })
+	require.Equal(t, int64(1), snapshotOf(t, g, "not the caller's").Exception)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	_ = g.Do(ctx, "the caller's", func(context.Context) error { cancel(); return wrapped })
+	require.Zero(t, snapshotOf(t, g, "the caller's").Exception)
+
+	_ = g.Do(t.Context(), "deadline", func(context.Context) error { return context.DeadlineExceeded })
+	require.Equal(t, int64(1), snapshotOf(t, g, "deadline").Exception)
+}
+
+func TestIsException_GivenOneDecides(t *testing.T) {
+	t.Parallel()
+	notFound := errors.New("not found")
+	g := leapgate.Must(leapgate.Config{IsException: func(err error) bool { return !errors.Is(err, notFound) }})
+	for _, err := range []error{notFound, context.Canceled, errors.New("it broke"), nil} {
+		_ = g.Do(t.Context(), "orders", func(context.Context) error { return err })
+	}
+	require.Equal(t, int64(2), snapshotOf(t, g, "orders").Exception)
+}
+
+func TestBlocked_IsCountedAndConsumesNothing(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	g := newGate(t, c, flow.Rule{ID: "orders-qps", Resource: "orders", Threshold: 5})
+	for range 2 {
+		passed := 0
+		for range 25 {
+			if enter(t, g, "orders") {
+				passed++
+			}
+		}
+		require.Equal(t, 5, passed)
+		c.Advance(time.Second)
+	}
+	s := snapshotOf(t, g, "orders")
+	require.Equal(t, []int64{10, 40, 10, 0}, []int64{s.Pass, s.Block, s.Success, s.Concurrency})
+	require.Equal(t, []stat.RuleSnapshot{{ID: "orders-qps", Kind: "flow", Threshold: 5, Admitted: 10, Blocked: 40}}, s.Rules)
+}
+
+func TestGates_AreIndependent(t *testing.T) {
+	t.Parallel()
+	a, b := newClock(), newClock()
+	guarded, free := newGate(t, a, flow.Rule{Resource: "orders", Threshold: 0}), newGate(t, b)
+	require.False(t, enter(t, guarded, "orders"))
+	require.True(t, enter(t, free, "orders"))
+	a.Advance(time.Hour)
+	require.Equal(t, 1.0, snapshotOf(t, free, "orders").PassQPS)
+	require.NoError(t, guarded.Close())
+	require.Equal(t, int64(1), snapshotOf(t, guarded, "orders").Block)
+	require.True(t, enter(t, free, "orders"))
+	require.Equal(t, int64(2), snapshotOf(t, free, "orders").Pass)
+}
+
+func TestClose_EntriesPassUnguardedAndUncounted(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock(), flow.Rule{Resource: "orders", Threshold: 1})
+	handle := g.Resource("orders")
+	inFlight, err := handle.Entry()
+	require.NoError(t, err)
+	require.False(t, enter(t, g, "orders"))
+
+	require.NoError(t, g.Close())
+	require.NoError(t, g.Close())
+	for range 3 {
+		e, err := handle.Entry()
+		require.NoError(t, err)
+		e.SetError(errors.New("uncounted"))
+		e.Exit()
+		require.True(t, enter(t, g, "orders"))
+		require.True(t, enter(t, g, "never seen"))
+	}
+	inFlight.Exit()
+	s := snapshotOf(t, g, "orders")
+	require.Equal(t, []int64{1, 1, 1, 0, 0}, []int64{s.Pass, s.Block, s.Success, s.Exception, s.Concurrency})
+	require.Len(t, g.Snapshot(), 1)
+	require.ErrorIs(t, g.LoadFlowRules(nil), leapgate.ErrClosed)
+}
+
+func TestClose_BesideEntries(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		g := newGate(t, newClock(), flow.Rule{Resource: "guarded", Threshold: 1000})
+		var wg sync.WaitGroup
+		for _, name := range []string{"guarded", "free", "guarded", "free"} {
+			wg.Go(func() {
+				for i := range 200 {
+					e, err := g.Entry(name)
+					assert.NoError(t, err)
+					e.Exit()
+					if i == 100 {
+						assert.NoError(t, g.Close())
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for _, s := range g.Snapshot() {
+			require.Zero(t, s.Concurrency)
+			require.Equal(t, s.Pass, s.Success)
+		}
+	}
+}
+
+func TestRealClock_UnderSynctest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := leapgate.Must(leapgate.Config{})
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "orders", Threshold: 1}}))
+		e, err := g.Entry("orders")
+		require.NoError(t, err)
+		time.Sleep(40 * time.Millisecond)
+		e.Exit()
+		require.Equal(t, 40*time.Millisecond, snapshotOf(t, g, "orders").AvgRT)
+
+		_, err = g.Entry("orders")
+		var blocked *leapgate.BlockError
+		require.ErrorAs(t, err, &blocked)
+		time.Sleep(blocked.RetryAfter - 1)
+		require.False(t, enter(t, g, "orders"))
+		time.Sleep(1)
+		require.True(t, enter(t, g, "orders"))
+		require.WithinDuration(t, time.Now(), snapshotOf(t, g, "orders").At, 0)
+	})
+}
+
+func TestDefault_PackageFunctions(t *testing.T) {
+	// Not parallel: the default gate is one for the process.
+	defer func() { require.NoError(t, leapgate.LoadFlowRules(nil)) }()
+	require.NoError(t, leapgate.LoadFlowRules([]flow.Rule{{Resource: "default", Threshold: 3, Interval: time.Hour}}))
+	e, err := leapgate.Entry("default")
+	require.NoError(t, err)
+	e.Exit()
+	e, err = leapgate.EntryContext(t.Context(), "default", leapgate.WithCount(1))
+	require.NoError(t, err)
+	e.Exit()
+	require.NoError(t, leapgate.Do(t.Context(), "default", func(context.Context) error { return nil }))
+	_, err = leapgate.Resource("default").Entry()
+	require.ErrorIs(t, err, leapgate.ErrBlocked)
+	require.Equal(t, leapgate.Default().Snapshot()[0].Pass, leapgate.Snapshot()[0].Pass)
+}
+
+func TestSnapshot_IsSortedAndValidJSON(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock(), flow.Rule{Resource: "b", Threshold: 1, Mode: flow.Shadow})
+	g.Resource("c")
+	g.Resource("a\xff\n<b>\"")
+	text, err := json.Marshal(g.Snapshot())
+	require.NoError(t, err)
+	require.True(t, json.Valid(text))
+	require.Contains(t, string(text), `"Mode":"shadow"`)
+	var names []string
+	for _, s := range g.Snapshot() {
+		names = append(names, s.Resource)
+	}
+	require.Equal(t, []string{"a\xff\n<b>\"", "b", "c"}, names)
+}
+
+// Totals in one snapshot are ordered, whatever comes and goes meanwhile.
+func TestSnapshot_TotalsAreOrderedUnderFullLoad(t *testing.T) {
+	t.Parallel()
+	g := leapgate.Must(leapgate.Config{})
+	g.Resource("orders")
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	var passed atomic.Int64
+	for range 8 {
+		wg.Go(func() {
+			broken := errors.New("it broke")
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				e, err := g.Entry("orders")
+				assert.NoError(t, err)
+				passed.Add(1)
+				e.SetError(broken)
+				e.Exit()
+			}
+		})
+	}
+	for range 2000 {
+		for _, s := range g.Snapshot() {
+			require.LessOrEqual(t, s.Exception, s.Success)
+			require.LessOrEqual(t, s.Success, s.Pass)
+			require.GreaterOrEqual(t, s.Concurrency, int64(0))
+			require.GreaterOrEqual(t, s.PassQPS, 0.0)
+		}
+	}
+	close(stop)
+	wg.Wait()
+	s := snapshotOf(t, g, "orders")
+	require.Equal(t, []int64{passed.Load(), passed.Load(), passed.Load(), 0}, []int64{s.Pass, s.Success, s.Exception, s.Concurrency})
+}
+
+func TestEntry_AllocatesNothingWhenItPasses(t *testing.T) {
+	g := newGate(t, newClock(), flow.Rule{Resource: "guarded", Threshold: 1e9}, flow.Rule{Resource: "guarded", Threshold: 1e9, Interval: time.Minute},
+		flow.Rule{Resource: "full", Threshold: 1})
+	free, guarded, full := g.Resource("free"), g.Resource("guarded"), g.Resource("full")
+	require.True(t, enter(t, g, "full"))
+	ctx, fn := context.Background(), func(context.Context) error { return nil }
+	for _, tt := range []struct {
+		name   string
+		allocs float64
+		call   func()
+	}{
+		{"handle", 0, func() { e, _ := free.Entry(); e.Exit() }},
+		{"handle, two rules", 0, func() { e, _ := guarded.Entry(); e.Exit() }},
+		{"by name", 0, func() { e, _ := g.Entry("free"); e.Exit() }},
+		{"WithCount", 0, func() { e, _ := g.EntryContext(ctx, "free", leapgate.WithCount(7)); e.Exit() }},
+		{"Do", 0, func() { _ = g.Do(ctx, "free", fn) }},
+		{"blocked", 1, func() { _, _ = full.Entry() }},
+		{"QPS", 0, func() { free.QPS(metric.Pass) }},
+	} {
+		require.Equal(t, tt.allocs, testing.AllocsPerRun(1000, tt.call), tt.name)
+	}
+}
+
+func TestNames_AreClonedSoThatNoBufferIsPinned(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock())
+	buffer := []byte("orders and a whole request")
+	name := unsafe.String(&buffer[0], 6)
+	require.True(t, enter(t, g, name))
+	kept := g.Resource("orders").Name()
+	require.NotSame(t, unsafe.StringData(name), unsafe.StringData(kept))
+	buffer[0] = 'X'
+	require.Equal(t, "orders", kept)
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package leapgate_test
+
+const raceEnabled = false
