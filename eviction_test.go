@@ -117,6 +117,27 @@ func TestEviction_RuleLoadedBeforeTheFirstCallFindsAPlaceWhenAllAreTaken(t *test
 	require.Equal(t, int64(1), snapshotOf(t, g, "b").Pass)
 }
 
+// Rules whose names change at every load do not make places without bound.
+func TestEviction_OfResourcesThatNoRuleNamesAnyMore(t *testing.T) {
+	t.Parallel()
+	for _, step := range []time.Duration{0, idle} {
+		c := newClock()
+		g := smallGate(t, c, 10)
+		for i := range 1000 {
+			name := "tenant " + strconv.Itoa(i)
+			require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: name, Threshold: 1}}))
+			require.True(t, enter(t, g, name))
+			c.Advance(step)
+		}
+		require.LessOrEqual(t, len(g.Snapshot()), 10+2)
+		passed := int64(0)
+		for _, s := range g.Snapshot() {
+			passed += s.Pass
+		}
+		require.Equal(t, int64(1000), passed)
+	}
+}
+
 func TestEviction_HandleAttachesAgain(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -240,7 +261,7 @@ func TestEviction_RacingWithEntries(t *testing.T) {
 	for i := range handles {
 		handles[i] = g.Resource(fmt.Sprint("name ", i))
 	}
-	var calls, wg = atomic.Int64{}, sync.WaitGroup{}
+	calls, wg := atomic.Int64{}, sync.WaitGroup{}
 	for w := range workers {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(w), 1))
@@ -249,9 +270,9 @@ func TestEviction_RacingWithEntries(t *testing.T) {
 				var e resource.Entry
 				var err error
 				if rng.IntN(2) == 0 {
-					e, err = handles[k].Entry() //nolint:govet // one variable, one exit
+					e, err = handles[k].Entry()
 				} else {
-					e, err = g.Entry(handles[k].Name()) //nolint:govet // one variable, one exit
+					e, err = g.Entry(handles[k].Name())
 				}
 				assert.NoError(t, err)
 				calls.Add(1)

@@ -32,7 +32,8 @@ func (g *inFlight) Names(string) bool { return false }
 
 func (g *inFlight) Bind(name string) []resource.Check {
 	c, _ := g.checks.LoadOrStore(name, &inFlightCheck{limit: g.limit, cause: resource.Cause{
-		Resource: name, Kind: "in-flight", RuleID: name, Threshold: float64(g.limit)}})
+		Resource: name, Kind: "in-flight", RuleID: name, Threshold: float64(g.limit),
+	}})
 	return []resource.Check{c.(*inFlightCheck)}
 }
 
@@ -71,8 +72,9 @@ func (c *inFlightCheck) Finish(_, n int64, _ time.Duration, _ bool) {
 	c.finished.Add(n)
 }
 
-func (g *inFlight) of(name string) *inFlightCheck {
-	c, _ := g.checks.Load(name)
+// orders gives the check of the resource that the tests call.
+func (g *inFlight) orders() *inFlightCheck {
+	c, _ := g.checks.Load("orders")
 	return c.(*inFlightCheck)
 }
 
@@ -96,7 +98,7 @@ func TestGuard_OfTheProgramIsAskedAfterTheRules(t *testing.T) {
 	require.EqualError(t, err, `in-flight rule "orders" on "orders": 3 of 2`)
 	a.Exit()
 	b.Exit()
-	require.Equal(t, int64(2), guard.of("orders").finished.Load())
+	require.Equal(t, int64(2), guard.orders().finished.Load())
 
 	e, err := g.Entry("orders")
 	require.NoError(t, err)
@@ -104,7 +106,7 @@ func TestGuard_OfTheProgramIsAskedAfterTheRules(t *testing.T) {
 	_, err = g.Entry("orders") // now the rule is full, and the guard is not asked
 	require.ErrorAs(t, err, &blocked)
 	require.Equal(t, "qps", blocked.RuleID)
-	require.Zero(t, guard.of("orders").now.Load())
+	require.Zero(t, guard.orders().now.Load())
 	s := snapshotOf(t, g, "orders")
 	require.Equal(t, []int64{3, 2}, []int64{s.Pass, s.Block})
 	require.Equal(t, []string{"flow", "in-flight"}, []string{s.Rules[0].Kind, s.Rules[1].Kind})
@@ -118,7 +120,7 @@ func TestGuard_IsToldOnceOfEveryCallWhileRulesAreReloaded(t *testing.T) {
 	guard := &inFlight{limit: 5}
 	g := leapgate.Must(leapgate.Config{Guards: []resource.Guard{guard}})
 	g.Resource("orders")
-	check := guard.of("orders")
+	check := guard.orders()
 	stop := make(chan struct{})
 	var reloads sync.WaitGroup
 	reloads.Go(func() {
@@ -211,9 +213,11 @@ func (c *brokenCheck) Reserve(now, n int64) resource.Verdict {
 	c.b.fail("Reserve")
 	return c.inFlightCheck.Reserve(now, n)
 }
+
 func (c *brokenCheck) Refund(ticket, n int64)          { c.b.fail("Refund"); c.inFlightCheck.Refund(ticket, n) }
 func (c *brokenCheck) Wait(now, n int64) time.Duration { c.b.fail("Wait"); return 0 }
 func (c *brokenCheck) Snapshot() stat.RuleSnapshot     { c.b.fail("Snapshot"); return stat.RuleSnapshot{} }
+
 func (c *brokenCheck) Finish(now, n int64, rt time.Duration, failed bool) {
 	c.b.fail("Finish")
 	c.inFlightCheck.Finish(now, n, rt, failed)
@@ -221,8 +225,10 @@ func (c *brokenCheck) Finish(now, n int64, rt time.Duration, failed bool) {
 
 func TestGuard_ThatPanicsIsAsIfItWereNotThere(t *testing.T) {
 	t.Parallel()
-	for _, method := range []string{"Kind", "Names", "Bind", "Cause", "Mode", "Interval", "Reserve", "Refund", "Wait",
-		"Snapshot", "Finish", "nil Check", "nil Cause"} {
+	for _, method := range []string{
+		"Kind", "Names", "Bind", "Cause", "Mode", "Interval", "Reserve", "Refund", "Wait",
+		"Snapshot", "Finish", "nil Check", "nil Cause",
+	} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
@@ -242,7 +248,7 @@ func TestGuard_ThatPanicsIsAsIfItWereNotThere(t *testing.T) {
 			}
 			s := snapshotOf(t, g, "orders")
 			require.Equal(t, []int64{3, 3, 3, 3, 0}, []int64{s.Pass, s.Block, s.Success, s.Exception, s.Concurrency})
-			require.Zero(t, last.of("orders").now.Load())
+			require.Zero(t, last.orders().now.Load())
 			require.Positive(t, g.GuardFaults())
 			require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
 			require.Contains(t, log.String(), "panic")

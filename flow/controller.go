@@ -83,7 +83,7 @@ func (c *controller) Wait(now, n int64) time.Duration {
 
 func (c *controller) Snapshot() stat.RuleSnapshot {
 	return stat.RuleSnapshot{
-		ID: c.rule.ID, Kind: kind, Mode: c.rule.Mode, Threshold: c.rule.Threshold,
+		ID: c.rule.ID, Kind: kind, Mode: c.rule.Mode, Threshold: c.rule.Threshold, Interval: c.rule.Interval,
 		Admitted:   c.window.quota.Admitted(),
 		Blocked:    c.window.blocked.Load(),
 		WouldBlock: c.window.wouldBlock.Load(),

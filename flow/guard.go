@@ -20,12 +20,23 @@ var _ resource.Guard = (*Guard)(nil)
 
 // NewGuard makes a guard without rules.
 func NewGuard() *Guard {
-	return &Guard{rules: ruleset.New(ruleset.Spec[Rule, *controller]{
+	return &Guard{rules: newRules()}
+}
+
+func newRules() *ruleset.Set[Rule, *controller] {
+	return ruleset.New(ruleset.Spec[Rule, *controller]{
 		Kind:     kind,
 		Identity: func(r *Rule) (*string, string) { return &r.ID, r.Resource },
 		Complete: complete,
 		Compile:  compile,
-	})}
+	})
+}
+
+// Validate tells what is wrong with a list of rules, as loading it would: nil, or
+// [RuleErrors].
+func Validate(rules []Rule) error {
+	_, err := newRules().Load(rules)
+	return err
 }
 
 // Load replaces the rules by the given ones, all or, with [RuleErrors], none. A nil

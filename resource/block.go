@@ -11,7 +11,8 @@ import (
 var ErrBlocked = errors.New("leapgate: blocked")
 
 // BlockError tells who refused a call and why. The fields of its [Cause] read as
-// its own. It does not change.
+// its own: err.Resource, err.Kind, err.RuleID, err.Threshold. It does not change.
+// A test that needs one makes it with a Cause: &BlockError{Cause: &Cause{…}}.
 type BlockError struct {
 	*Cause
 
@@ -46,12 +47,22 @@ func (e *BlockError) Error() string {
 		text += " in " + e.Interval.String()
 	}
 	if e.RetryAfter > 0 {
-		text += "; retry in " + e.RetryAfter.String()
+		text += "; retry in " + roundUp(e.RetryAfter).String()
 	}
 	return text
 }
 
 // Unwrap gives [ErrBlocked].
 func (e *BlockError) Unwrap() error { return ErrBlocked }
+
+// roundUp leaves out what nobody wants to read of a wait, and never makes it
+// shorter.
+func roundUp(wait time.Duration) time.Duration {
+	unit := time.Microsecond
+	if wait > time.Millisecond {
+		unit = time.Millisecond
+	}
+	return (wait + unit - 1).Truncate(unit)
+}
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

@@ -54,15 +54,6 @@ func newChecks(all []Check) *checks {
 	return s
 }
 
-// lastUse is a time after which nothing has happened since the resource got its
-// place at born.
-func (set *guardSet) lastUse(born int64) int64 {
-	if end, ok := set.metric.LastBucket(); ok {
-		return max(end, born)
-	}
-	return born
-}
-
 // enter asks the checks and counts. It gives the stripe of the pass, or the error
 // of the block. It is false if the resource was evicted before it counted.
 func (set *guardSet) enter(now, n int64) (stripe int, blocked *BlockError, ok bool) {

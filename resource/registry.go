@@ -69,11 +69,11 @@ type Registry struct {
 	guards             []Guard
 	faults             []*faultLog // of the guards that the program brought
 	max                int
-	nowhere            *guardSet                // the set of resources without a place
-	generation         atomic.Uint64            // of the rules, so that a binding to older ones is noticed
-	crowded            atomic.Bool              // the last search for a place found none
-	other              atomic.Pointer[Resource] // nil until places run out; written under mu
-	closed             atomic.Bool              // written under mu
+	nowhere            *guardSet     // the set of resources without a place
+	generation         atomic.Uint64 // of the rules, so that a binding to older ones is noticed
+	crowded            atomic.Bool   // the last search for a place found none
+	closed             atomic.Bool   // written under mu
+	other              *Resource     // serves the names without a place
 
 	mu      sync.Mutex    // guards what is below; no callback runs under it
 	places  []*Resource   // those that may be evicted, max at most
@@ -102,6 +102,7 @@ func NewRegistry(cfg Config) *Registry {
 		g.faults = append(g.faults, p.faults)
 	}
 	g.nowhere = &guardSet{registry: g}
+	g.other = g.register(Other, nil, g.clock.Now())
 	return g
 }
 
@@ -175,48 +176,42 @@ func (g *Registry) attach(r *Resource, void *guardSet, now int64) (*guardSet, er
 // resource without a place.
 func (g *Registry) register(name string, handle *Resource, now int64) *Resource {
 	for {
-		if g.crowded.Load() && g.other.Load() == nil && name != Other {
-			g.register(Other, nil, now)
-		}
 		generation := g.generation.Load()
 		checks, named := g.bind(name)
 		if !g.mu.TryLock() {
 			// While there are no places to be had, nobody queues up to hear so.
-			if other := g.other.Load(); other != nil && g.crowded.Load() && !named {
-				return other
+			if g.crowded.Load() && !named {
+				return g.other
 			}
 			g.mu.Lock()
 		}
-		r, ok := g.registerLocked(name, handle, now, checks, named, generation)
+		r := g.registerLocked(name, handle, now, checks, named, generation)
 		g.mu.Unlock()
-		if ok {
+		if r != nil {
 			return r
 		}
 	}
 }
 
-// registerLocked is false if it must be tried again: rules were loaded since the
-// checks were made, or other is needed and not there yet.
-func (g *Registry) registerLocked(name string, handle *Resource, now int64, checks *checks, named bool, generation uint64) (r *Resource, ok bool) {
-	if r = g.table.Get(name); r != nil {
-		return r, true
+// registerLocked gives nil if rules were loaded since the checks were made.
+func (g *Registry) registerLocked(name string, handle *Resource, now int64, checks *checks, named bool, generation uint64) *Resource {
+	if r := g.table.Get(name); r != nil {
+		return r
+	}
+	if g.generation.Load() != generation {
+		return nil
+	}
+	if !g.closed.Load() && !named && !g.makeRoom(now) {
+		return g.other
 	}
 	if handle == nil {
 		handle = g.newResource(name)
 	}
-	if g.closed.Load() {
-		return handle, true
+	if !g.closed.Load() {
+		handle.named = named
+		g.settle(handle, now, checks)
 	}
-	if g.generation.Load() != generation {
-		return nil, false
-	}
-	if !named && !g.makeRoom(now) {
-		other := g.other.Load()
-		return other, other != nil
-	}
-	handle.named = named
-	g.settle(handle, now, checks)
-	return handle, true
+	return handle
 }
 
 // bind asks every guard for its checks of a resource, and whether any names it.
@@ -269,6 +264,9 @@ func (g *Registry) rebind(name string, now int64) bool {
 		}
 		r.home = newGuardSet(g, r.home.stat, checks)
 		r.set.Store(r.home)
+		if !named && len(g.places) > g.max && !g.makeRoom(now) {
+			g.evict(r) // it came last
+		}
 	case named:
 		r = g.newResource(name)
 		r.named = true
@@ -284,9 +282,6 @@ func (g *Registry) settle(r *Resource, now int64, checks *checks) {
 	g.list(r)
 	r.set.Store(r.home)
 	g.table.Put(r.name, r)
-	if r.name == Other {
-		g.other.Store(r)
-	}
 }
 
 // list puts r on the list it belongs to, and unlist takes it off. The caller
@@ -316,11 +311,10 @@ func (g *Registry) listOf(r *Resource) *[]*Resource {
 // makeRoom tells whether there is a free place, after it evicted a few idle
 // resources if there was none. The caller holds mu.
 func (g *Registry) makeRoom(now int64) bool {
-	// What is evicted goes to other, so other must be there first.
-	if g.other.Load() != nil {
-		for step := 0; step < handSteps && len(g.places) >= g.max; step++ {
-			g.hand = (g.hand + 1) % len(g.places)
-			g.evict(g.places[g.hand], now)
+	for step := 0; step < handSteps && len(g.places) >= g.max; step++ {
+		g.hand = (g.hand + 1) % len(g.places)
+		if r := g.places[g.hand]; r.idle(now) {
+			g.evict(r)
 		}
 	}
 	room := len(g.places) < g.max
@@ -328,15 +322,23 @@ func (g *Registry) makeRoom(now int64) bool {
 	return room
 }
 
-// evict takes the place of r if it is idle. The caller holds mu.
-func (g *Registry) evict(r *Resource, now int64) {
-	idle := idleTime
+// idle tells whether nothing has happened on a resource for so long that it may
+// go. The caller holds the registry's lock.
+func (r *Resource) idle(now int64) bool {
+	last := r.born
+	if end, used := r.home.metric.LastBucket(); used {
+		last = max(last, end)
+	}
+	enough := idleTime
 	if r.home.checks != nil {
-		idle = max(idle, r.home.longest)
+		enough = max(enough, r.home.longest)
 	}
-	if now-r.home.lastUse(r.born) < int64(idle) {
-		return
-	}
+	return now-last >= int64(enough)
+}
+
+// evict takes the place of r, unless a call is in flight or comes in meanwhile.
+// The caller holds mu.
+func (g *Registry) evict(r *Resource) {
 	final, ok := r.home.metric.Retire()
 	if !ok {
 		return
@@ -350,7 +352,8 @@ func (g *Registry) evict(r *Resource, now int64) {
 
 // Snapshot gives the figures of every resource, by name. They are read at one
 // now, but one after the other: calls come and go meanwhile. The sum of a total
-// over all resources never goes down from one Snapshot to the next.
+// over all resources never goes down from one Snapshot to the next. The resource
+// [Other] is left out as long as nothing has been counted in it.
 func (g *Registry) Snapshot() []stat.Snapshot {
 	type place struct {
 		name string
@@ -371,9 +374,13 @@ func (g *Registry) Snapshot() []stat.Snapshot {
 	slices.SortFunc(cut, func(a, b place) int { return strings.Compare(a.name, b.name) })
 	now := g.clock.Now()
 	at := g.clock.Wall(now)
-	snapshots := make([]stat.Snapshot, len(cut))
-	for i, p := range cut {
-		snapshots[i] = p.home.snapshot(p.name, now, at, carried)
+	snapshots := make([]stat.Snapshot, 0, len(cut))
+	for _, p := range cut {
+		s := p.home.snapshot(p.name, now, at, carried)
+		if p.name == Other && s.Pass+s.Block == 0 && s.Rules == nil {
+			continue // nobody has needed it
+		}
+		snapshots = append(snapshots, s)
 	}
 	return snapshots
 }

@@ -16,7 +16,8 @@ type Snapshot struct {
 	Resource string
 	At       time.Time // by the wall clock
 
-	// Per second, over the last second, the running tenth of it included.
+	// Per second, over the last second, the running tenth of it included: a steady
+	// 50 reads between 45 and 50.
 	PassQPS, BlockQPS, SuccessQPS, ExceptionQPS float64
 
 	// Of the calls completed in the last second; 0 with none.
@@ -44,9 +45,10 @@ type RuleSnapshot struct {
 	ID, Kind   string
 	Mode       Mode
 	Threshold  float64
-	Admitted   int64 // what the rule admitted and nobody after it blocked
-	Blocked    int64 // what the rule blocked
-	WouldBlock int64 // what the rule would have blocked, had it not been in shadow mode
+	Interval   time.Duration // in which the threshold is admitted; 0 for rules without
+	Admitted   int64         // what the rule admitted and nobody after it blocked
+	Blocked    int64         // what the rule blocked
+	WouldBlock int64         // what the rule would have blocked, had it not been in shadow mode
 }
 
 // Snapshot gives the resource's figures at now. The totals, the rules, the name

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+// parseRules reads the values of all -rule flags. The error tells everything that
+// is wrong with any of them. The text of a rule is also its ID.
+func parseRules(texts []string) ([]flow.Rule, error) {
+	var rules []flow.Rule
+	var faults []error
+	seen := make(map[string]bool)
+	for _, text := range texts {
+		rule, err := parseRule(text)
+		if err == nil && seen[text] {
+			err = fmt.Errorf("-rule %q is given twice; want it once", text)
+		}
+		seen[text] = true
+		rules, faults = append(rules, rule), append(faults, err)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	return rules, nil
+}
+
+// parseRule reads prefix=threshold/interval[,strict]. The error tells everything
+// that is wrong with it.
+func parseRule(text string) (flow.Rule, error) {
+	// A prefix may have a = of its own; what follows it may not.
+	equals := strings.LastIndexByte(text, '=')
+	if equals < 0 {
+		return flow.Rule{}, fmt.Errorf("-rule %q has no =; want prefix=threshold/interval, such as /api=60/1m", text)
+	}
+	prefix, limit := text[:equals], text[equals+1:]
+	limit, option, hasOption := strings.Cut(limit, ",")
+	count, per, hasInterval := strings.Cut(limit, "/")
+
+	var faults []error
+	fault := func(what, is, want string) {
+		faults = append(faults, fmt.Errorf("-rule %q: the %s is %q; want %s", text, what, is, want))
+	}
+	if !strings.HasPrefix(prefix, "/") || len(text) > resource.MaxNameLength {
+		fault("prefix", prefix, fmt.Sprintf("one that begins with /, and a rule of at most %d bytes", resource.MaxNameLength))
+	}
+	threshold, err := strconv.ParseFloat(count, 64)
+	if err != nil || !(threshold >= 0) || math.IsInf(threshold, 1) {
+		fault("threshold", count, "a number of at least 0, such as 60")
+	}
+	interval, err := time.ParseDuration(per)
+	switch {
+	case !hasInterval:
+		faults = append(faults, fmt.Errorf("-rule %q has no interval; want threshold/interval, such as 60/1m", text))
+	// The log knows whole seconds only. They also divide into the default number of buckets.
+	case err != nil || interval < time.Second || interval > flow.MaxInterval || interval%time.Second != 0:
+		fault("interval", per, fmt.Sprintf("whole seconds from 1s to %gh, such as 1m", flow.MaxInterval.Hours()))
+	}
+	if hasOption && option != "strict" {
+		fault("option", option, "strict, or none and no comma")
+	}
+	if err := errors.Join(faults...); err != nil {
+		return flow.Rule{}, err
+	}
+	return flow.Rule{ID: text, Resource: prefix, Threshold: threshold, Interval: interval, Strict: hasOption}, nil
+}
