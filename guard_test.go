@@ -27,14 +27,13 @@ type inFlight struct {
 	checks sync.Map // resource → *inFlightCheck
 }
 
-func (g *inFlight) Kind() string      { return "in-flight" }
-func (g *inFlight) Names(string) bool { return false }
+func (g *inFlight) Kind() string { return "in-flight" }
 
-func (g *inFlight) Bind(name string) []resource.Check {
+func (g *inFlight) Bind(name string) ([]resource.Check, bool) {
 	c, _ := g.checks.LoadOrStore(name, &inFlightCheck{limit: g.limit, cause: resource.Cause{
 		Resource: name, Kind: "in-flight", RuleID: name, Threshold: float64(g.limit),
 	}})
-	return []resource.Check{c.(*inFlightCheck)}
+	return []resource.Check{c.(*inFlightCheck)}, false
 }
 
 type inFlightCheck struct {
@@ -185,14 +184,14 @@ func (b *broken) fail(method string) {
 	}
 }
 
-func (b *broken) Kind() string           { b.fail("Kind"); return "broken" }
-func (b *broken) Names(name string) bool { b.fail("Names"); return false }
-func (b *broken) Bind(name string) []resource.Check {
+func (b *broken) Kind() string { b.fail("Kind"); return "broken" }
+func (b *broken) Bind(name string) ([]resource.Check, bool) {
 	b.fail("Bind")
 	if b.method == "nil Check" {
-		return []resource.Check{nil}
+		return []resource.Check{nil}, false
 	}
-	return []resource.Check{&brokenCheck{b.inFlight.Bind(name)[0].(*inFlightCheck), b}}
+	checks, _ := b.inFlight.Bind(name)
+	return []resource.Check{&brokenCheck{checks[0].(*inFlightCheck), b}}, false
 }
 
 type brokenCheck struct {
@@ -226,7 +225,7 @@ func (c *brokenCheck) Finish(now, n int64, rt time.Duration, failed bool) {
 func TestGuard_ThatPanicsIsAsIfItWereNotThere(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{
-		"Kind", "Names", "Bind", "Cause", "Mode", "Interval", "Reserve", "Refund", "Wait",
+		"Kind", "Bind", "Cause", "Mode", "Interval", "Reserve", "Refund", "Wait",
 		"Snapshot", "Finish", "nil Check", "nil Cause",
 	} {
 		t.Run(method, func(t *testing.T) {
@@ -270,8 +269,8 @@ func TestGuard_WhosePanicsAllDifferFillsNoMemory(t *testing.T) {
 
 type moody struct{ inFlight }
 
-func (m *moody) Bind(name string) []resource.Check {
-	return []resource.Check{&moodyCheck{inFlightCheck: &inFlightCheck{}}}
+func (m *moody) Bind(string) ([]resource.Check, bool) {
+	return []resource.Check{&moodyCheck{inFlightCheck: &inFlightCheck{}}}, false
 }
 
 type moodyCheck struct {
@@ -303,12 +302,12 @@ type curious struct {
 	asked atomic.Int64
 }
 
-func (g *curious) Bind(name string) []resource.Check {
+func (g *curious) Bind(name string) ([]resource.Check, bool) {
 	if g.gate != nil && name != "asked" {
 		g.asked.Add(1)
 		g.gate.Resource("asked")
 		g.gate.FlowRules()
 		g.gate.Snapshot()
 	}
-	return nil
+	return nil, false
 }

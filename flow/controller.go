@@ -30,7 +30,7 @@ var _ resource.Check = (*controller)(nil)
 // compile makes the controller of a complete rule. It keeps the window of the
 // rule that had its ID, if that was cut in the same way: then the calls that were
 // admitted already still count.
-func compile(r *Rule, old *controller, had bool) *controller {
+func compile(r *Rule, old resource.Check, had bool) resource.Check {
 	c := &controller{
 		rule: *r,
 		cause: resource.Cause{
@@ -42,9 +42,11 @@ func compile(r *Rule, old *controller, had bool) *controller {
 	if r.Threshold < quota.MaxLimit {
 		c.limit = int64(r.Threshold) // towards 0, which is down
 	}
-	if had && sameWindow(&old.rule, r) {
-		c.window = old.window
-		return c
+	if had {
+		if old := old.(*controller); sameWindow(&old.rule, r) {
+			c.window = old.window
+			return c
+		}
 	}
 	q, err := quota.New(r.Interval, r.Buckets, r.Strict)
 	if err != nil {

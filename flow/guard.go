@@ -13,7 +13,7 @@ const kind = "flow"
 // with [NewGuard].
 type Guard struct {
 	loading sync.Mutex // one load at a time, until all resources have its rules
-	rules   *ruleset.Set[Rule, *controller]
+	rules   *ruleset.Set[Rule, resource.Check]
 }
 
 var _ resource.Guard = (*Guard)(nil)
@@ -23,8 +23,8 @@ func NewGuard() *Guard {
 	return &Guard{rules: newRules()}
 }
 
-func newRules() *ruleset.Set[Rule, *controller] {
-	return ruleset.New(ruleset.Spec[Rule, *controller]{
+func newRules() *ruleset.Set[Rule, resource.Check] {
+	return ruleset.New(ruleset.Spec[Rule, resource.Check]{
 		Kind:     kind,
 		Identity: func(r *Rule) (*string, string) { return &r.ID, r.Resource },
 		Complete: complete,
@@ -59,18 +59,8 @@ func (g *Guard) Rules() []Rule { return g.rules.Rules() }
 // Kind is "flow".
 func (g *Guard) Kind() string { return kind }
 
-// Bind gives the checks of a resource, in the order of its rules.
-func (g *Guard) Bind(name string) []resource.Check {
-	controllers := g.rules.For(name)
-	if len(controllers) == 0 {
-		return nil
-	}
-	checks := make([]resource.Check, len(controllers))
-	for i, c := range controllers {
-		checks[i] = c
-	}
-	return checks
+// Bind gives the checks of a resource, in the order of its rules. All of them name it.
+func (g *Guard) Bind(name string) (checks []resource.Check, named bool) {
+	checks = g.rules.For(name)
+	return checks, len(checks) > 0
 }
-
-// Names tells whether a rule is for this resource.
-func (g *Guard) Names(name string) bool { return g.rules.Has(name) }

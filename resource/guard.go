@@ -23,12 +23,11 @@ type Guard interface {
 	// Kind names the guard in errors and snapshots: "flow".
 	Kind() string
 	// Bind gives the checks that bind the resource, in the order in which they
-	// are asked; nil if there are none. It is called when a resource appears and
-	// when [Registry.Rebind] names it. No lock is held meanwhile.
-	Bind(resource string) []Check
-	// Names tells whether a rule names this very resource. Such a resource is
-	// there before anybody calls it, and is never evicted.
-	Names(resource string) bool
+	// are asked, nil if there are none; and whether a rule names this very resource.
+	// One that is named is there before anybody calls it, and is never evicted.
+	// Bind is called when a resource appears and when [Registry.Rebind] names it. No
+	// lock is held meanwhile.
+	Bind(resource string) (checks []Check, named bool)
 }
 
 // Check is one rule of a guard on one resource. It takes and returns plain
@@ -89,9 +88,10 @@ func (p plugged) Kind() string {
 	return p.Guard.Kind()
 }
 
-func (p plugged) Bind(name string) (checks []Check) {
+func (p plugged) Bind(name string) (checks []Check, named bool) {
 	defer p.faults.recover("Bind")
-	for _, c := range p.Guard.Bind(name) {
+	given, named := p.Guard.Bind(name)
+	for _, c := range given {
 		s := pluggedCheck{c, c.Cause(), p.faults}
 		if s.cause == nil {
 			panic("the Cause of a Check is nil")
@@ -102,12 +102,7 @@ func (p plugged) Bind(name string) (checks []Check) {
 			checks = append(checks, s)
 		}
 	}
-	return checks
-}
-
-func (p plugged) Names(name string) bool {
-	defer p.faults.recover("Names")
-	return p.Guard.Names(name)
+	return checks, named
 }
 
 type pluggedCheck struct {

@@ -26,8 +26,15 @@ type checks struct {
 	longest time.Duration // how far back any of them remembers
 }
 
-func newGuardSet(registry *Registry, stat *stat.Stat, checks *checks) *guardSet {
-	return &guardSet{registry: registry, metric: stat.Metric(), stat: stat, checks: checks}
+// newGuardSet makes the set of a resource that appears.
+func newGuardSet(registry *Registry, checks *checks) *guardSet {
+	s := stat.New()
+	return &guardSet{registry: registry, metric: s.Metric(), stat: s, checks: checks}
+}
+
+// with gives the set of the same resource when other rules are loaded.
+func (set *guardSet) with(checks *checks) *guardSet {
+	return &guardSet{registry: set.registry, metric: set.metric, stat: set.stat, checks: checks}
 }
 
 func newChecks(all []Check) *checks {

@@ -215,18 +215,19 @@ func (g *Registry) registerLocked(name string, handle *Resource, now int64, chec
 }
 
 // bind asks every guard for its checks of a resource, and whether any names it.
-func (g *Registry) bind(name string) (*checks, bool) {
-	var all []Check
-	named := name == Other
+func (g *Registry) bind(name string) (all *checks, named bool) {
+	var concat []Check
+	named = name == Other
 	for _, guard := range g.guards {
-		if some := guard.Bind(name); all == nil {
-			all = some
+		some, names := guard.Bind(name)
+		if concat == nil {
+			concat = some
 		} else {
-			all = slices.Concat(all, some)
+			concat = slices.Concat(concat, some)
 		}
-		named = named || guard.Names(name)
+		named = named || names
 	}
-	return newChecks(all), named
+	return newChecks(concat), named
 }
 
 // Rebind gives the resources of these names the checks that their guards have for
@@ -262,7 +263,7 @@ func (g *Registry) rebind(name string, now int64) bool {
 			r.named = named
 			g.list(r)
 		}
-		r.home = newGuardSet(g, r.home.stat, checks)
+		r.home = r.home.with(checks)
 		r.set.Store(r.home)
 		if !named && len(g.places) > g.max && !g.makeRoom(now) {
 			g.evict(r) // it came last
@@ -278,7 +279,7 @@ func (g *Registry) rebind(name string, now int64) bool {
 // settle gives r a place. The caller holds mu.
 func (g *Registry) settle(r *Resource, now int64, checks *checks) {
 	r.born = now
-	r.home = newGuardSet(g, stat.New(), checks)
+	r.home = newGuardSet(g, checks)
 	g.list(r)
 	r.set.Store(r.home)
 	g.table.Put(r.name, r)

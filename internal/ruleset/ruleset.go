@@ -44,6 +44,7 @@ type Set[R, C comparable] struct {
 type loaded[R, C comparable] struct {
 	rule       R // complete
 	controller C
+	first      int32 // the index of the first rule of its resource
 }
 
 // New makes a set without rules.
@@ -118,6 +119,9 @@ func (s *Set[R, C]) different(given []R) (indices []int, ok bool) {
 
 // loadSome loads the given rules that differ; all keep their IDs.
 func (s *Set[R, C]) loadSome(given []R, different []int) (changed []string, err error) {
+	if len(different) == 0 {
+		return nil, nil
+	}
 	report := Report{kind: s.spec.Kind}
 	fresh := make([]loaded[R, C], len(different))
 	for k, i := range different {
@@ -128,13 +132,24 @@ func (s *Set[R, C]) loadSome(given []R, different []int) (changed []string, err 
 		s.spec.Complete(rule, &report)
 		oldID, _ := s.spec.Identity(&s.rules[i].rule)
 		*id = *oldID
-		changed = append(changed, resource)
 	}
 	if report.faults != nil {
 		return nil, report.faults
 	}
+	seen := make([]bool, len(given)) // by the index of the first rule of a resource
 	for k, i := range different {
-		fresh[k].controller = s.spec.Compile(&fresh[k].rule, s.rules[i].controller, true)
+		old := &s.rules[i]
+		fresh[k].first = old.first
+		if fresh[k].rule == old.rule { // it said the same in other words
+			fresh[k].controller = old.controller
+			continue
+		}
+		fresh[k].controller = s.spec.Compile(&fresh[k].rule, old.controller, true)
+		if !seen[old.first] {
+			seen[old.first] = true
+			_, resource := s.spec.Identity(&fresh[k].rule)
+			changed = append(changed, resource)
+		}
 	}
 
 	s.mu.Lock()
@@ -143,8 +158,7 @@ func (s *Set[R, C]) loadSome(given []R, different []int) (changed []string, err 
 		s.given[i] = given[i]
 		s.rules[i] = fresh[k]
 	}
-	slices.Sort(changed)
-	return slices.Compact(changed), nil
+	return changed, nil
 }
 
 func (s *Set[R, C]) loadAll(given []R) (changed []string, err error) {
@@ -169,6 +183,7 @@ func (s *Set[R, C]) loadAll(given []R) (changed []string, err error) {
 		}
 		at = append(at, int32(i))
 		next.at[resource] = at
+		next.rules[i].first = at[0]
 		if *id == "" {
 			*id = resource + "/" + strconv.Itoa(len(at))
 		}
