@@ -57,7 +57,5 @@ func (c Counts) Concurrency() int64 { return c[Pass] - c[Success] }
 // the order in which a call writes them: pass, RT, exception, success. What is
 // read first was written last, so a success that is seen has been seen to pass.
 //
-// That success comes last is what keeps a call in flight until all of it is
-// counted. An exception may then be seen before its success; [Metric.Totals]
-// leaves such a one for the next time.
+// That success comes last is what keeps a call in flight until all of it is counted.
 var readOrder = [striped]Event{Success, Exception, RT, Pass, Block}

@@ -41,7 +41,7 @@ type head struct {
 	opening func(int64, *Mark)      // nil, or what is called before a bucket opens
 	seconds float64                 // the interval
 	rare    [int(numEvents) - striped]Counter
-	final   *Counts // the totals of a retired metric
+	final   *finalTotals // of a retired metric
 }
 
 // Mark is the totals as they stood when a bucket opened, and what cannot be had
@@ -198,6 +198,9 @@ func (m *Metric) Total(e Event) int64 {
 	if e >= numEvents {
 		return 0
 	}
+	if m.state.Load() == retired {
+		return m.final.counts[e]
+	}
 	if int(e) >= striped {
 		return m.rare[int(e)-striped].Load()
 	}
@@ -212,8 +215,9 @@ func (m *Metric) Total(e Event) int64 {
 	return sum
 }
 
-// Totals are all events since the metric was made. Exception ≤ Success ≤ Pass
-// holds in them at any time, if every completed call has passed.
+// Totals are all events since the metric was made. Success ≤ Pass holds in them
+// at any time, if every completed call has passed. An exception may be seen a moment
+// before its success.
 func (m *Metric) Totals() (c Counts) {
 	// What is rare is added after the pass it belongs to, so it is read before.
 	for i := range m.rare {
@@ -221,15 +225,12 @@ func (m *Metric) Totals() (c Counts) {
 	}
 	for i := range m.numStripes() {
 		s := m.stripe(i)
-		var own Counts
 		for _, e := range readOrder {
-			own[e] = s.read(e)
+			c[e] += s.read(e)
 		}
-		own[Exception] = min(own[Exception], own[Success])
-		c = c.Plus(own)
 	}
 	if m.state.Load() == retired {
-		return *m.final
+		return m.final.counts
 	}
 	return c
 }

@@ -7,32 +7,58 @@ const (
 	retired
 )
 
+// finalTotals is what a retired metric leaves.
+type finalTotals struct {
+	counts Counts
+	blocks []int64 // by stripe
+}
+
 // Retire takes the final totals of a metric whose owner lets it go. It refuses if
-// calls are in flight, or if anything is counted meanwhile. Only one goroutine at
-// a time may try.
+// calls are in flight, if anything is counted meanwhile, or if the metric is retired
+// already. Only one goroutine at a time may try.
 //
-// Who counts asks [Metric.Holds] afterwards; Retire changes the state and then
-// looks at the counts. So one of them sees the other, and every event is either in
-// the final totals, or known to be void by the one who counted it.
+// Who counts a pass asks [Metric.Holds] afterwards; Retire changes the state and
+// then looks at the counts. So one of them sees the other, and every event is
+// either in the final totals, or known to be void by the one who counted it.
+// Everything else about a call is counted while it is in flight.
 func (m *Metric) Retire() (final Counts, ok bool) {
 	before := m.Totals()
-	if before.Concurrency() != 0 {
+	if before.Concurrency() != 0 || !m.state.CompareAndSwap(counting, retiring) {
 		return Counts{}, false
 	}
-	m.state.Store(retiring)
-	final = m.Totals()
-	if final != before {
+	last := finalTotals{counts: m.Totals(), blocks: make([]int64, m.numStripes())}
+	last.counts[Block] = 0
+	for i := range last.blocks {
+		last.blocks[i] = m.stripe(i).read(Block)
+		last.counts[Block] += last.blocks[i]
+	}
+	if last.counts != before {
 		m.state.CompareAndSwap(retiring, counting)
 		return Counts{}, false
 	}
-	m.final = &final // read only by those who see the state
-	return final, m.state.CompareAndSwap(retiring, retired)
+	m.final = &last // read only by those who see the state
+	return last.counts, m.state.CompareAndSwap(retiring, retired)
 }
 
-// Holds tells a caller that has just counted whether the count holds. If not, the
+// Holds tells a caller that has just counted a pass whether it holds. If not, the
 // metric was retired before, and nobody will see it.
 func (m *Metric) Holds() bool {
 	return m.state.Load() == counting || m.revive()
+}
+
+// Block counts n blocks, and tells whether that holds.
+func (m *Metric) Block(now, n int64) (holds bool) {
+	if !m.ring.Newest().Covers(now) {
+		m.ring.Current(now)
+	}
+	stripe := m.pick()
+	count := m.stripe(stripe).counts[Block].Add(n)
+	if m.Holds() {
+		return true
+	}
+	// A blocked call is never in flight, so the metric may have been retired after
+	// it counted, with this in the final totals: if they have reached the count.
+	return stripe < len(m.final.blocks) && count <= m.final.blocks[stripe]
 }
 
 // revive stops a Retire that has not come to its end.

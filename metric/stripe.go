@@ -97,11 +97,7 @@ func (m *Metric) pick() int {
 	return 0
 }
 
-func (s *stripeSet) pick() int {
-	i := procPin()
-	procUnpin()
-	return i & s.mask & (maxStripes - 1)
-}
+func (s *stripeSet) pick() int { return processorHint() & s.mask & (maxStripes - 1) }
 
 // stripe gives the stripe that pick chose. It is there for good: stripes are
 // added, never moved.
@@ -113,21 +109,23 @@ func (m *Metric) stripe(i int) *stripe {
 }
 
 // numStripes is how many stripes there are to read.
-func (m *Metric) numStripes() int {
-	if set := m.stripes.Load(); set != nil {
-		return set.mask + 1
+func (m *Metric) numStripes() int { return m.stripes.Load().size() }
+
+func (s *stripeSet) size() int {
+	if s == nil {
+		return 1
 	}
-	return 1
+	return s.mask + 1
 }
 
 // grow doubles the stripes if calls came faster than they are good for: n
 // calls in the given number of nanoseconds.
 func (m *Metric) grow(n, elapsed int64) {
-	have := m.numStripes()
+	old := m.stripes.Load()
+	have := old.size()
 	if float64(n) < float64(have)*hotRate*float64(elapsed)/1e9 || have >= wantedStripes() {
 		return
 	}
-	old := m.stripes.Load()
 	set := &stripeSet{mask: 2*have - 1}
 	if old != nil {
 		set.list = old.list

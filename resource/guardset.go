@@ -70,8 +70,7 @@ func (set *guardSet) enter(now, n int64) (stripe int, blocked *BlockError, ok bo
 	}
 	stripe, blocked, ok = set.admit(0, now, n)
 	if blocked != nil {
-		set.metric.Add(now, metric.Block, n)
-		ok = set.metric.Holds()
+		ok = set.metric.Block(now, n)
 		blocked.RetryAfter = set.retryAfter(blocked.RetryAfter, now, n)
 	}
 	return stripe, blocked, ok

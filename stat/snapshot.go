@@ -66,10 +66,11 @@ func (s *Stat) Snapshot(now int64) Snapshot {
 	}
 }
 
-// SetTotals fills in the totals, and the concurrency that follows from them.
+// SetTotals fills in the totals, and the concurrency that follows from them. An
+// exception whose success was not seen yet is left for the next time.
 func (s *Snapshot) SetTotals(c metric.Counts) {
 	s.Pass, s.Block = c[metric.Pass], c[metric.Block]
-	s.Success, s.Exception = c[metric.Success], c[metric.Exception]
+	s.Success, s.Exception = c[metric.Success], min(c[metric.Exception], c[metric.Success])
 	s.OccupiedPass, s.WouldBlock = c[metric.OccupiedPass], c[metric.WouldBlock]
 	s.Concurrency = c.Concurrency()
 }
