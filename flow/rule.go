@@ -20,7 +20,7 @@ import (
 // Rule limits the calls of one resource. It is a plain value; loading copies it.
 type Rule struct {
 	// ID names the rule in errors and snapshots. It must be unique among the flow
-	// rules of a gate, and at most 1,024 bytes. If it is empty, it becomes
+	// rules of a gate, and at most 1,040 bytes. If it is empty, it becomes
 	// "resource/1" for the first rule of the resource, "resource/2" for the second.
 	ID string
 
@@ -73,13 +73,14 @@ const (
 	MaxInterval     = 24 * time.Hour
 	DefaultBuckets  = 10
 	MaxBuckets      = 1000
+	MaxIDLength     = resource.MaxNameLength + 16 // there is room for the longest name and "/1"
 	minBucket       = time.Millisecond
 )
 
 // complete fills in the defaults of a rule and reports its faults.
 func complete(r *Rule, report *ruleset.Report) {
-	if len(r.ID) > resource.MaxNameLength {
-		report.Fault("ID", r.ID, fmt.Sprintf("at most %d bytes", resource.MaxNameLength))
+	if len(r.ID) > MaxIDLength {
+		report.Fault("ID", r.ID, fmt.Sprintf("at most %d bytes", MaxIDLength))
 	}
 	if resource.CheckName(r.Resource) != nil {
 		report.Fault("Resource", r.Resource, fmt.Sprintf("a name of 1 to %d bytes", resource.MaxNameLength))

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"time"
 
 	"go.uber.org/atomic"
@@ -259,6 +260,9 @@ func (a *LeapArray[T]) align(now int64) int64 {
 	r := now % a.length
 	if r < 0 {
 		r += a.length
+	}
+	if now < math.MinInt64+r { // time itself begins in the middle of a bucket
+		return now - r + a.length
 	}
 	return now - r
 }

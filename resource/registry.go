@@ -70,7 +70,7 @@ type Registry struct {
 	faults             []*faultLog // of the guards that the program brought
 	max                int
 	nowhere            *guardSet     // the set of resources without a place
-	generation         atomic.Uint64 // of the rules, so that a binding to older ones is noticed
+	generation         atomic.Uint32 // of the rules, so that a binding to older ones is noticed
 	crowded            atomic.Bool   // the last search for a place found none
 	closed             atomic.Bool   // written under mu
 	other              *Resource     // serves the names without a place
@@ -194,7 +194,7 @@ func (g *Registry) register(name string, handle *Resource, now int64) *Resource 
 }
 
 // registerLocked gives nil if rules were loaded since the checks were made.
-func (g *Registry) registerLocked(name string, handle *Resource, now int64, checks *checks, named bool, generation uint64) *Resource {
+func (g *Registry) registerLocked(name string, handle *Resource, now int64, checks *checks, named bool, generation uint32) *Resource {
 	if r := g.table.Get(name); r != nil {
 		return r
 	}

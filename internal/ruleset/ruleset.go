@@ -79,13 +79,6 @@ func (s *Set[R, C]) For(resource string) []C {
 	return controllers
 }
 
-// Has tells whether a resource has rules.
-func (s *Set[R, C]) Has(resource string) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return len(s.at[resource]) > 0
-}
-
 // Load replaces the rules by the given ones, or, if anything is wrong with any
 // of them, changes nothing and gives all [Faults]. It tells which resources have
 // other rules than before.
