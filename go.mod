@@ -2,11 +2,12 @@ module github.com/leapgate-go/leapgate
 
 go 1.26
 
-require go.uber.org/atomic v1.12.0
-
 require (
-	github.com/anishathalye/porcupine v1.3.1 // indirect
-	github.com/stretchr/testify v1.12.1 // indirect
-	go.uber.org/goleak v1.3.0 // indirect
-	pgregory.net/rapid v1.3.0 // indirect
+	github.com/anishathalye/porcupine v1.3.1
+	github.com/stretchr/testify v1.12.1
+	go.uber.org/atomic v1.12.0
+	go.uber.org/goleak v1.3.0
+	pgregory.net/rapid v1.3.0
 )
+
+require go.yaml.in/yaml/v3 v3.0.5 // indirect

@@ -7,6 +7,7 @@
 package bench
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -16,13 +17,15 @@ type Case struct {
 	Name string
 	// Floor names the case to divide by, empty for floors.
 	Floor string
+	// Near names the case of Leapgate that comes nearest, for peers.
+	Near string
 	// Make builds what all workers share. It gives what makes a worker: a function
 	// that runs the operation n times.
 	Make func() (worker func() func(n int))
 }
 
 // Cases are all of them, floors first.
-var Cases = append(append(floors, leapgateCases...), peers...)
+var Cases = slices.Concat(floors, leapgateCases, nearestCases, peers)
 
 // Find gives the case of that name.
 func Find(name string) (Case, bool) {
@@ -36,9 +39,11 @@ func Find(name string) (Case, bool) {
 
 // The names of the floors.
 const (
-	FloorEntry  = "floor/entry+exit"
-	FloorClock  = "floor/clock"
-	FloorByName = "floor/entry+exit+map"
+	FloorEntry       = "floor/entry+exit"
+	FloorClock       = "floor/clock"
+	FloorByName      = "floor/entry+exit+map"
+	FloorClockByName = "floor/clock+map"
+	FloorAdd         = "floor/atomic add, own line"
 )
 
 var (
@@ -111,6 +116,29 @@ var floors = []Case{
 		}),
 	},
 	{
+		Name: FloorClockByName,
+		Make: func() func() func(int) {
+			names := resourceNames(1000)
+			byName := make(map[string]int, len(names))
+			for i, name := range names {
+				byName[name] = i
+			}
+			return func() func(int) {
+				mine := 0
+				return func(n int) {
+					k := mine
+					var sum int64
+					for range n {
+						k = next(k, len(names))
+						sum += int64(time.Since(base)) + int64(byName[names[k]])
+					}
+					sink.Store(sum)
+					mine = k
+				}
+			}
+		},
+	},
+	{
 		Name: "floor/time.Now",
 		Make: shared(func(n int) {
 			var sum int
@@ -121,7 +149,7 @@ var floors = []Case{
 		}),
 	},
 	{
-		Name: "floor/atomic add, own line",
+		Name: FloorAdd,
 		Make: func() func() func(int) {
 			return func() func(int) {
 				c := new(own)

@@ -1,8 +1,9 @@
-// Command ratios prints what each operation costs as a ratio to its floor.
+// Command ratios prints what each operation costs as a ratio to its floor, and
+// what a peer costs as a ratio to the case of Leapgate that comes nearest.
 //
 // On a machine with neighbours, the speed of the processor changes by half within
-// seconds. So a case and its floor are run by turns, in slices of a few
-// milliseconds; each turn gives one ratio, and their median is printed.
+// seconds. So a case, its floor and the nearest case are run by turns, in slices of
+// a few milliseconds; each turn gives one ratio, and their median is printed.
 package main
 
 import (
@@ -26,7 +27,7 @@ func main() {
 	workers := flag.String("workers", "1,2,64", "numbers of workers, each up to GOMAXPROCS at a time")
 	flag.Parse()
 
-	fmt.Printf("| operation | workers | ns/op | floor ns/op | ratio | allocs/op |\n|---|---:|---:|---:|---:|---:|\n")
+	fmt.Printf("| operation | workers | ns/op | floor ns/op | ratio to floor | allocs/op | ratio to Leapgate |\n|---|---:|---:|---:|---:|---:|---|\n")
 	for _, c := range bench.Cases {
 		if !strings.Contains(c.Name, *filter) {
 			continue
@@ -46,31 +47,64 @@ func main() {
 func measure(c bench.Case, workers, turns, slice int) {
 	run := makeRun(c, workers)
 	warmUp(run, slice)
-	floor, ok := bench.Find(c.Floor)
-	if !ok {
-		times := make([]float64, turns)
-		for i := range times {
-			times[i] = run(slice)
-		}
-		fmt.Printf("| %s | %d | %.1f | | | |\n", c.Name, workers, median(times))
-		return
-	}
-	runFloor := makeRun(floor, workers)
-	warmUp(runFloor, slice)
-	times, floors, ratios := make([]float64, turns), make([]float64, turns), make([]float64, turns)
+	runFloor := find(c.Floor, workers, slice)
+	runNear := find(c.Near, workers, slice)
+	var times, floors, toFloor, toNear []float64
 	var before, after runtime.MemStats
 	var allocs uint64
-	for i := range turns {
-		floors[i] = runFloor(slice)
+	for range turns {
+		var floor float64
+		if runFloor != nil {
+			floor = runFloor(slice)
+		}
 		runtime.ReadMemStats(&before)
-		times[i] = run(slice)
+		took := run(slice)
 		runtime.ReadMemStats(&after)
 		allocs += after.Mallocs - before.Mallocs
-		ratios[i] = times[i] / floors[i]
+		times = append(times, took)
+		if runFloor != nil {
+			floors = append(floors, floor)
+			toFloor = append(toFloor, took/floor)
+		}
+		if runNear != nil {
+			toNear = append(toNear, took/runNear(slice))
+		}
 	}
-	fmt.Printf("| %s | %d | %.1f | %.1f | **%.2f** | %.2f |\n", c.Name, workers,
-		median(times), median(floors), median(ratios), float64(allocs)/float64(turns*slice*workers))
+	fmt.Printf("| %s | %d | %.1f |", c.Name, workers, median(times))
+	if runFloor != nil {
+		fmt.Printf(" %.1f | **%.2f** | %.2f |", median(floors), median(toFloor), float64(allocs)/float64(operations(slice, workers)*turns))
+	} else {
+		fmt.Print(" | | |")
+	}
+	if runNear != nil {
+		fmt.Printf(" **%.2f** × %s |\n", median(toNear), c.Near)
+	} else {
+		fmt.Print(" |\n")
+	}
 }
+
+// find makes the case of that name, warm. It is nil if there is none.
+func find(name string, workers, slice int) func(n int) float64 {
+	c, ok := bench.Find(name)
+	if !ok {
+		return nil
+	}
+	run := makeRun(c, workers)
+	warmUp(run, slice)
+	return run
+}
+
+// share is how many operations of a slice each worker runs: fewer with more
+// workers, so that a slice takes as long.
+func share(slice, workers int) int {
+	if workers == 1 {
+		return slice
+	}
+	return max(1, slice*2/workers)
+}
+
+// operations is how many all workers run in a slice.
+func operations(slice, workers int) int { return share(slice, workers) * workers }
 
 // makeRun gives a function that has every worker run n operations at the same
 // time, and tells the nanoseconds per operation: elapsed time over all operations.
@@ -86,7 +120,7 @@ func makeRun(c bench.Case, workers int) func(n int) float64 {
 			runs[0](n)
 			return float64(time.Since(begin).Nanoseconds()) / float64(n)
 		}
-		n = max(1, n*2/workers) // so that a slice takes as long with more workers
+		n = share(n, workers)
 		var ready, done sync.WaitGroup
 		start := make(chan struct{})
 		for _, run := range runs {

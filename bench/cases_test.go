@@ -1,0 +1,77 @@
+package bench
+
+import (
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A case that nobody runs rots.
+func TestCases_Run(t *testing.T) {
+	for _, c := range Cases {
+		t.Run(c.Name, func(t *testing.T) {
+			worker := c.Make()
+			var done sync.WaitGroup
+			for range 2 {
+				run := worker()
+				done.Go(func() {
+					run(10)
+					run(0)
+				})
+			}
+			done.Wait()
+		})
+	}
+}
+
+func TestCases_NamesThatExist(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range Cases {
+		if seen[c.Name] {
+			t.Errorf("there are two cases %q", c.Name)
+		}
+		seen[c.Name] = true
+	}
+	for _, c := range Cases {
+		if c.Floor == "" != strings.HasPrefix(c.Name, "floor/") {
+			t.Errorf("%q has the floor %q", c.Name, c.Floor)
+		}
+		if c.Floor != "" && !seen[c.Floor] {
+			t.Errorf("%q has the floor %q, which does not exist", c.Name, c.Floor)
+		}
+		if c.Near != "" && !strings.HasPrefix(c.Near, "leapgate/") || c.Near != "" && !seen[c.Near] {
+			t.Errorf("%q is near %q, which is no case of Leapgate", c.Name, c.Near)
+		}
+	}
+	for _, c := range peers {
+		if c.Near == "" {
+			t.Errorf("%q is near to nothing", c.Name)
+		}
+	}
+}
+
+// allocationsPerRun is how often a case of Leapgate may allocate. What is not here
+// does not at all.
+var allocationsPerRun = map[string]float64{
+	"leapgate/blocked":  1, // the BlockError
+	"leapgate/Snapshot": 2, // latencies: all, and those of the last ten seconds
+}
+
+func TestLeapgateCases_Allocations(t *testing.T) {
+	// A bucket that opens allocates, ten times a second. Here, none does.
+	now = func() int64 { return givenStart }
+	defer func() { now = nil }()
+	for _, c := range Cases {
+		if !strings.HasPrefix(c.Name, "leapgate/") {
+			continue
+		}
+		t.Run(c.Name, func(t *testing.T) {
+			run := c.Make()()
+			run(10_000) // every resource has been called, and keeps what it allocated
+			got := testing.AllocsPerRun(1000, func() { run(1) })
+			if want := allocationsPerRun[c.Name]; got > want {
+				t.Errorf("%v allocations, want at most %v", got, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,145 @@
+// Command memory prints how many bytes of live heap a resource takes: when it was
+// only registered, when it was called once, and when it was busy for a minute.
+//
+// Time is given, so that a minute takes a second or two. There is one processor,
+// so that every resource has one stripe.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+// The targets, in bytes per resource.
+const (
+	targetRegistered = 1000
+	targetCalledOnce = 4096
+	targetBusy       = 24576
+)
+
+func main() {
+	many := flag.Int("resources", 10_000, "how many resources are registered, and called once")
+	few := flag.Int("busy", 500, "how many resources are busy")
+	lasting := flag.Duration("for", 65*time.Second, "how long they are busy; rings of marks are full after 61 s")
+	flag.Parse()
+	if *many < 1 || *few < 1 || *lasting <= 0 {
+		fmt.Fprintln(os.Stderr, "memory: want at least 1 resource, and a time above 0")
+		os.Exit(2)
+	}
+	runtime.GOMAXPROCS(1)
+
+	fmt.Printf("| resources | bytes each | target |\n|---|---:|---:|\n")
+	row := func(what string, bytes, target int) {
+		fmt.Printf("| %s | %d | %d |\n", what, bytes, target)
+	}
+	row(fmt.Sprintf("%d registered", *many), bytesEach(*many, register), targetRegistered)
+	row(fmt.Sprintf("%d called once", *many), bytesEach(*many, callOnce), targetCalledOnce)
+	row(fmt.Sprintf("%d busy for %v", *few, *lasting),
+		bytesEach(*few, func(g *leapgate.Gate, c *clock, names []string) { keepBusy(g, c, names, *lasting) }), targetBusy)
+}
+
+// bytesEach makes a gate with n places, uses it on n names, and gives how much
+// the live heap has grown by that, per name. What the gate and its table of places
+// take is left out, and so are the names of the caller, as the gate has copies.
+func bytesEach(n int, use func(g *leapgate.Gate, c *clock, names []string)) int {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = "GET /orders/" + strconv.Itoa(i)
+	}
+	c := &clock{now: int64(1_800_000_000 * time.Second)}
+	g := leapgate.Must(leapgate.Config{MaxResources: n, Now: func() int64 { return c.now }})
+	before := liveHeap()
+	use(g, c, names)
+	after := liveHeap()
+	runtime.KeepAlive(g)
+	runtime.KeepAlive(names)
+	return int(math.Round((float64(after) - float64(before)) / float64(n)))
+}
+
+// clock is the given clock. One goroutine uses it.
+type clock struct{ now int64 }
+
+// liveHeap gives the bytes that are in use. What has a finalizer, or lies in a
+// pool, is freed by the second collection only.
+func liveHeap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+func register(g *leapgate.Gate, _ *clock, names []string) {
+	for _, name := range names {
+		g.Resource(name)
+	}
+}
+
+func callOnce(g *leapgate.Gate, c *clock, names []string) {
+	for _, name := range names {
+		e, err := g.Entry(name)
+		if err != nil {
+			panic(err)
+		}
+		c.now += int64(time.Microsecond)
+		e.Exit()
+	}
+}
+
+const (
+	tick         = 100 * time.Microsecond
+	callsPerTick = 10
+	shortest     = 200 * time.Microsecond
+	longest      = 300 * time.Millisecond
+	spokes       = int(longest/tick) + 1
+)
+
+// keepBusy calls the resources in turn, ten calls a tick: with 500 of them, each
+// is called 200 times a second. A call takes 200 µs to 300 ms; every doubling in
+// between is equally likely. Calls overlap, as they do in a service, so that the
+// clock need not go back to begin the next while one is in flight.
+func keepBusy(g *leapgate.Gate, c *clock, names []string, lasting time.Duration) {
+	random := rand.New(rand.NewPCG(1, 2)) // the same calls each time
+	resources := make([]*resource.Resource, len(names))
+	for i, name := range names {
+		resources[i] = g.Resource(name)
+	}
+	// wheel holds the calls in flight by the tick in which they end.
+	var wheel [spokes][]resource.Entry
+	exit := func(t int) {
+		due := &wheel[t%spokes]
+		for i := range *due {
+			(*due)[i].Exit()
+		}
+		*due = (*due)[:0]
+	}
+
+	ticks, k := int(lasting/tick), 0
+	for t := range ticks {
+		exit(t)
+		for range callsPerTick {
+			k = (k + 1) % len(resources)
+			rt := float64(shortest) * math.Pow(float64(longest)/float64(shortest), random.Float64())
+			spoke := &wheel[(t+int(rt/float64(tick)))%spokes]
+			*spoke = append(*spoke, resource.Entry{})
+			var err error
+			if (*spoke)[len(*spoke)-1], err = resources[k].Entry(); err != nil {
+				panic(err)
+			}
+		}
+		c.now += int64(tick)
+	}
+	for t := ticks; t < ticks+spokes; t++ {
+		exit(t)
+		c.now += int64(tick)
+	}
+}
