@@ -129,6 +129,14 @@ func TestEviction_OfResourcesThatNoRuleNamesAnyMore(t *testing.T) {
 			require.True(t, enter(t, g, name))
 			c.Advance(step)
 		}
+		if step == 0 { // none was idle, so none could be evicted
+			require.Len(t, g.Snapshot(), 1000)
+			c.Advance(idle)
+			for range 1000 / 8 {
+				require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "tenant 0", Threshold: 1}}))
+				require.NoError(t, g.LoadFlowRules(nil))
+			}
+		}
 		require.LessOrEqual(t, len(g.Snapshot()), 10+2)
 		passed := int64(0)
 		for _, s := range g.Snapshot() {
@@ -136,6 +144,25 @@ func TestEviction_OfResourcesThatNoRuleNamesAnyMore(t *testing.T) {
 		}
 		require.Equal(t, int64(1000), passed)
 	}
+}
+
+func TestEviction_OfTheVeryResourceWhoseRuleIsRemoved(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	g := smallGate(t, c, 1, flow.Rule{Resource: "b", Threshold: 1}, flow.Rule{Resource: "c", Threshold: 1})
+	e, err := g.Entry("a")
+	require.NoError(t, err)
+	defer e.Exit()
+	require.True(t, enter(t, g, "b"))
+	c.Advance(idle)
+	require.NoError(t, g.LoadFlowRules(nil))
+	require.Equal(t, []string{"a", resource.Other}, names(g))
+	for range 2 {
+		require.True(t, enter(t, g, "b"))
+		require.True(t, enter(t, g, "c"))
+	}
+	s := snapshotOf(t, g, resource.Other)
+	require.Equal(t, []int64{5, 5}, []int64{s.Pass, s.Success})
 }
 
 func TestEviction_HandleAttachesAgain(t *testing.T) {
@@ -317,4 +344,66 @@ func TestEviction_RacingWithEntries(t *testing.T) {
 	require.Equal(t, calls.Load(), last[metric.Exception])
 	require.LessOrEqual(t, len(g.Snapshot()), 4+2)
 	require.Contains(t, names(g), resource.Other)
+}
+
+// Rules come and go while all places are taken: nothing is lost, no rule stays behind
+// and none is missing.
+func TestEviction_RacingWithReloads(t *testing.T) {
+	t.Parallel()
+	const workers, each = 6, 4000
+	c := newClock()
+	g := smallGate(t, c, 5)
+	name := func(rng *rand.Rand) string { return "name " + strconv.Itoa(rng.IntN(20)) }
+	stop := make(chan struct{})
+	var loader, wg sync.WaitGroup
+	loader.Go(func() {
+		rng := rand.New(rand.NewPCG(0, 2))
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			var rules []flow.Rule
+			for range rng.IntN(6) {
+				rules = append(rules, flow.Rule{Resource: name(rng), Threshold: float64(rng.IntN(3))})
+			}
+			assert.NoError(t, g.LoadFlowRules(rules))
+		}
+	})
+	var passed, blocked atomic.Int64
+	for w := range workers {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(w), 3))
+			for range each {
+				e, err := g.Entry(name(rng))
+				if err == nil {
+					passed.Add(1)
+				} else {
+					assert.ErrorIs(t, err, leapgate.ErrBlocked)
+					blocked.Add(1)
+				}
+				e.Exit()
+				if rng.IntN(20) == 0 {
+					c.Advance(idle)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(stop)
+	loader.Wait()
+	var sum metric.Counts
+	for _, s := range g.Snapshot() {
+		sum[metric.Pass] += s.Pass
+		sum[metric.Success] += s.Success
+		sum[metric.Block] += s.Block
+	}
+	require.Equal(t, []int64{passed.Load(), passed.Load(), blocked.Load()},
+		[]int64{sum[metric.Pass], sum[metric.Success], sum[metric.Block]})
+
+	require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "name 7", Threshold: 0}}))
+	for i := range 20 {
+		require.Equal(t, i != 7, enter(t, g, "name "+strconv.Itoa(i)))
+	}
 }

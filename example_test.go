@@ -223,8 +223,8 @@ func ExampleEntry() {
 // resources it knows.
 type maintenance struct{ closed map[string]bool }
 
-func (m maintenance) Kind() string { return "maintenance" }
-func (m maintenance) Bind(name string) (checks []resource.Check, named bool) {
+func (m *maintenance) Kind() string { return "maintenance" }
+func (m *maintenance) Bind(name string) (checks []resource.Check, named bool) {
 	if !m.closed[name] {
 		return nil, false
 	}
@@ -246,7 +246,7 @@ func (r refuseAll) Snapshot() stat.RuleSnapshot {
 }
 
 func ExampleConfig_guards() {
-	guard := maintenance{closed: map[string]bool{"POST /orders": true}}
+	guard := &maintenance{closed: map[string]bool{"POST /orders": true}}
 	gate := leapgate.Must(leapgate.Config{Guards: []resource.Guard{guard}})
 	for _, name := range []string{"GET /orders", "POST /orders"} {
 		e, err := gate.Entry(name)

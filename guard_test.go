@@ -296,6 +296,22 @@ func TestGuard_MayCallTheGate(t *testing.T) {
 	require.Positive(t, guard.asked.Load())
 }
 
+func TestGuard_WhoseRulesChangeIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	guard := &maintenance{closed: map[string]bool{}}
+	g := leapgate.Must(leapgate.Config{Guards: []resource.Guard{guard}})
+	require.True(t, enter(t, g, "orders"))
+	guard.closed = map[string]bool{"orders": true, "new": true}
+	require.True(t, enter(t, g, "orders"))
+	require.NoError(t, g.Rebind("orders", "new"))
+	require.False(t, enter(t, g, "orders"))
+	require.Equal(t, []string{"new", "orders"}, names(g))
+
+	err := g.Rebind("orders", "", strings.Repeat("x", 2000))
+	require.ErrorIs(t, err, leapgate.ErrName)
+	require.Equal(t, 1, strings.Count(err.Error(), "\n"))
+}
+
 type curious struct {
 	inFlight
 	gate  *leapgate.Gate
@@ -308,6 +324,7 @@ func (g *curious) Bind(name string) ([]resource.Check, bool) {
 		g.gate.Resource("asked")
 		g.gate.FlowRules()
 		g.gate.Snapshot()
+		_ = g.gate.LoadFlowRules(g.gate.FlowRules())
 	}
 	return nil, false
 }

@@ -322,6 +322,10 @@ func TestClose_EntriesPassUnguardedAndUncounted(t *testing.T) {
 		require.True(t, enter(t, g, "never seen"))
 	}
 	inFlight.Exit()
+	require.Equal(t, 1.0, handle.QPS(metric.Pass))
+	require.Equal(t, int64(1), handle.Recent().Count())
+	require.Equal(t, int64(1), handle.Minute().Count())
+	require.Equal(t, int64(1), handle.History()[60].Pass)
 	s := snapshotOf(t, g, "orders")
 	require.Equal(t, []int64{1, 1, 1, 0, 0}, []int64{s.Pass, s.Block, s.Success, s.Exception, s.Concurrency})
 	require.Len(t, g.Snapshot(), 1)
@@ -389,6 +393,24 @@ func TestDefault_PackageFunctions(t *testing.T) {
 	_, err = leapgate.Resource("default").Entry()
 	require.ErrorIs(t, err, leapgate.ErrBlocked)
 	require.Equal(t, leapgate.Default().Snapshot()[0].Pass, leapgate.Snapshot()[0].Pass)
+}
+
+// One decision, one time: two readings could straddle the edge of a window.
+func TestEntry_ReadsTheClockOnceAndExitOnce(t *testing.T) {
+	t.Parallel()
+	var reads int
+	g := leapgate.Must(leapgate.Config{Now: func() int64 { reads++; return int64(reads) * int64(time.Second) }})
+	require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "guarded", Threshold: 1}, {Resource: "guarded", Threshold: 2, Interval: time.Minute}}))
+	g.Resource("free")
+	for _, name := range []string{"free", "guarded", "guarded", "guarded"} {
+		reads = 0
+		e, err := g.EntryContext(t.Context(), name, leapgate.WithCount(1))
+		require.Equal(t, 1, reads)
+		e.Exit()
+		if err == nil {
+			require.Equal(t, 2, reads)
+		}
+	}
 }
 
 func TestSnapshot_IsSortedAndValidJSON(t *testing.T) {

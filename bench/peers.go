@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -143,7 +144,7 @@ func failsafeGet(policy func() failsafe.Policy[int], want error) func() func() f
 		e := failsafe.With(policy())
 		return shared(func(n int) {
 			for range n {
-				if _, err := e.Get(nothing); err != want {
+				if _, err := e.Get(nothing); !errors.Is(err, want) {
 					panic(decided)
 				}
 			}
@@ -171,11 +172,11 @@ func sonyBreaker(interval, bucket time.Duration, want error) func() func() func(
 			ReadyToTrip:  func(gobreaker.Counts) bool { return true },
 		})
 		if want != nil {
-			b.Execute(func() (int, error) { return 0, want }) // any failure opens it
+			_, _ = b.Execute(func() (int, error) { return 0, want }) // any failure opens it
 		}
 		return shared(func(n int) {
 			for range n {
-				if _, err := b.Execute(nothing); err != want {
+				if _, err := b.Execute(nothing); !errors.Is(err, want) {
 					panic(decided)
 				}
 			}
@@ -193,11 +194,16 @@ func newRolling() *collection.RollingWindow[int64, *collection.Bucket[int64]] {
 }
 
 var peers = []Case{
-	{Name: "x/time/rate Allow", Floor: FloorClock, Near: nearRule,
-		Make: timeRate(unreachable, perSecond, true)},
-	{Name: "x/time/rate Allow, refused", Floor: FloorClock, Near: nearBlocked,
-		Make: timeRate(rate.Every(time.Hour), 1, false)},
-	{Name: "x/time/rate in sync.Map, 1,000", Floor: FloorClockByName, Near: nearRuleName,
+	{
+		Name: "x/time/rate Allow", Floor: FloorClock, Near: nearRule,
+		Make: timeRate(unreachable, perSecond, true),
+	},
+	{
+		Name: "x/time/rate Allow, refused", Floor: FloorClock, Near: nearBlocked,
+		Make: timeRate(rate.Every(time.Hour), 1, false),
+	},
+	{
+		Name: "x/time/rate in sync.Map, 1,000", Floor: FloorClockByName, Near: nearRuleName,
 		Make: timeRateByName(func(names []string) func(string) *rate.Limiter {
 			var limiters sync.Map
 			for _, name := range names {
@@ -207,8 +213,10 @@ var peers = []Case{
 				limiter, _ := limiters.Load(name)
 				return limiter.(*rate.Limiter)
 			}
-		})},
-	{Name: "x/time/rate in xsync.Map, 1,000", Floor: FloorClockByName, Near: nearRuleName,
+		}),
+	},
+	{
+		Name: "x/time/rate in xsync.Map, 1,000", Floor: FloorClockByName, Near: nearRuleName,
 		Make: timeRateByName(func(names []string) func(string) *rate.Limiter {
 			limiters := xsync.NewMap[string, *rate.Limiter]()
 			for _, name := range names {
@@ -218,41 +226,67 @@ var peers = []Case{
 				limiter, _ := limiters.Load(name)
 				return limiter
 			}
-		})},
+		}),
+	},
 
-	{Name: "slidingwindow Allow", Floor: FloorClock, Near: nearRule,
-		Make: sliding(unreachable, true)},
-	{Name: "slidingwindow Allow, refused", Floor: FloorClock, Near: nearBlocked,
-		Make: sliding(0, false)},
+	{
+		Name: "slidingwindow Allow", Floor: FloorClock, Near: nearRule,
+		Make: sliding(unreachable, true),
+	},
+	{
+		Name: "slidingwindow Allow, refused", Floor: FloorClock, Near: nearBlocked,
+		Make: sliding(0, false),
+	},
 
 	// The smooth one needs a clock that moves on between any two calls.
-	{Name: "failsafe-go smooth limiter", Floor: FloorClock, Near: nearRule,
-		Make: failsafeLimiter(func() ratelimiter.RateLimiter[int] { return ratelimiter.NewSmooth[int](perSecond, time.Second) }, true)},
-	{Name: "failsafe-go smooth limiter, refused", Floor: FloorClock, Near: nearBlocked,
-		Make: failsafeLimiter(func() ratelimiter.RateLimiter[int] { return ratelimiter.NewSmooth[int](1, time.Hour) }, false)},
-	{Name: "failsafe-go bursty limiter", Floor: FloorClock, Near: nearRule,
-		Make: failsafeLimiter(func() ratelimiter.RateLimiter[int] { return ratelimiter.NewBursty[int](unreachable, time.Second) }, true)},
-	{Name: "failsafe-go bursty limiter, refused", Floor: FloorClock, Near: nearBlocked,
-		Make: failsafeLimiter(func() ratelimiter.RateLimiter[int] { return ratelimiter.NewBursty[int](1, time.Hour) }, false)},
-	{Name: "failsafe-go bursty limiter, Get", Floor: FloorEntry, Near: nearDo,
-		Make: failsafeGet(func() failsafe.Policy[int] { return ratelimiter.NewBursty[int](unreachable, time.Second) }, nil)},
-	{Name: "failsafe-go breaker, Get", Floor: FloorEntry, Near: nearDo,
-		Make: failsafeGet(func() failsafe.Policy[int] { return failsafeBreaker() }, nil)},
-	{Name: "failsafe-go breaker, Get, open", Floor: FloorEntry, Near: nearBlocked,
+	{
+		Name: "failsafe-go smooth limiter", Floor: FloorClock, Near: nearRule,
+		Make: failsafeLimiter(func() ratelimiter.RateLimiter[int] { return ratelimiter.NewSmooth[int](perSecond, time.Second) }, true),
+	},
+	{
+		Name: "failsafe-go smooth limiter, refused", Floor: FloorClock, Near: nearBlocked,
+		Make: failsafeLimiter(func() ratelimiter.RateLimiter[int] { return ratelimiter.NewSmooth[int](1, time.Hour) }, false),
+	},
+	{
+		Name: "failsafe-go bursty limiter", Floor: FloorClock, Near: nearRule,
+		Make: failsafeLimiter(func() ratelimiter.RateLimiter[int] { return ratelimiter.NewBursty[int](unreachable, time.Second) }, true),
+	},
+	{
+		Name: "failsafe-go bursty limiter, refused", Floor: FloorClock, Near: nearBlocked,
+		Make: failsafeLimiter(func() ratelimiter.RateLimiter[int] { return ratelimiter.NewBursty[int](1, time.Hour) }, false),
+	},
+	{
+		Name: "failsafe-go bursty limiter, Get", Floor: FloorEntry, Near: nearDo,
+		Make: failsafeGet(func() failsafe.Policy[int] { return ratelimiter.NewBursty[int](unreachable, time.Second) }, nil),
+	},
+	{
+		Name: "failsafe-go breaker, Get", Floor: FloorEntry, Near: nearDo,
+		Make: failsafeGet(func() failsafe.Policy[int] { return failsafeBreaker() }, nil),
+	},
+	{
+		Name: "failsafe-go breaker, Get, open", Floor: FloorEntry, Near: nearBlocked,
 		Make: failsafeGet(func() failsafe.Policy[int] {
 			b := failsafeBreaker()
 			b.Open()
 			return b
-		}, circuitbreaker.ErrOpen)},
+		}, circuitbreaker.ErrOpen),
+	},
 
-	{Name: "gobreaker Execute", Floor: FloorEntry, Near: nearDo,
-		Make: sonyBreaker(0, 0, nil)},
-	{Name: "gobreaker Execute, 10 buckets of 1 s", Floor: FloorEntry, Near: nearDo,
-		Make: sonyBreaker(10*time.Second, time.Second, nil)},
-	{Name: "gobreaker Execute, open", Floor: FloorEntry, Near: nearBlocked,
-		Make: sonyBreaker(0, 0, gobreaker.ErrOpenState)},
+	{
+		Name: "gobreaker Execute", Floor: FloorEntry, Near: nearDo,
+		Make: sonyBreaker(0, 0, nil),
+	},
+	{
+		Name: "gobreaker Execute, 10 buckets of 1 s", Floor: FloorEntry, Near: nearDo,
+		Make: sonyBreaker(10*time.Second, time.Second, nil),
+	},
+	{
+		Name: "gobreaker Execute, open", Floor: FloorEntry, Near: nearBlocked,
+		Make: sonyBreaker(0, 0, gobreaker.ErrOpenState),
+	},
 
-	{Name: "go-zero RollingWindow Add", Floor: FloorClock, Near: nearAdd,
+	{
+		Name: "go-zero RollingWindow Add", Floor: FloorClock, Near: nearAdd,
 		Make: func() func() func(int) {
 			w := newRolling()
 			return shared(func(n int) {
@@ -260,8 +294,10 @@ var peers = []Case{
 					w.Add(1)
 				}
 			})()
-		}},
-	{Name: "go-zero RollingWindow Reduce", Floor: FloorClock, Near: nearQPS,
+		},
+	},
+	{
+		Name: "go-zero RollingWindow Reduce", Floor: FloorClock, Near: nearQPS,
 		Make: func() func() func(int) {
 			w := newRolling()
 			w.Add(1)
@@ -275,10 +311,12 @@ var peers = []Case{
 				}
 				sink.Store(sum)
 			})()
-		}},
+		},
+	},
 
 	// No window and no clock: what the striped counting alone costs.
-	{Name: "xsync Counter Inc", Floor: FloorAdd, Near: nearAdd,
+	{
+		Name: "xsync Counter Inc", Floor: FloorAdd, Near: nearAdd,
 		Make: func() func() func(int) {
 			c := xsync.NewCounter()
 			return shared(func(n int) {
@@ -286,5 +324,6 @@ var peers = []Case{
 					c.Inc()
 				}
 			})()
-		}},
+		},
+	},
 }

@@ -12,7 +12,7 @@ const kind = "flow"
 // Guard holds the flow rules of a gate and plugs them into its resources. Make one
 // with [NewGuard].
 type Guard struct {
-	loading sync.Mutex // one load at a time, until all resources have its rules
+	loading sync.Mutex // one load at a time
 	rules   *ruleset.Set[Rule, resource.Check]
 }
 
@@ -43,13 +43,12 @@ func Validate(rules []Rule) error {
 // list clears them. It gives registry the resources whose rules have changed.
 func (g *Guard) Load(rules []Rule, registry *resource.Registry) error {
 	g.loading.Lock()
-	defer g.loading.Unlock()
 	changed, err := g.rules.Load(rules)
-	if err != nil {
-		return err
-	}
+	g.loading.Unlock()
+	// Loads that overlap from here on do no harm: each binds the rules that are the
+	// newest by then. And a guard that is asked for its checks may load rules.
 	registry.Rebind(changed)
-	return nil
+	return err
 }
 
 // Rules gives copies of the rules, in the order in which they were loaded, with

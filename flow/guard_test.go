@@ -2,7 +2,6 @@ package flow_test
 
 import (
 	"context"
-	"errors"
 	"math"
 	"sync/atomic"
 	"testing"
@@ -211,9 +210,18 @@ func TestRule_ThreeRulesGiveBackExactly(t *testing.T) {
 		want int
 		by   string
 	}{
-		{2, "narrow"}, {2, "narrow"}, {1, "middle"}, {0, "middle"}, {0, "middle"},
-		{2, "middle"}, {2, "wide"}, {0, "wide"}, {0, "wide"}, {0, "wide"},
-		{2, "wide"}, {2, "wide"}, // 1000 ms: the first bucket of wide has left
+		{2, "narrow"},
+		{2, "narrow"},
+		{1, "middle"},
+		{0, "middle"},
+		{0, "middle"},
+		{2, "middle"},
+		{2, "wide"},
+		{0, "wide"},
+		{0, "wide"},
+		{0, "wide"},
+		{2, "wide"},
+		{2, "wide"}, // 1000 ms: the first bucket of wide has left
 	} {
 		g.at(time.Duration(i) * 100 * ms)
 		require.Equal(t, c.want, g.try(t, "a", 6), "@%d00", i)
@@ -290,7 +298,7 @@ func TestBlockError_FieldsAndText(t *testing.T) {
 	require.EqualError(t, err, `flow rule "orders-qps" on "GET /orders": 101 of 100 in 1s; retry in 230ms`)
 	require.ErrorIs(t, err, leapgate.ErrBlocked)
 	var b *leapgate.BlockError
-	require.True(t, errors.As(err, &b))
+	require.ErrorAs(t, err, &b)
 	require.Equal(t, "GET /orders", b.Resource)
 	require.Equal(t, "flow", b.Kind)
 	require.Equal(t, "orders-qps", b.RuleID)

@@ -22,6 +22,8 @@ type Rule struct {
 	// ID names the rule in errors and snapshots. It must be unique among the flow
 	// rules of a gate, and at most 1,040 bytes. If it is empty, it becomes
 	// "resource/1" for the first rule of the resource, "resource/2" for the second.
+	// What a rule has counted stays with its ID when rules are loaded: without one, a
+	// rule that is put before it changes whose counts are whose.
 	ID string
 
 	// Resource is the name of the resource, 1 to 1,024 bytes.
@@ -60,12 +62,15 @@ const (
 )
 
 // RuleError is one thing that is wrong with one rule of a list: which rule, which
-// field, what it holds, and what would be right. Loading rules reports all there
-// are at once; errors.As finds the first.
-type RuleError = ruleset.Fault
+// field, what it holds, and what would be right. See [resource.RuleError].
+type RuleError = resource.RuleError
 
-// RuleErrors is everything that is wrong with a list of rules.
-type RuleErrors = ruleset.Faults
+// RuleErrors is everything that is wrong with a list of rules, at once. errors.As
+// finds the first [RuleError] in it. See [resource.RuleErrors].
+type RuleErrors = resource.RuleErrors
+
+// ErrRule is what every fault of a rule is.
+var ErrRule = resource.ErrRule
 
 // Bounds and defaults of rules.
 const (

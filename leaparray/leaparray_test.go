@@ -71,6 +71,7 @@ func TestNew_BadConfigurationSaysWhatWouldBeRight(t *testing.T) {
 		{"indivisible, more would do", 9, time.Second, noBucket, "1s does not divide by 9 buckets", "8 buckets would do"},
 		{"shorter than its buckets", 10, 3, noBucket, "3ns does not divide by 10 buckets", "3 buckets would do"},
 		{"prime", 7, 13, noBucket, "13ns does not divide by 7 buckets", "1 buckets would do"},
+		{"more would be too many", MaxBuckets, MaxBuckets + 1, noBucket, "65.537µs does not divide by 65536 buckets", "; 1 buckets would do"},
 		{"no constructor", 10, time.Second, nil, "newBucket is nil", "want a function that makes a bucket"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -570,6 +571,32 @@ func TestCurrent_LateBucketDoesNotTakeASlotInUse(t *testing.T) {
 	require.Equal(t, []int64{30, 40, 50}, live(a, 50))
 }
 
+// An opener is suspended right after it published its bucket, before that is in its
+// slot. The next to open a bucket puts it there first.
+func TestCurrent_OpenerHeldUpBeforeTheSlotIsFilled(t *testing.T) {
+	t.Parallel()
+	a := startRing(t, 3, 30)
+	a.Current(0)
+	ten := &WindowWrap[int64]{start: 10, length: 10, index: a.index(10), value: new(int64)}
+	require.True(t, a.current.CompareAndSwap(a.Newest(), ten))
+	require.Equal(t, []int64{0, 10}, live(a, 10), "the newest need not be in its slot")
+	require.Same(t, ten, a.Current(15))
+	a.Current(20)
+	require.Equal(t, []int64{0, 10, 20}, live(a, 20))
+
+	// It goes on when its bucket is in its slot, and when a newer one is.
+	a.settle(ten)
+	require.Equal(t, []int64{0, 10, 20}, live(a, 20))
+	a.Current(30)
+	a.Current(40)
+	require.Equal(t, a.index(10), a.index(40))
+	a.settle(ten)
+	require.Equal(t, []int64{20, 30, 40}, live(a, 40))
+	a.Current(50)
+	a.settle(ten)
+	require.Equal(t, []int64{30, 40, 50}, live(a, 50))
+}
+
 // big is large enough not to share its memory with anything else.
 type big [64 << 10]byte
 
@@ -604,8 +631,9 @@ func TestTrim_LetsGoOfWhatIsNotLive(t *testing.T) {
 	require.Equal(t, []int{3}, kept(), "the newest stays")
 	require.EqualValues(t, 30, a.Newest().Start())
 	a.Current(1000)
-	a.Trim(1000)
-	require.Empty(t, kept())
+	require.Equal(t, []int{3}, kept())
+	a.Trim(0)
+	require.Empty(t, kept(), "an older now is taken for the time of the newest bucket")
 	runtime.KeepAlive(a)
 }
 
@@ -623,6 +651,7 @@ func TestTrim_HammerNewBucketsStay(t *testing.T) {
 		wg.Go(func() {
 			for !done.Load() {
 				a.Trim(clock.Load() - int64(i)*10)
+				runtime.Gosched()
 			}
 		})
 	}
@@ -768,6 +797,7 @@ func TestRing_HammerEveryBucketReachesItsSlot(t *testing.T) {
 					t.Errorf("when %d was the newest, %v were live", newest.Start(), starts)
 					return
 				}
+				runtime.Gosched()
 			}
 		})
 	}

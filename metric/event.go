@@ -53,7 +53,7 @@ func (c Counts) Minus(d Counts) Counts {
 // Concurrency is the number of calls in flight: passes that did not complete.
 func (c Counts) Concurrency() int64 { return c[Pass] - c[Success] }
 
-// readOrder is the order in which the totals of a stripe are read, opposite to
+// readOrder is the order in which totals are read, of all stripes, opposite to
 // the order in which a call writes them: pass, RT, exception, success. What is
 // read first was written last, so a success that is seen has been seen to pass.
 //

@@ -82,14 +82,16 @@ func (m *Metric) Latencies() Latencies {
 	return Latencies{first: low, counts: append([]int64(nil), sum[low:high]...)}
 }
 
-// Since gives the latencies that l has and mark, an earlier state of l, has not.
+// Since gives the latencies that l has and mark, an earlier state of it, has not.
 func (l Latencies) Since(mark Latencies) Latencies {
 	if len(mark.counts) == 0 {
 		return l
 	}
 	since := Latencies{first: l.first, counts: append([]int64(nil), l.counts...)}
 	for i, n := range mark.counts {
-		since.counts[mark.first-l.first+i] -= n // cells never become empty again
+		if at := mark.first - l.first + i; at >= 0 && at < len(since.counts) {
+			since.counts[at] = max(0, since.counts[at]-n)
+		}
 	}
 	return since
 }

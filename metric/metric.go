@@ -112,10 +112,10 @@ func (m *Metric) mark(k *Mark) {
 	k.concurrency.Store(k.Counts.Concurrency())
 }
 
-// Concurrency is the highest number of calls in flight that was seen when the
+// MaxConcurrency is the highest number of calls in flight that was seen when the
 // bucket of the mark opened, or when [Mark.Saw] said so. It is a sample:
 // what rises and falls between two looks is not seen.
-func (k *Mark) Concurrency() int64 { return k.concurrency.Load() }
+func (k *Mark) MaxConcurrency() int64 { return k.concurrency.Load() }
 
 // Saw notes that n calls were seen in flight.
 func (k *Mark) Saw(n int64) {
@@ -198,9 +198,14 @@ func (m *Metric) Total(e Event) int64 {
 	if e >= numEvents {
 		return 0
 	}
-	if m.state.Load() == retired {
+	sum := m.readTotal(e)
+	if !m.Holds() { // what was read may be void
 		return m.final.counts[e]
 	}
+	return sum
+}
+
+func (m *Metric) readTotal(e Event) (sum int64) {
 	if int(e) >= striped {
 		return m.rare[int(e)-striped].Load()
 	}
@@ -208,7 +213,6 @@ func (m *Metric) Total(e Event) int64 {
 	if set == nil {
 		return m.first.read(e)
 	}
-	var sum int64
 	for _, s := range set.list[:set.mask+1] {
 		sum += s.read(e)
 	}
@@ -218,19 +222,23 @@ func (m *Metric) Total(e Event) int64 {
 // Totals are all events since the metric was made. Success ≤ Pass holds in them
 // at any time, if every completed call has passed. An exception may be seen a moment
 // before its success.
-func (m *Metric) Totals() (c Counts) {
+func (m *Metric) Totals() Counts {
+	c := m.readTotals()
+	if !m.Holds() { // what was read may be void
+		return m.final.counts
+	}
+	return c
+}
+
+func (m *Metric) readTotals() (c Counts) {
 	// What is rare is added after the pass it belongs to, so it is read before.
 	for i := range m.rare {
 		c[striped+i] = m.rare[i].Load()
 	}
-	for i := range m.numStripes() {
-		s := m.stripe(i)
-		for _, e := range readOrder {
-			c[e] += s.read(e)
+	for _, e := range readOrder {
+		for i := range m.numStripes() { // there may be more for each event
+			c[e] += m.stripe(i).read(e)
 		}
-	}
-	if m.state.Load() == retired {
-		return m.final.counts
 	}
 	return c
 }
@@ -326,14 +334,14 @@ func (m *Metric) MinRT(now int64) time.Duration {
 func (m *Metric) Concurrency() int64 { return m.Totals().Concurrency() }
 
 // MaxConcurrency is the highest number of calls in flight that was seen in the
-// window: now, and whenever a bucket opened or this was read. See [Mark.Concurrency].
+// window: now, and whenever a bucket opened or this was read. See [Mark.MaxConcurrency].
 func (m *Metric) MaxConcurrency(now int64) int64 {
 	most := m.Concurrency()
 	if newest := m.ring.Newest(); newest != nil {
 		newest.Value().Saw(most)
 	}
 	for w := range m.ring.Live(now) {
-		most = max(most, w.Value().Concurrency())
+		most = max(most, w.Value().MaxConcurrency())
 	}
 	return most
 }

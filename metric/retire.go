@@ -20,13 +20,14 @@ type finalTotals struct {
 // Who counts a pass asks [Metric.Holds] afterwards; Retire changes the state and
 // then looks at the counts. So one of them sees the other, and every event is
 // either in the final totals, or known to be void by the one who counted it.
-// Everything else about a call is counted while it is in flight.
+// Everything else about a call is counted while it is in flight. Readers ask as well,
+// for what they have read may be void.
 func (m *Metric) Retire() (final Counts, ok bool) {
-	before := m.Totals()
+	before := m.readTotals()
 	if before.Concurrency() != 0 || !m.state.CompareAndSwap(counting, retiring) {
 		return Counts{}, false
 	}
-	last := finalTotals{counts: m.Totals(), blocks: make([]int64, m.numStripes())}
+	last := finalTotals{counts: m.readTotals(), blocks: make([]int64, m.numStripes())}
 	last.counts[Block] = 0
 	for i := range last.blocks {
 		last.blocks[i] = m.stripe(i).read(Block)

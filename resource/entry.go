@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -37,10 +36,12 @@ const (
 	failedFlag  = 1 << 40
 )
 
-// MaxCount is the largest count of one entry.
-const MaxCount = math.MaxUint32
+// MaxCount is the largest count of one entry. Response times are summed up once per
+// count: with it, a call of nine minutes does not overflow its sum.
+const MaxCount = 1<<24 - 1
 
-// ErrCount is the error of an entry whose count is out of range. It is not a block.
+// ErrCount is the error of an entry whose count is not 1 to [MaxCount]. It is not a
+// block.
 var ErrCount = errors.New("leapgate: bad count")
 
 // noCopy lets vet find copies.
@@ -86,22 +87,25 @@ func (e *Entry) Exit() {
 	}
 }
 
-// EntryOption changes one entry.
+// EntryOption changes one entry. The zero EntryOption changes nothing.
 type EntryOption struct {
-	count int64
+	count    int64
+	hasCount bool
 }
 
 // WithCount makes an entry count n times, 1 to [MaxCount]: it passes if n more
 // fit into every rule, and counts n passes, n successes, n times its response time
 // and n calls in flight, so that averages stay per call.
-func WithCount(n int64) EntryOption { return EntryOption{count: n} }
+func WithCount(n int64) EntryOption { return EntryOption{count: n, hasCount: true} }
 
 func countOf(opts []EntryOption) (int64, error) {
 	n := int64(1)
 	for _, o := range opts {
-		n = o.count
+		if o.hasCount {
+			n = o.count
+		}
 		if n < 1 || n > MaxCount {
-			return 0, fmt.Errorf("%w: %d; want 1 to %d", ErrCount, n, int64(MaxCount))
+			return 0, fmt.Errorf("%w: %d; want 1 to %d", ErrCount, n, MaxCount)
 		}
 	}
 	return n, nil

@@ -25,8 +25,9 @@ type Guard interface {
 	// Bind gives the checks that bind the resource, in the order in which they
 	// are asked, nil if there are none; and whether a rule names this very resource.
 	// One that is named is there before anybody calls it, and is never evicted.
-	// Bind is called when a resource appears and when [Registry.Rebind] names it. No
-	// lock is held meanwhile.
+	// Bind is called when a resource appears and when [Registry.Rebind], or Rebind of
+	// the gate, names it. No lock is held meanwhile; but an entry into the resource
+	// that is being bound, or a Rebind, would ask again, and so on for ever.
 	Bind(resource string) (checks []Check, named bool)
 }
 
@@ -88,9 +89,10 @@ func (p plugged) Kind() string {
 	return p.Guard.Kind()
 }
 
-func (p plugged) Bind(name string) (checks []Check, named bool) {
+func (p plugged) Bind(name string) ([]Check, bool) {
 	defer p.faults.recover("Bind")
 	given, named := p.Guard.Bind(name)
+	var checks []Check
 	for _, c := range given {
 		s := pluggedCheck{c, c.Cause(), p.faults}
 		if s.cause == nil {

@@ -26,6 +26,9 @@ const (
 	// MaxNameLength is the length, in bytes, of the longest name.
 	MaxNameLength = 1024
 
+	// DefaultMaxResources is how many places a registry has that is not told.
+	DefaultMaxResources = 10_000
+
 	// idleTime is how long nothing must have happened on a resource before it may
 	// be evicted, besides what its rules remember.
 	idleTime = time.Minute
@@ -52,9 +55,9 @@ func CheckName(name string) error {
 // Config says how a registry works.
 type Config struct {
 	Now          func() int64     // the clock; nil is the real one
-	MaxResources int              // places for resources that no rule names; at least 1
+	MaxResources int              // places for resources that no rule names; below 1: DefaultMaxResources
 	IsException  func(error) bool // which errors count; nil: all but context.Canceled
-	Logger       *slog.Logger     // for faults of Plugged; not nil
+	Logger       *slog.Logger     // for faults of Plugged; nil is slog.Default()
 	Guards       []Guard          // asked in this order, trusted
 	Plugged      []Guard          // asked after them, called under recover
 }
@@ -84,6 +87,12 @@ type Registry struct {
 
 // NewRegistry makes a registry without resources.
 func NewRegistry(cfg Config) *Registry {
+	if cfg.MaxResources < 1 {
+		cfg.MaxResources = DefaultMaxResources
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
 	g := &Registry{
 		clock:       clock.New(cfg.Now),
 		table:       names.New[Resource](cfg.MaxResources),
@@ -150,8 +159,8 @@ func (g *Registry) newResource(name string) *Resource {
 
 // attach finds where to count a call through r, which has no place itself: in r,
 // registered anew, or in another resource of that name, or in other; but not in
-// void, where it has been counted in vain. It gives no set if the gate is closed.
-func (g *Registry) attach(r *Resource, void *guardSet, now int64) (*guardSet, error) {
+// void, which is retired. It gives no set if the gate is closed.
+func (g *Registry) attach(r *Resource, void *metric.Metric, now int64) (*guardSet, error) {
 	if err := CheckName(r.name); err != nil {
 		return nil, err
 	}
@@ -160,7 +169,7 @@ func (g *Registry) attach(r *Resource, void *guardSet, now int64) (*guardSet, er
 		if where == nil {
 			where = g.register(r.name, r, now)
 		}
-		if set := where.set.Load(); set.metric != nil && set != void {
+		if set := where.set.Load(); set.metric != nil && set.metric != void {
 			return set, nil
 		}
 		if g.closed.Load() {
@@ -172,10 +181,9 @@ func (g *Registry) attach(r *Resource, void *guardSet, now int64) (*guardSet, er
 }
 
 // register gives a name its place, with handle as its resource, or a new one if
-// handle is nil. If there is no place, it gives other; if the gate is closed, a
-// resource without a place.
+// handle is nil. If there is no place, or the gate is closed, it gives other.
 func (g *Registry) register(name string, handle *Resource, now int64) *Resource {
-	for {
+	for !g.closed.Load() {
 		generation := g.generation.Load()
 		checks, named := g.bind(name)
 		if !g.mu.TryLock() {
@@ -191,6 +199,7 @@ func (g *Registry) register(name string, handle *Resource, now int64) *Resource 
 			return r
 		}
 	}
+	return g.other
 }
 
 // registerLocked gives nil if rules were loaded since the checks were made.
@@ -201,16 +210,14 @@ func (g *Registry) registerLocked(name string, handle *Resource, now int64, chec
 	if g.generation.Load() != generation {
 		return nil
 	}
-	if !g.closed.Load() && !named && !g.makeRoom(now) {
+	if g.closed.Load() || !named && !g.makeRoom(now, 1) {
 		return g.other
 	}
 	if handle == nil {
 		handle = g.newResource(name)
 	}
-	if !g.closed.Load() {
-		handle.named = named
-		g.settle(handle, now, checks)
-	}
+	handle.named = named
+	g.settle(handle, now, checks)
 	return handle
 }
 
@@ -235,6 +242,9 @@ func (g *Registry) bind(name string) (all *checks, named bool) {
 // guard calls it when it has loaded other rules for them. Calls that are in
 // flight end as they began.
 func (g *Registry) Rebind(changed []string) {
+	if len(changed) == 0 {
+		return
+	}
 	g.generation.Add(1)
 	now := g.clock.Now()
 	for _, name := range changed {
@@ -265,8 +275,8 @@ func (g *Registry) rebind(name string, now int64) bool {
 		}
 		r.home = r.home.with(checks)
 		r.set.Store(r.home)
-		if !named && len(g.places) > g.max && !g.makeRoom(now) {
-			g.evict(r) // it came last
+		if !named {
+			g.makeRoom(now, 0) // r may go as well, if it is idle
 		}
 	case named:
 		r = g.newResource(name)
@@ -309,16 +319,16 @@ func (g *Registry) listOf(r *Resource) *[]*Resource {
 	return &g.places
 }
 
-// makeRoom tells whether there is a free place, after it evicted a few idle
-// resources if there was none. The caller holds mu.
-func (g *Registry) makeRoom(now int64) bool {
-	for step := 0; step < handSteps && len(g.places) >= g.max; step++ {
+// makeRoom tells whether there are places for so many more, after it evicted a few
+// idle resources if there were not. The caller holds mu.
+func (g *Registry) makeRoom(now int64, more int) bool {
+	for step := 0; step < handSteps && len(g.places)+more > g.max; step++ {
 		g.hand = (g.hand + 1) % len(g.places)
 		if r := g.places[g.hand]; r.idle(now) {
 			g.evict(r)
 		}
 	}
-	room := len(g.places) < g.max
+	room := len(g.places)+more <= g.max
 	g.crowded.Store(!room)
 	return room
 }
@@ -386,22 +396,18 @@ func (g *Registry) Snapshot() []stat.Snapshot {
 	return snapshots
 }
 
-// snapshot gives the figures of one resource.
-func (g *Registry) snapshot(r *Resource) stat.Snapshot {
+// homeOf gives where r is counted, or was when the gate was closed, and what other
+// carries; nil if r has no place. Counting itself does without the lock.
+func (g *Registry) homeOf(r *Resource) (home *guardSet, carried metric.Counts) {
 	g.mu.Lock()
-	home, carried := r.home, g.carried
+	defer g.mu.Unlock()
+	home = r.home
 	if home == nil {
 		if namesake := g.table.Get(r.name); namesake != nil {
 			home = namesake.home
 		}
 	}
-	g.mu.Unlock()
-	now := g.clock.Now()
-	at := g.clock.Wall(now)
-	if home == nil {
-		return stat.Snapshot{Resource: r.name, At: at}
-	}
-	return home.snapshot(r.name, now, at, carried)
+	return home, g.carried
 }
 
 // GuardFaults tells how often guards that the program brought have panicked.

@@ -78,9 +78,9 @@ func (r *Resource) EntryContext(ctx context.Context, opts ...EntryOption) (Entry
 func (r *Resource) enter(n int64) (Entry, error) {
 	now := r.registry.clock.Now()
 	set := r.set.Load()
-	var void *guardSet // where the resource was evicted when this call came
+	var void *metric.Metric // of the resource that was evicted when this call came
 	for {
-		if set.metric == nil || set == void {
+		if set.metric == nil || set.metric == void {
 			home, err := r.registry.attach(r, void, now)
 			if home == nil { // a bad name, or the gate is closed
 				return Entry{}, err
@@ -90,7 +90,7 @@ func (r *Resource) enter(n int64) (Entry, error) {
 		stripe, blocked, ok := set.enter(now, n)
 		switch {
 		case !ok:
-			void = set
+			void = set.metric
 		case blocked != nil:
 			return Entry{}, blocked
 		default:
@@ -99,26 +99,12 @@ func (r *Resource) enter(n int64) (Entry, error) {
 	}
 }
 
-// where gives the set in which the resource is counted, nil if it has none.
-func (r *Resource) where() *guardSet {
-	set := r.set.Load()
-	if set.metric == nil {
-		if namesake := r.registry.table.Get(r.name); namesake != nil {
-			set = namesake.set.Load()
-		}
-	}
-	if set.metric == nil {
-		return nil
-	}
-	return set
-}
-
 // QPS is the number of events in the last second, the running tenth of it
 // included. For [metric.RT] it is the sum of response times in nanoseconds.
 func (r *Resource) QPS(e metric.Event) float64 {
 	set := r.set.Load()
 	if set.metric == nil {
-		if set = r.where(); set == nil {
+		if set, _ = r.registry.homeOf(r); set == nil {
 			return 0
 		}
 	}
@@ -127,32 +113,36 @@ func (r *Resource) QPS(e metric.Event) float64 {
 
 // Snapshot gives the figures of the resource. If it has no place in the registry,
 // they are all zero.
-func (r *Resource) Snapshot() stat.Snapshot { return r.registry.snapshot(r) }
+func (r *Resource) Snapshot() stat.Snapshot {
+	home, carried := r.registry.homeOf(r)
+	now := r.registry.clock.Now()
+	at := r.registry.clock.Wall(now)
+	if home == nil {
+		return stat.Snapshot{Resource: r.name, At: at}
+	}
+	return home.snapshot(r.name, now, at, carried)
+}
 
 // History gives the last minute second by second; see [stat.Stat.History]. It is
 // nil if the resource has no place in the registry.
 func (r *Resource) History() []stat.Second {
-	set := r.where()
-	if set == nil {
+	home, _ := r.registry.homeOf(r)
+	if home == nil {
 		return nil
 	}
-	return set.stat.History(set.registry.clock.Now())
+	return home.stat.History(r.registry.clock.Now())
 }
 
 // Recent gives the latencies of the last ten seconds.
-func (r *Resource) Recent() metric.Latencies {
-	return r.latencies((*stat.Stat).Recent)
-}
+func (r *Resource) Recent() metric.Latencies { return r.latencies((*stat.Stat).Recent) }
 
 // Minute gives the latencies of the last minute.
-func (r *Resource) Minute() metric.Latencies {
-	return r.latencies((*stat.Stat).Minute)
-}
+func (r *Resource) Minute() metric.Latencies { return r.latencies((*stat.Stat).Minute) }
 
 func (r *Resource) latencies(of func(*stat.Stat, int64) metric.Latencies) metric.Latencies {
-	set := r.where()
-	if set == nil {
+	home, _ := r.registry.homeOf(r)
+	if home == nil {
 		return metric.Latencies{}
 	}
-	return of(set.stat, set.registry.clock.Now())
+	return of(home.stat, r.registry.clock.Now())
 }

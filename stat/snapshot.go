@@ -28,7 +28,7 @@ type Snapshot struct {
 	// Concurrency is the number of calls in flight.
 	Concurrency int64
 
-	// Totals since the resource was first seen.
+	// Totals since the resource was first seen, or seen again after an eviction.
 	Pass, Block, Success, Exception, OccupiedPass int64
 	// WouldBlock is how many of those that passed a rule in shadow mode would
 	// have blocked.
@@ -46,7 +46,7 @@ type RuleSnapshot struct {
 	Mode       Mode
 	Threshold  float64
 	Interval   time.Duration // in which the threshold is admitted; 0 for rules without
-	Admitted   int64         // what the rule admitted and nobody after it blocked
+	Admitted   int64         // what the rule admitted, less what it was given back
 	Blocked    int64         // what the rule blocked
 	WouldBlock int64         // what the rule would have blocked, had it not been in shadow mode
 }

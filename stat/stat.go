@@ -68,7 +68,7 @@ func (s *Stat) openCoarse(start int64, mark *metric.Mark) {
 	if r == nil {
 		r = s.newRings()
 	}
-	r.seconds.Current(start).Value().Saw(mark.Concurrency())
+	r.seconds.Current(start).Value().Saw(mark.MaxConcurrency())
 	r.recent.Current(start)
 	r.minute.Current(start)
 }
@@ -130,7 +130,7 @@ type Second struct {
 	Start                           int64 // nanoseconds on the axis of now
 	Pass, Block, Success, Exception int64
 	AvgRT                           time.Duration // 0 with no completed calls
-	MaxConcurrency                  int64         // the highest that was seen; a sample, see [metric.Mark.Concurrency]
+	MaxConcurrency                  int64         // the highest that was seen; a sample, see [metric.Mark.MaxConcurrency]
 }
 
 // History gives the last minute second by second, oldest first: the 60 seconds
@@ -156,6 +156,13 @@ func (s *Stat) History(now int64) []Second {
 			break
 		}
 	}
+	next := int64(0)
+	// Where there is no bucket nothing happened, and calls stayed in flight.
+	silence := func(until, concurrency int64) {
+		for ; next < min(until, int64(len(history))); next++ {
+			history[next].MaxConcurrency = concurrency
+		}
+	}
 	for k, w := range marks {
 		mark, until := w.Value(), totals
 		if k+1 < len(marks) {
@@ -164,17 +171,20 @@ func (s *Stat) History(now int64) []Second {
 			mark.Saw(totals.Concurrency())
 		}
 		i := (w.Start() - first) / ns
-		if i < 0 || i > historySeconds { // now is older than the newest bucket
+		silence(i, mark.Counts.Concurrency())
+		if i < 0 || i >= int64(len(history)) { // now is older than the newest bucket
 			continue
 		}
+		next = i + 1
 		c := until.Minus(mark.Counts)
 		history[i] = Second{
 			Start: w.Start(),
 			Pass:  c[metric.Pass], Block: c[metric.Block],
 			Success: c[metric.Success], Exception: c[metric.Exception],
-			AvgRT: metric.AvgRT(c), MaxConcurrency: mark.Concurrency(),
+			AvgRT: metric.AvgRT(c), MaxConcurrency: mark.MaxConcurrency(),
 		}
 	}
+	silence(int64(len(history)), totals.Concurrency())
 	return history
 }
 

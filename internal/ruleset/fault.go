@@ -1,70 +1,12 @@
 package ruleset
 
-import (
-	"fmt"
-	"strings"
+import "github.com/leapgate-go/leapgate/resource"
+
+// Fault is one thing that is wrong with one rule, and Faults is all of them.
+type (
+	Fault  = resource.RuleError
+	Faults = resource.RuleErrors
 )
-
-// Fault is one thing that is wrong with one rule.
-type Fault struct {
-	Kind     string // the guard: "flow"
-	Index    int    // of the rule in the list that was loaded, from 0
-	ID       string // as given, so perhaps empty
-	Resource string // as given
-	Field    string // the name of the field: "Threshold"
-	Value    any    // what it holds
-	Want     string // what would be right: "a finite number of at least 0"
-}
-
-// Error reads: flow rule 3 ("orders-qps" on "GET /orders"): Threshold is NaN;
-// want a finite number of at least 0.
-func (f *Fault) Error() string {
-	var rule strings.Builder
-	fmt.Fprintf(&rule, "%s rule %d", f.Kind, f.Index)
-	switch {
-	case f.ID != "" && f.Resource != "":
-		fmt.Fprintf(&rule, " (%q on %q)", clip(f.ID), clip(f.Resource))
-	case f.Resource != "":
-		fmt.Fprintf(&rule, " (on %q)", clip(f.Resource))
-	case f.ID != "":
-		fmt.Fprintf(&rule, " (%q)", clip(f.ID))
-	}
-	value := f.Value
-	if s, ok := value.(string); ok {
-		value = fmt.Sprintf("%q", clip(s))
-	}
-	return fmt.Sprintf("%s: %s is %v; want %s", rule.String(), f.Field, value, f.Want)
-}
-
-// clip shortens what may be of any length, for a message.
-func clip(s string) string {
-	const most = 64
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "…"
-}
-
-// Faults is everything that is wrong with a list of rules, in order. errors.As
-// finds each [Fault] in it.
-type Faults []*Fault
-
-func (f Faults) Error() string {
-	lines := make([]string, len(f))
-	for i, fault := range f {
-		lines[i] = fault.Error()
-	}
-	return strings.Join(lines, "\n")
-}
-
-// Unwrap gives the faults one by one.
-func (f Faults) Unwrap() []error {
-	errs := make([]error, len(f))
-	for i, fault := range f {
-		errs[i] = fault
-	}
-	return errs
-}
 
 // Report collects what is wrong with the rules of a list.
 type Report struct {

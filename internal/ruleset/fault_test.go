@@ -1,7 +1,6 @@
 package ruleset
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -70,6 +69,6 @@ func TestFaults_AreOneErrorPerFault(t *testing.T) {
 	require.ErrorAs(t, err, &fault)
 	require.Same(t, first, fault)
 	var faults Faults
-	require.True(t, errors.As(err, &faults))
+	require.ErrorAs(t, err, &faults)
 	require.Len(t, faults, 2)
 }

@@ -1,6 +1,7 @@
 package ruleset
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -112,7 +113,11 @@ func TestSet_AgreesWithLoadingFromScratch(t *testing.T) {
 					t.Fatalf("%+v loaded with faults %q", list, faults)
 				}
 				var got []string
-				for _, f := range err.(Faults) {
+				var all Faults
+				if !errors.As(err, &all) {
+					t.Fatalf("%v is no Faults", err)
+				}
+				for _, f := range all {
 					got = append(got, f.Error())
 				}
 				if !slices.Equal(got, faults) || changed != nil {

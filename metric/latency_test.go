@@ -1,0 +1,287 @@
+package metric
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// exactEdge gives 2^(i/8) seconds in nanoseconds, rounded down, without floating
+// point's doubts: the eighth root is three square roots.
+func exactEdge(i int) int64 {
+	x := new(big.Float).SetPrec(400).SetMantExp(big.NewFloat(1), i)
+	for range 3 {
+		x.Sqrt(x)
+	}
+	ns, _ := x.Mul(x, big.NewFloat(1e9)).Int64()
+	return ns
+}
+
+// naiveCell is the first cell whose upper edge a response time does not exceed.
+func naiveCell(rt int64) uint8 {
+	return uint8(sort.Search(latencyCells-1, func(i int) bool { return rt <= exactEdges[i] }))
+}
+
+var exactEdges = func() (edges [latencyCells - 1]int64) {
+	for i := range edges {
+		edges[i] = exactEdge(i + latencyLowest)
+	}
+	return edges
+}()
+
+func TestLatencyEdges_AreEighthsOfADoubling(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, int64(1e9), exactEdges[0-latencyLowest])
+	require.Equal(t, int64(64e9), exactEdges[48-latencyLowest])
+	for i, want := range exactEdges {
+		require.Equal(t, want, latencyEdge[i], "cell %d", i)
+	}
+	for i := latencyCells - 1; i < len(latencyEdge); i++ {
+		require.Equal(t, int64(math.MaxInt64), latencyEdge[i], "cell %d", i)
+	}
+	require.Less(t, latencyEdge[0], int64(time.Microsecond))
+	require.Greater(t, latencyEdge[latencyCells-2], int64(100*time.Second))
+}
+
+func TestLatencyCell_EdgeIsInItsCell(t *testing.T) {
+	t.Parallel()
+	require.LessOrEqual(t, latencyCells, 256, "a cell is a byte")
+	for i, edge := range exactEdges {
+		require.EqualValues(t, i, latencyCell(edge), "%d ns", edge)
+		require.EqualValues(t, i+1, latencyCell(edge+1), "%d ns", edge+1)
+	}
+	require.EqualValues(t, 0, latencyCell(0))
+	require.EqualValues(t, latencyCells-1, latencyCell(math.MaxInt64))
+}
+
+func TestLatencyCell_AgreesWithASearch(t *testing.T) {
+	t.Parallel()
+	check := func(rt int64) {
+		if rt >= 0 {
+			if got, want := latencyCell(rt), naiveCell(rt); got != want {
+				t.Fatalf("%d ns is in cell %d, want %d", rt, got, want)
+			}
+		}
+	}
+	for rt := range int64(20_000) {
+		check(rt)
+	}
+	// Where an element of the table of guesses begins.
+	for length := 5; length < 64; length++ {
+		for next := range int64(16) {
+			for d := int64(-2); d <= 2; d++ {
+				check((16+next)<<(length-5) + d)
+			}
+		}
+	}
+	for _, edge := range exactEdges {
+		for d := int64(-2); d <= 2; d++ {
+			check(edge + d)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 100_000 {
+		check(random.Int64() >> random.IntN(63))
+	}
+}
+
+// counted gives the latencies of these response times, counted by a metric.
+func counted(rts ...int64) (*Metric, Latencies) {
+	m := newMetric()
+	for _, rt := range rts {
+		m.AddRT(0, time.Duration(rt))
+	}
+	return m, m.Latencies()
+}
+
+func TestLatencies_None(t *testing.T) {
+	t.Parallel()
+	_, none := counted()
+	for _, l := range []Latencies{{}, none, none.Since(none), none.Since(Latencies{}), Latencies{}.Since(none)} {
+		require.Zero(t, l.Count())
+		fast, slow := l.Outliers()
+		require.Zero(t, fast)
+		require.Zero(t, slow)
+		for _, q := range []float64{0, 0.5, 1, -1, 2, math.NaN(), math.Inf(1), math.Inf(-1)} {
+			require.Zero(t, l.Quantile(q))
+		}
+	}
+	_, some := counted(1000)
+	require.Zero(t, some.Since(some).Count(), "cells are there, and empty")
+	require.Zero(t, some.Since(some).Quantile(0.5))
+}
+
+func TestLatencies_Outliers(t *testing.T) {
+	t.Parallel()
+	lowest, highest := exactEdges[0], exactEdges[latencyCells-2]
+	for _, c := range []struct {
+		name       string
+		rts        []int64
+		fast, slow int64
+	}{
+		{"none", []int64{1000, int64(time.Second), int64(100 * time.Second)}, 0, 0},
+		{"at the edges", []int64{lowest, highest}, 1, 0},
+		{"just inside", []int64{lowest + 1, highest}, 0, 0},
+		{"just outside", []int64{lowest, highest + 1}, 1, 1},
+		{"far out", []int64{0, 1, 1, math.MaxInt64, math.MaxInt64 / 2}, 3, 2},
+		{"negative counts as 0", []int64{-1, math.MinInt64}, 2, 0},
+		{"only fast", []int64{5}, 1, 0},
+		{"only slow", []int64{1e12}, 0, 1},
+	} {
+		_, l := counted(c.rts...)
+		fast, slow := l.Outliers()
+		require.Equal(t, c.fast, fast, c.name)
+		require.Equal(t, c.slow, slow, c.name)
+		require.EqualValues(t, len(c.rts), l.Count(), c.name)
+	}
+}
+
+func TestQuantile_OutliersAreClamped(t *testing.T) {
+	t.Parallel()
+	_, l := counted(0, 5, 1e12, math.MaxInt64)
+	require.EqualValues(t, exactEdges[0], l.Quantile(0))
+	require.EqualValues(t, exactEdges[0], l.Quantile(0.5))
+	require.EqualValues(t, exactEdges[latencyCells-2], l.Quantile(0.51))
+	require.EqualValues(t, exactEdges[latencyCells-2], l.Quantile(1))
+	require.EqualValues(t, 953, exactEdges[0])
+	require.Equal(t, int64(107_634_741_152), exactEdges[latencyCells-2])
+}
+
+func TestQuantile_OutOfRange(t *testing.T) {
+	t.Parallel()
+	_, l := counted(1_000_000, 50_000_000)
+	least, most := l.Quantile(0), l.Quantile(1)
+	require.Less(t, least, 2*time.Millisecond)
+	require.Greater(t, most, 40*time.Millisecond)
+	for q, want := range map[float64]time.Duration{
+		-1: least, math.Inf(-1): least, math.Copysign(0, -1): least, 0.5: least,
+		0.500001: most, 1.5: most, math.Inf(1): most, math.MaxFloat64: most,
+	} {
+		require.Equal(t, want, l.Quantile(q), "q = %v", q)
+	}
+	require.Equal(t, least, l.Quantile(math.NaN()))
+}
+
+// exactQuantile is the least of the sorted response times that the share q of all
+// does not exceed.
+func exactQuantile(rts []int64, q float64) int64 {
+	for i, rt := range rts {
+		if float64(i+1) >= q*float64(len(rts)) {
+			return rt
+		}
+	}
+	return rts[len(rts)-1]
+}
+
+func TestQuantile_IsCloseToTheExactOne(t *testing.T) {
+	t.Parallel()
+	worst := math.Exp2(1.0/16) - 1 // half a cell: 4.4 %
+	anyRT := rapid.OneOf(
+		rapid.Int64Range(0, 2000),
+		rapid.Int64Range(900, 1_000_000),
+		rapid.Int64Range(1_000_000, 1_000_000_000),
+		rapid.Int64Range(1, 200_000_000_000),
+	)
+	rapid.Check(t, func(t *rapid.T) {
+		rts := rapid.SliceOfN(anyRT, 1, 200).Draw(t, "rts")
+		q := rapid.OneOf(rapid.Float64Range(0, 1), rapid.SampledFrom([]float64{0, 0.5, 0.9, 0.95, 0.99, 1})).Draw(t, "q")
+		_, l := counted(rts...)
+		slices.Sort(rts)
+		exact := exactQuantile(rts, q)
+		got := int64(l.Quantile(q))
+		switch {
+		case exact <= exactEdges[0]:
+			require.Equal(t, exactEdges[0], got)
+		case exact > exactEdges[latencyCells-2]:
+			require.Equal(t, exactEdges[latencyCells-2], got)
+		default:
+			require.InDelta(t, exact, got, worst*float64(exact)+1)
+		}
+		require.EqualValues(t, len(rts), l.Count())
+	})
+}
+
+func TestQuantile_RisesWithQ(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(3, 4))
+	rts := make([]int64, 500)
+	for i := range rts {
+		rts[i] = int64(math.Exp2(9 + 29*random.Float64()))
+	}
+	_, l := counted(rts...)
+	last := time.Duration(0)
+	for q := 0.0; q <= 1; q += 1.0 / 1024 {
+		got := l.Quantile(q)
+		require.GreaterOrEqual(t, got, last, "q = %v", q)
+		last = got
+	}
+}
+
+func TestLatenciesSince_OnlyWhatCameAfter(t *testing.T) {
+	t.Parallel()
+	m, mark := counted(1_000_000, 1_000_000, 2_000_000)
+	require.EqualValues(t, 3, mark.Count())
+	// Cells on either side, so that the later one begins and ends elsewhere.
+	for _, rt := range []time.Duration{500, 1_000_000, 900_000_000, 200 * time.Second} {
+		m.AddRT(0, rt)
+	}
+	now := m.Latencies()
+	require.EqualValues(t, 7, now.Count())
+	require.EqualValues(t, 3, mark.Count(), "a Latencies does not change")
+
+	since := now.Since(mark)
+	require.EqualValues(t, 4, since.Count())
+	fast, slow := since.Outliers()
+	require.EqualValues(t, 1, fast)
+	require.EqualValues(t, 1, slow)
+	require.InDelta(t, 1_000_000, int64(since.Quantile(0.5)), 44_275)
+	require.InDelta(t, 900_000_000, int64(since.Quantile(0.75)), 39_850_000)
+	require.EqualValues(t, 7, now.Count(), "nor does what it was taken from")
+	require.Equal(t, now, now.Since(Latencies{}))
+	require.Zero(t, now.Since(now).Count())
+}
+
+// The two the wrong way round: nothing, rather than less than nothing.
+func TestLatenciesSince_LaterMark(t *testing.T) {
+	t.Parallel()
+	m, earlier := counted(1_000_000, 1_000_000, 2_000_000)
+	for _, rt := range []time.Duration{500, 1_000_000, 900_000_000} {
+		m.AddRT(0, rt)
+	}
+	since := earlier.Since(m.Latencies())
+	require.Zero(t, since.Count())
+	require.Zero(t, since.Quantile(0.5))
+	require.EqualValues(t, 3, earlier.Count())
+}
+
+func TestLatenciesSince_AgreesWithASecondMetric(t *testing.T) {
+	t.Parallel()
+	rt := rapid.Custom(func(t *rapid.T) int64 {
+		return rapid.Int64Range(0, math.MaxInt64).Draw(t, "rt") >> rapid.IntRange(0, 62).Draw(t, "shift")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		before := rapid.SliceOfN(rt, 0, 20).Draw(t, "before")
+		after := rapid.SliceOfN(rt, 0, 20).Draw(t, "after")
+		m, mark := counted(before...)
+		for _, rt := range after {
+			m.AddRT(0, time.Duration(rt))
+		}
+		since := m.Latencies().Since(mark)
+		_, want := counted(after...)
+		require.Equal(t, want.Count(), since.Count())
+		fast, slow := since.Outliers()
+		wantFast, wantSlow := want.Outliers()
+		require.Equal(t, wantFast, fast)
+		require.Equal(t, wantSlow, slow)
+		for q := 0.0; q <= 1; q += 0.125 {
+			require.Equal(t, want.Quantile(q), since.Quantile(q), "q = %v", q)
+		}
+	})
+}
