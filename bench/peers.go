@@ -2,6 +2,7 @@ package bench
 
 import (
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -249,7 +250,7 @@ var peers = []Case{
 	},
 	{
 		Name: "failsafe-go bursty limiter", Floor: FloorClock, Near: nearRule,
-		Make: failsafeLimiter(func() ratelimiter.RateLimiter[int] { return ratelimiter.NewBursty[int](unreachable, time.Second) }, true),
+		Make: failsafeLimiter(func() ratelimiter.RateLimiter[int] { return ratelimiter.NewBursty[int](math.MaxUint32, time.Second) }, true),
 	},
 	{
 		Name: "failsafe-go bursty limiter, refused", Floor: FloorClock, Near: nearBlocked,
@@ -257,7 +258,7 @@ var peers = []Case{
 	},
 	{
 		Name: "failsafe-go bursty limiter, Get", Floor: FloorEntry, Near: nearDo,
-		Make: failsafeGet(func() failsafe.Policy[int] { return ratelimiter.NewBursty[int](unreachable, time.Second) }, nil),
+		Make: failsafeGet(func() failsafe.Policy[int] { return ratelimiter.NewBursty[int](math.MaxUint32, time.Second) }, nil),
 	},
 	{
 		Name: "failsafe-go breaker, Get", Floor: FloorEntry, Near: nearDo,

@@ -217,8 +217,15 @@ func TestRetire_HammerCallsThatHoldAreFinal(t *testing.T) {
 	t.Parallel()
 	const goroutines = 3
 	calls := fewer(60_000)
+	fresh := func() *Metric {
+		m := newMetric()
+		growFully(m)
+		slowToRead(m)
+		return m
+	}
+	each := fresh().Totals()
 	var place atomic.Pointer[Metric]
-	place.Store(newMetric())
+	place.Store(fresh())
 	var held, void [goroutines]int64
 	var left atomic.Int64
 	left.Store(goroutines)
@@ -261,12 +268,12 @@ func TestRetire_HammerCallsThatHoldAreFinal(t *testing.T) {
 			continue
 		}
 		retired++
-		sum = sum.Plus(final)
-		place.Store(newMetric())
+		sum = sum.Plus(final.Minus(each))
+		place.Store(fresh())
 		runtime.Gosched()
 	}
 	wg.Wait()
-	sum = sum.Plus(place.Load().Totals())
+	sum = sum.Plus(place.Load().Totals().Minus(each))
 
 	var wantHeld, wantVoid int64
 	for g := range goroutines {

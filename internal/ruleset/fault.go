@@ -2,11 +2,11 @@ package ruleset
 
 import "github.com/leapgate-go/leapgate/resource"
 
-// Fault is one thing that is wrong with one rule, and Faults is all of them.
-type (
-	Fault  = resource.RuleError
-	Faults = resource.RuleErrors
-)
+// Fault is one thing that is wrong with one rule.
+type Fault = resource.RuleError
+
+// Faults is everything that is wrong with a list of rules.
+type Faults = resource.RuleErrors
 
 // Report collects what is wrong with the rules of a list.
 type Report struct {
