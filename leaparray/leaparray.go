@@ -240,7 +240,7 @@ func (a *LeapArray[T]) before(c *WindowWrap[T], back int) *WindowWrap[T] {
 
 // Trim lets go of the buckets that are no longer live at now, all but the
 // newest, so that a ring in disuse does not keep their memory. It changes
-// nothing that can be seen.
+// nothing that can be seen at now or later.
 func (a *LeapArray[T]) Trim(now int64) {
 	c := a.current.Load()
 	if c == nil {

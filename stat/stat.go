@@ -135,7 +135,7 @@ type Second struct {
 
 // History gives the last minute second by second, oldest first: the 60 seconds
 // before that of now, and that of now as far as it has come. Seconds in which
-// nothing happened are there and zero.
+// nothing happened are there too, with the calls that were in flight.
 func (s *Stat) History(now int64) []Second {
 	const ns = int64(time.Second)
 	first := now - ((now%ns)+ns)%ns - historySeconds*ns
