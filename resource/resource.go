@@ -39,19 +39,19 @@ func (r *Resource) Name() string { return r.name }
 // [ErrName] if the handle was made for a name that cannot be.
 func (r *Resource) Entry() (Entry, error) {
 	set := r.set.Load()
+	clock, now := &set.registry.clock, int64(0)
+	if clock.Given == nil {
+		now = clock.Real()
+	} else {
+		now = clock.Given()
+	}
 	if set.checks == nil && set.metric != nil {
-		clock, now := &set.registry.clock, int64(0)
-		if clock.Given == nil {
-			now = clock.Real()
-		} else {
-			now = clock.Given()
-		}
 		stripe := set.metric.Pass(now, 1)
 		if set.metric.Holds() {
 			return newEntry(set, now, stripe, 1), nil
 		}
 	}
-	return r.enter(1)
+	return r.enter(now, 1)
 }
 
 // EntryContext begins a call with options. If ctx has ended, it gives ctx.Err()
@@ -69,14 +69,13 @@ func (r *Resource) EntryContext(ctx context.Context, opts ...EntryOption) (Entry
 	if err != nil {
 		return Entry{}, err
 	}
-	return r.enter(n)
+	return r.enter(r.registry.clock.Now(), n)
 }
 
 // enter is Entry with everything that may happen.
 //
 //go:noinline
-func (r *Resource) enter(n int64) (Entry, error) {
-	now := r.registry.clock.Now()
+func (r *Resource) enter(now, n int64) (Entry, error) {
 	set := r.set.Load()
 	var void *metric.Metric // of the resource that was evicted when this call came
 	for {
@@ -108,7 +107,13 @@ func (r *Resource) QPS(e metric.Event) float64 {
 			return 0
 		}
 	}
-	return set.metric.QPS(r.registry.clock.Now(), e)
+	clock, now := &r.registry.clock, int64(0)
+	if clock.Given == nil {
+		now = clock.Real()
+	} else {
+		now = clock.Given()
+	}
+	return set.metric.QPS(now, e)
 }
 
 // Snapshot gives the figures of the resource. If it has no place in the registry,
