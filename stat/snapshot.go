@@ -1,9 +1,9 @@
 package stat
 
 import (
-	"fmt"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/enum"
 	"github.com/leapgate-go/leapgate/metric"
 )
 
@@ -44,11 +44,29 @@ type Snapshot struct {
 type RuleSnapshot struct {
 	ID, Kind   string
 	Mode       Mode
-	Threshold  float64
+	Threshold  float64       // as it was loaded
+	Effective  float64       // what holds now: less than Threshold while warming up, or short of memory
 	Interval   time.Duration // in which the threshold is admitted; 0 for rules without
 	Admitted   int64         // what the rule admitted, less what it was given back
 	Blocked    int64         // what the rule blocked
 	WouldBlock int64         // what the rule would have blocked, had it not been in shadow mode
+
+	// Candidate is the threshold that is tried beside the live one, 0 if there is
+	// none, and CandidateWouldBlock what it would have blocked.
+	Candidate           float64
+	CandidateWouldBlock int64
+
+	// LastRefusal is the last one by this rule. It is zero if there was none. Of more
+	// than 64 in a millisecond, it is the 64th.
+	LastRefusal Refusal
+}
+
+// Refusal is one refusal of a call.
+type Refusal struct {
+	At         time.Time     // by the wall clock
+	Origin     string        // who called, if that was told
+	Observed   float64       // what was held against the threshold, the refused call included
+	RetryAfter time.Duration // as the caller was told
 }
 
 // Snapshot gives the resource's figures at now. The totals, the rules, the name
@@ -85,31 +103,19 @@ const (
 	Off                 // do not look
 )
 
-var modeNames = [...]string{"enforce", "shadow", "off"}
+var modes = enum.Enum{What: "mode", Names: []string{"enforce", "shadow", "off"}}
 
 // String is the mode's name: "enforce", "shadow", "off".
-func (m Mode) String() string {
-	if int(m) < len(modeNames) {
-		return modeNames[m]
-	}
-	return fmt.Sprintf("mode(%d)", uint8(m))
-}
+func (m Mode) String() string { return modes.String(uint8(m)) }
 
 // MarshalText gives the mode's name.
-func (m Mode) MarshalText() ([]byte, error) {
-	if int(m) >= len(modeNames) {
-		return nil, fmt.Errorf("stat: unknown mode %d; want 0 to %d", uint8(m), len(modeNames)-1)
-	}
-	return []byte(modeNames[m]), nil
-}
+func (m Mode) MarshalText() ([]byte, error) { return modes.Marshal(uint8(m)) }
 
 // UnmarshalText reads a mode's name.
 func (m *Mode) UnmarshalText(text []byte) error {
-	for i, name := range modeNames {
-		if string(text) == name {
-			*m = Mode(i)
-			return nil
-		}
+	v, err := modes.Unmarshal(text)
+	if err == nil {
+		*m = Mode(v)
 	}
-	return fmt.Errorf("stat: unknown mode %.32q; want enforce, shadow or off", text)
+	return err
 }

@@ -1,0 +1,41 @@
+// Package enum gives the small enumerations of rules their names, in text and back.
+package enum
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Enum is the names of the values of one enumeration, from 0 on.
+type Enum struct {
+	What  string // what it is, for errors: "mode"
+	Names []string
+}
+
+// String is the name of a value, or "mode(9)" if it has none.
+func (e *Enum) String(v uint8) string {
+	if int(v) < len(e.Names) {
+		return e.Names[v]
+	}
+	return fmt.Sprintf("%s(%d)", e.What, v)
+}
+
+// Marshal gives the name of a value, for MarshalText.
+func (e *Enum) Marshal(v uint8) ([]byte, error) {
+	if int(v) >= len(e.Names) {
+		return nil, fmt.Errorf("unknown %s %d; want 0 to %d", e.What, v, len(e.Names)-1)
+	}
+	return []byte(e.Names[v]), nil
+}
+
+// Unmarshal reads a name, for UnmarshalText.
+func (e *Enum) Unmarshal(text []byte) (uint8, error) {
+	for i, name := range e.Names {
+		if string(text) == name {
+			return uint8(i), nil
+		}
+	}
+	last := len(e.Names) - 1
+	return 0, fmt.Errorf("unknown %s %.32q; want %s or %s", e.What, text,
+		strings.Join(e.Names[:last], ", "), e.Names[last])
+}
