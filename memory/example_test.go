@@ -1,0 +1,40 @@
+package memory_test
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/leapgate-go/leapgate/memory"
+)
+
+func ExampleStart() {
+	sampler, err := memory.Start(memory.Config{
+		Every:  time.Second,
+		Reader: func() (int64, error) { return 600 << 20, nil }, // without it: that of the container
+	})
+	if err != nil {
+		panic(err)
+	}
+	used, known := sampler.Used()
+	fmt.Println(used>>20, "MiB", known)
+
+	if err := sampler.Close(); err != nil {
+		panic(err)
+	}
+	fmt.Println(sampler.Used())
+	// Output:
+	// 600 MiB true
+	// 0 false
+}
+
+func ExampleSystem() {
+	system := memory.System()
+	sampler, err := memory.Start(memory.Config{Reader: system.Read})
+	if err != nil {
+		panic(err)
+	}
+	defer sampler.Close()
+	used, _ := sampler.Used()
+	slog.Info("memory is watched", "source", system.Source(), "used", used)
+}
