@@ -224,7 +224,7 @@ func ExampleEntry() {
 type maintenance struct{ closed map[string]bool }
 
 func (m *maintenance) Kind() string { return "maintenance" }
-func (m *maintenance) Bind(name string) (checks []resource.Check, named bool) {
+func (m *maintenance) Bind(name string, _ []resource.Check) (checks []resource.Check, named bool) {
 	if !m.closed[name] {
 		return nil, false
 	}
@@ -235,13 +235,14 @@ type refuseAll struct{ cause *resource.Cause }
 
 func (r refuseAll) Cause() *resource.Cause  { return r.cause }
 func (r refuseAll) Mode() stat.Mode         { return stat.Enforce }
+func (r refuseAll) Waits() bool             { return false }
 func (r refuseAll) Interval() time.Duration { return 0 }
-func (r refuseAll) Reserve(_, n int64) resource.Verdict {
-	return resource.Verdict{Observed: float64(n), Wait: -1}
+func (r refuseAll) Reserve(_, n int64, _ resource.Caller) resource.Verdict {
+	return resource.Verdict{Refused: &resource.BlockError{Cause: r.cause, Observed: float64(n), RetryAfter: -1}}
 }
-func (r refuseAll) Refund(_, _ int64)             {}
-func (r refuseAll) Wait(_, _ int64) time.Duration { return -1 }
-func (r refuseAll) Snapshot() stat.RuleSnapshot {
+func (r refuseAll) Refund(resource.Ticket, int64)                    {}
+func (r refuseAll) Wait(int64, int64, resource.Caller) time.Duration { return -1 }
+func (r refuseAll) Snapshot(int64) stat.RuleSnapshot {
 	return stat.RuleSnapshot{ID: "tonight", Kind: "maintenance"}
 }
 

@@ -2,6 +2,7 @@ package leapgate_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,13 +25,14 @@ import (
 // inFlight is a guard that bounds the calls in flight of every resource.
 type inFlight struct {
 	limit  int64
-	checks sync.Map // resource → *inFlightCheck
+	wait   time.Duration // what it says to those that it refuses; 0 is that it cannot tell
+	checks sync.Map      // resource → *inFlightCheck
 }
 
 func (g *inFlight) Kind() string { return "in-flight" }
 
-func (g *inFlight) Bind(name string) ([]resource.Check, bool) {
-	c, _ := g.checks.LoadOrStore(name, &inFlightCheck{limit: g.limit, cause: resource.Cause{
+func (g *inFlight) Bind(name string, _ []resource.Check) ([]resource.Check, bool) {
+	c, _ := g.checks.LoadOrStore(name, &inFlightCheck{limit: g.limit, wait: g.wait, cause: resource.Cause{
 		Resource: name, Kind: "in-flight", RuleID: name, Threshold: float64(g.limit),
 	}})
 	return []resource.Check{c.(*inFlightCheck)}, false
@@ -38,6 +40,7 @@ func (g *inFlight) Bind(name string) ([]resource.Check, bool) {
 
 type inFlightCheck struct {
 	limit    int64
+	wait     time.Duration
 	cause    resource.Cause
 	now      atomic.Int64
 	most     atomic.Int64
@@ -45,23 +48,26 @@ type inFlightCheck struct {
 	refunded atomic.Int64
 }
 
-func (c *inFlightCheck) Cause() *resource.Cause        { return &c.cause }
-func (c *inFlightCheck) Mode() stat.Mode               { return stat.Enforce }
-func (c *inFlightCheck) Interval() time.Duration       { return 0 }
-func (c *inFlightCheck) Wait(_, _ int64) time.Duration { return -1 }
-func (c *inFlightCheck) Snapshot() stat.RuleSnapshot {
+func (c *inFlightCheck) Cause() *resource.Cause                           { return &c.cause }
+func (c *inFlightCheck) Mode() stat.Mode                                  { return stat.Enforce }
+func (c *inFlightCheck) Interval() time.Duration                          { return 0 }
+func (c *inFlightCheck) Waits() bool                                      { return false }
+func (c *inFlightCheck) Wait(int64, int64, resource.Caller) time.Duration { return -1 }
+func (c *inFlightCheck) Snapshot(int64) stat.RuleSnapshot {
 	return stat.RuleSnapshot{ID: c.cause.RuleID, Kind: "in-flight"}
 }
-func (c *inFlightCheck) Refund(ticket, n int64) { c.now.Add(-n); c.refunded.Add(n) }
+func (c *inFlightCheck) Refund(_ resource.Ticket, n int64) { c.now.Add(-n); c.refunded.Add(n) }
 
-func (c *inFlightCheck) Reserve(_, n int64) resource.Verdict {
+func (c *inFlightCheck) Reserve(_, n int64, _ resource.Caller) resource.Verdict {
 	for {
 		have := c.now.Load()
 		if have+n > c.limit {
-			return resource.Verdict{Observed: float64(have + n), Wait: -1}
+			return resource.Verdict{Refused: &resource.BlockError{
+				Cause: &c.cause, Observed: float64(have + n), RetryAfter: cmp.Or(c.wait, -1),
+			}}
 		}
 		if c.now.CompareAndSwap(have, have+n) {
-			return resource.Verdict{Admitted: true, Ticket: 7}
+			return resource.Verdict{Ticket: resource.Ticket{A: 7}}
 		}
 	}
 }
@@ -185,12 +191,12 @@ func (b *broken) fail(method string) {
 }
 
 func (b *broken) Kind() string { b.fail("Kind"); return "broken" }
-func (b *broken) Bind(name string) ([]resource.Check, bool) {
+func (b *broken) Bind(name string, _ []resource.Check) ([]resource.Check, bool) {
 	b.fail("Bind")
 	if b.method == "nil Check" {
 		return []resource.Check{nil}, false
 	}
-	checks, _ := b.inFlight.Bind(name)
+	checks, _ := b.inFlight.Bind(name, nil)
 	return []resource.Check{&brokenCheck{checks[0].(*inFlightCheck), b}}, false
 }
 
@@ -207,15 +213,22 @@ func (c *brokenCheck) Cause() *resource.Cause {
 	return c.inFlightCheck.Cause()
 }
 func (c *brokenCheck) Mode() stat.Mode         { c.b.fail("Mode"); return stat.Enforce }
+func (c *brokenCheck) Waits() bool             { c.b.fail("Waits"); return false }
 func (c *brokenCheck) Interval() time.Duration { c.b.fail("Interval"); return 0 }
-func (c *brokenCheck) Reserve(now, n int64) resource.Verdict {
+func (c *brokenCheck) Reserve(now, n int64, by resource.Caller) resource.Verdict {
 	c.b.fail("Reserve")
-	return c.inFlightCheck.Reserve(now, n)
+	return c.inFlightCheck.Reserve(now, n, by)
 }
 
-func (c *brokenCheck) Refund(ticket, n int64)          { c.b.fail("Refund"); c.inFlightCheck.Refund(ticket, n) }
-func (c *brokenCheck) Wait(now, n int64) time.Duration { c.b.fail("Wait"); return 0 }
-func (c *brokenCheck) Snapshot() stat.RuleSnapshot     { c.b.fail("Snapshot"); return stat.RuleSnapshot{} }
+func (c *brokenCheck) Refund(ticket resource.Ticket, n int64) {
+	c.b.fail("Refund")
+	c.inFlightCheck.Refund(ticket, n)
+}
+func (c *brokenCheck) Wait(int64, int64, resource.Caller) time.Duration { c.b.fail("Wait"); return 0 }
+func (c *brokenCheck) Snapshot(int64) stat.RuleSnapshot {
+	c.b.fail("Snapshot")
+	return stat.RuleSnapshot{}
+}
 
 func (c *brokenCheck) Finish(now, n int64, rt time.Duration, failed bool) {
 	c.b.fail("Finish")
@@ -225,14 +238,14 @@ func (c *brokenCheck) Finish(now, n int64, rt time.Duration, failed bool) {
 func TestGuard_ThatPanicsIsAsIfItWereNotThere(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{
-		"Kind", "Bind", "Cause", "Mode", "Interval", "Reserve", "Refund", "Wait",
+		"Kind", "Bind", "Cause", "Mode", "Waits", "Interval", "Reserve", "Refund", "Wait",
 		"Snapshot", "Finish", "nil Check", "nil Cause",
 	} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
 			c := newClock()
-			last := &inFlight{limit: 1}
+			last := &inFlight{limit: 1, wait: time.Second}
 			g := leapgate.Must(leapgate.Config{
 				Now: c.Now, Guards: []resource.Guard{&broken{inFlight: inFlight{limit: math.MaxInt64}, method: method}, last},
 				Logger: slog.New(slog.NewTextHandler(&log, nil)),
@@ -269,7 +282,7 @@ func TestGuard_WhosePanicsAllDifferFillsNoMemory(t *testing.T) {
 
 type moody struct{ inFlight }
 
-func (m *moody) Bind(string) ([]resource.Check, bool) {
+func (m *moody) Bind(string, []resource.Check) ([]resource.Check, bool) {
 	return []resource.Check{&moodyCheck{inFlightCheck: &inFlightCheck{}}}, false
 }
 
@@ -278,7 +291,7 @@ type moodyCheck struct {
 	n int
 }
 
-func (c *moodyCheck) Reserve(int64, int64) resource.Verdict {
+func (c *moodyCheck) Reserve(int64, int64, resource.Caller) resource.Verdict {
 	c.n++
 	panic(fmt.Sprint("mood ", c.n))
 }
@@ -314,17 +327,20 @@ func TestGuard_WhoseRulesChangeIsAskedAgain(t *testing.T) {
 
 type curious struct {
 	inFlight
-	gate  *leapgate.Gate
-	asked atomic.Int64
+	gate   *leapgate.Gate
+	asked  atomic.Int64
+	loaded sync.Map // the names for which it has loaded rules
 }
 
-func (g *curious) Bind(name string) ([]resource.Check, bool) {
+func (g *curious) Bind(name string, _ []resource.Check) ([]resource.Check, bool) {
 	if g.gate != nil && name != "asked" {
 		g.asked.Add(1)
 		g.gate.Resource("asked")
 		g.gate.FlowRules()
 		g.gate.Snapshot()
-		_ = g.gate.LoadFlowRules(g.gate.FlowRules())
+		if _, again := g.loaded.LoadOrStore(name, true); !again {
+			_ = g.gate.LoadFlowRules(g.gate.FlowRules())
+		}
 	}
 	return nil, false
 }

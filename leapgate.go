@@ -32,8 +32,11 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -66,6 +69,15 @@ type Config struct {
 	// it was, and count it if not. It must be safe for concurrent use.
 	IsException func(error) bool
 
+	// Memory tells flow rules with Strategy MemoryAdaptive how much memory is in use;
+	// package memory has a sampler. Nil: it is not known, and their thresholds stand.
+	Memory flow.Memory
+
+	// Sleep is how a call waits for its turn by a flow rule: d, or until ctx ends,
+	// which gives ctx.Err(). ctx may be nil. Nil is a timer. It goes with a Now that is
+	// not the real time. (Calls that wait for a free place always do so in real time.)
+	Sleep func(ctx context.Context, d time.Duration) error
+
 	// Guards are asked after the gate's own, in this order. See [resource.Guard].
 	Guards []resource.Guard
 }
@@ -86,22 +98,34 @@ var (
 	ErrBlocked = resource.ErrBlocked
 	// ErrName is the error of a resource name that is empty or longer than 1,024 bytes.
 	ErrName = resource.ErrName
-	// ErrCount is the error of a count that is not 1 to 16,777,215.
+	// ErrCount is the error of a count that is not 1 to 1,048,576.
 	ErrCount = resource.ErrCount
+	// ErrOrigin is the error of an origin that is longer than 1,024 bytes.
+	ErrOrigin = resource.ErrOrigin
 	// ErrConfig is what every error of [New] is.
 	ErrConfig = errors.New("leapgate: bad configuration")
 	// ErrClosed is the error of loading rules into a closed gate.
-	ErrClosed = errors.New("leapgate: gate is closed")
+	ErrClosed = resource.ErrClosed
 )
 
-// WithCount makes an entry count n times, 1 to 16,777,215. It passes if n more
+// WithCount makes an entry count n times, 1 to 1,048,576. It passes if n more
 // fit into every rule.
 func WithCount(n int64) EntryOption { return resource.WithCount(n) }
 
+// WithOrigin tells who calls, for rules that are for some callers only; at most 1,024
+// bytes.
+func WithOrigin(origin string) EntryOption { return resource.WithOrigin(origin) }
+
+// WithPriority lets an entry take what the next buckets of a flow rule will have room
+// for, and wait for them, when the window is full: see MaxWait of [flow.Rule].
+func WithPriority() EntryOption { return resource.WithPriority() }
+
 // Gate is one instance of Leapgate. Make one with [New] or [Must].
 type Gate struct {
-	registry *resource.Registry
-	flow     *flow.Guard
+	registry  *resource.Registry
+	flow      *flow.Guard
+	isolation *isolation.Guard
+	loading   sync.Mutex // one load of rules at a time
 }
 
 // New makes a gate. It starts no goroutine. The error, if any, is [ErrConfig] and
@@ -120,17 +144,21 @@ func New(cfg Config) (*Gate, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	g := &Gate{flow: flow.NewGuard()}
+	g := &Gate{isolation: isolation.NewGuard()}
+	g.flow = flow.NewGuard(flow.Config{Passes: g.passes, Memory: cfg.Memory})
 	g.registry = resource.NewRegistry(resource.Config{
 		Now:          cfg.Now,
 		MaxResources: cfg.MaxResources,
 		IsException:  cfg.IsException,
 		Logger:       cfg.Logger,
-		Guards:       []resource.Guard{g.flow},
+		Sleep:        cfg.Sleep,
+		Guards:       []resource.Guard{g.flow, g.isolation},
 		Plugged:      cfg.Guards,
 	})
 	return g, nil
 }
+
+func (g *Gate) passes(name string, now int64) int64 { return g.registry.Sum(name, now, metric.Pass) }
 
 // Must is [New] for a configuration that is known to be good. It panics otherwise.
 func Must(cfg Config) *Gate {
@@ -193,21 +221,6 @@ func Call[T any](ctx context.Context, g *Gate, name string, fn func(context.Cont
 // look-up. The handle is good for ever. That of a bad name gives entries [ErrName].
 func (g *Gate) Resource(name string) *resource.Resource { return g.registry.Resource(name) }
 
-// LoadFlowRules replaces the flow rules, all or none: with a fault in any of them
-// the error is a [flow.RuleErrors] that tells all faults, and the rules stay as they
-// were. Nil clears them. Rules that did not change keep their windows; so do those
-// of which only the threshold or the mode did. Rules are told by their IDs, so give
-// IDs to those that you reload. Calls in flight end as they began.
-func (g *Gate) LoadFlowRules(rules []flow.Rule) error {
-	if g.registry.Closed() {
-		return ErrClosed
-	}
-	return g.flow.Load(rules, g.registry)
-}
-
-// FlowRules gives copies of the flow rules, with their IDs and defaults filled in.
-func (g *Gate) FlowRules() []flow.Rule { return g.flow.Rules() }
-
 // Snapshot gives the figures of every resource, sorted by name, read at one now but
 // one after the other. The sum of any total over all of them never goes down from
 // one Snapshot to the next, also when resources are evicted.
@@ -215,18 +228,9 @@ func (g *Gate) Snapshot() []stat.Snapshot { return g.registry.Snapshot() }
 
 // Rebind asks all guards again for their checks of the resources of these names, and
 // registers those that are named by a rule. A guard of Config.Guards whose rules have
-// changed needs it. Bad names are [ErrName], and nothing is done then.
-func (g *Gate) Rebind(names ...string) error {
-	var faults []error
-	for _, name := range names {
-		faults = append(faults, resource.CheckName(name))
-	}
-	if err := errors.Join(faults...); err != nil {
-		return err
-	}
-	g.registry.Rebind(names)
-	return nil
-}
+// changed needs it. Bad names are [ErrName], and nothing is done then; so it is with
+// [ErrClosed].
+func (g *Gate) Rebind(names ...string) error { return g.registry.Rebind(names...) }
 
 // GuardFaults tells how often guards of Config.Guards have panicked.
 func (g *Gate) GuardFaults() int64 { return g.registry.GuardFaults() }

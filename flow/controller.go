@@ -1,7 +1,12 @@
 package flow
 
 import (
+	"fmt"
+	"math"
+	"slices"
 	"time"
+
+	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate/internal/quota"
 	"github.com/leapgate-go/leapgate/metric"
@@ -9,85 +14,230 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// controller carries out one rule. It does not change; a changed rule gets
-// another controller, which may share the window of this one.
+// controller carries out one rule on one resource. A changed rule gets another
+// controller, which takes over from this one what still fits.
 type controller struct {
-	rule   Rule
-	cause  resource.Cause
-	limit  int64 // the threshold in whole calls
-	window *window
+	// The short way, for most rules: plain is the quota of the live threshold if
+	// nothing else is to be asked, and limit its limit.
+	plain *quota.Quota
+	limit int64
+
+	counts    *counts
+	rule      Rule
+	cause     resource.Cause
+	shadowed  resource.BlockError // of every refusal in mode shadow, which nobody reads
+	live      judge
+	candidate judge // of the candidate threshold, if there is one
+	passes    func(name string, now int64) int64
+
+	named    atomic.Pointer[[]string]       // the origins that are not others
+	changing atomic.Pointer[resource.Cause] // the cause of the last refusal, if the threshold changes by itself
 }
 
-// window is what a rule remembers.
-type window struct {
-	quota      *quota.Quota
-	blocked    metric.Counter
-	wouldBlock metric.Counter
+// counts is what a rule has decided.
+type counts struct {
+	admitted            metric.Counter // by rules that read another resource; others know themselves
+	blocked             metric.Counter
+	wouldBlock          metric.Counter
+	candidateWouldBlock metric.Counter
+	last                resource.LastRefusal
 }
 
 var _ resource.Check = (*controller)(nil)
 
-// compile makes the controller of a complete rule. It keeps the window of the
-// rule that had its ID, if that was cut in the same way: then the calls that were
-// admitted already still count.
-func compile(r *Rule, old resource.Check, had bool) resource.Check {
-	c := &controller{
-		rule: *r,
-		cause: resource.Cause{
-			Resource: r.Resource, Kind: kind, RuleID: r.ID,
-			Threshold: r.Threshold, Interval: r.Interval,
-		},
-		limit: quota.MaxLimit,
+// compile makes the controller of a complete rule on a resource. It keeps the window
+// of the rule that had its ID, if that was cut in the same way: then the calls that
+// were admitted already still count.
+func (g *Guard) compile(r *Rule, name string, old *controller, had bool) *controller {
+	if had && old.rule == *r {
+		return old
 	}
-	if r.Threshold < quota.MaxLimit {
-		c.limit = int64(r.Threshold) // towards 0, which is down
+	c := &controller{rule: *r, passes: g.cfg.Passes}
+	var live, candidate track
+	if had && sameWindow(&old.rule, r) {
+		live, candidate, c.counts = old.live.track, old.candidate.track, old.counts
+	} else {
+		c.counts = new(counts)
 	}
-	if had {
-		if old := old.(*controller); sameWindow(&old.rule, r) {
-			c.window = old.window
-			return c
-		}
+	c.live = newJudge(r, r.Threshold, live, g.cfg.Memory)
+	if r.Candidate > 0 {
+		c.candidate = newJudge(r, r.Candidate, candidate, g.cfg.Memory)
 	}
-	q, err := quota.New(r.Interval, r.Buckets, r.Strict)
-	if err != nil {
-		panic(err) // complete has let a rule through that it should not have
+	if r.Strategy == Direct && r.Behavior == Reject && r.Associated == "" && r.Origin == "" && r.Candidate == 0 {
+		c.plain, c.limit = c.live.track.quota, c.live.limit
 	}
-	c.window = &window{quota: q}
+	c.shadowed.Cause = &c.cause
+	c.cause = resource.Cause{
+		Resource: name, Kind: kind, RuleID: r.ID, Threshold: r.Threshold, Interval: r.Interval,
+		Last: &c.counts.last,
+	}
+	if r.Behavior == Pace {
+		c.cause.Detail = fmt.Sprintf(", with a queue of %v", r.MaxWait)
+	}
+	switch {
+	case r.Associated != "":
+		c.cause.Detail = fmt.Sprintf(" on %q", r.Associated)
+	case r.Strategy == WarmUp:
+		c.cause.Detail += fmt.Sprintf(", warming up to %v", r.Threshold)
+	case r.Strategy == MemoryAdaptive:
+		c.cause.Detail += fmt.Sprintf(", of %v with memory to spare", r.Threshold)
+	}
 	return c
 }
 
 func sameWindow(a, b *Rule) bool {
-	return a.Resource == b.Resource && a.Interval == b.Interval && a.Buckets == b.Buckets && a.Strict == b.Strict
+	return a.Resource == b.Resource && a.Match == b.Match && a.Interval == b.Interval && a.Buckets == b.Buckets &&
+		a.Strict == b.Strict && a.Behavior == b.Behavior && a.Associated == b.Associated
 }
 
 func (c *controller) Cause() *resource.Cause  { return &c.cause }
 func (c *controller) Mode() Mode              { return c.rule.Mode }
-func (c *controller) Interval() time.Duration { return c.rule.Interval }
+func (c *controller) Waits() bool             { return c.rule.Behavior == Pace && c.rule.MaxWait > 0 }
+func (c *controller) Interval() time.Duration { return max(c.rule.Interval, c.rule.WarmUpPeriod) }
 
-func (c *controller) Reserve(now, n int64) resource.Verdict {
-	o := c.window.quota.Take(now, n, c.limit)
+// untaken is the ticket of a threshold that took nothing.
+const untaken = math.MinInt64
+
+func (c *controller) Reserve(now, n int64, by resource.Caller) resource.Verdict {
+	if c.plain == nil || by.Priority {
+		return c.reserve(now, n, by)
+	}
+	o := c.plain.Take(now, n, c.limit)
 	if o.OK {
-		return resource.Verdict{Admitted: true, Ticket: o.Ticket}
+		return resource.Verdict{Ticket: resource.Ticket{A: o.Ticket}}
 	}
+	return c.refuse(now, n, float64(o.Held+n), o.Wait)
+}
+
+// reserve is Reserve with everything that a rule may ask for.
+//
+//go:noinline
+func (c *controller) reserve(now, n int64, by resource.Caller) resource.Verdict {
+	if !c.concerns(by.Origin) {
+		return resource.Verdict{Ticket: resource.Ticket{A: untaken, B: untaken}}
+	}
+	if c.rule.Associated != "" {
+		return c.readAssociated(now, n)
+	}
+	o := c.live.reserve(&c.rule, now, n, by.Priority)
+	ticket := resource.Ticket{A: o.ticket}
+	if c.rule.Candidate > 0 {
+		tried := c.candidate.reserve(&c.rule, now, n, by.Priority)
+		ticket.B = tried.ticket
+		if !tried.ok {
+			ticket.B = untaken
+			c.counts.candidateWouldBlock.Add(n)
+		}
+	}
+	switch {
+	case !o.ok:
+		return c.refuse(now, n, o.observed, o.wait)
+	case o.wait > 0:
+		return resource.Verdict{Ticket: ticket, Delay: &resource.Delay{
+			For: o.wait, Borrowed: c.rule.Behavior == Reject, Observed: o.observed,
+		}}
+	}
+	return resource.Verdict{Ticket: ticket}
+}
+
+// refuse counts a refusal, and makes the error.
+func (c *controller) refuse(now, n int64, observed float64, wait time.Duration) resource.Verdict {
 	if c.rule.Mode == Shadow {
-		c.window.wouldBlock.Add(n)
-	} else {
-		c.window.blocked.Add(n)
+		c.counts.wouldBlock.Add(n)
+		return resource.Verdict{Refused: &c.shadowed}
 	}
-	return resource.Verdict{Observed: float64(o.Held + n), Wait: o.Wait}
+	c.counts.blocked.Add(n)
+	return resource.Verdict{Refused: &resource.BlockError{Cause: c.causeAt(now), Observed: observed, RetryAfter: wait}}
 }
 
-func (c *controller) Refund(ticket, n int64) { c.window.quota.Refund(ticket, n) }
-
-func (c *controller) Wait(now, n int64) time.Duration {
-	return c.window.quota.Wait(now, n, c.limit)
+// causeAt is the cause of a refusal at now, with the threshold that held then.
+func (c *controller) causeAt(now int64) *resource.Cause {
+	if c.rule.Strategy == Direct {
+		return &c.cause
+	}
+	threshold := c.live.at(now)
+	if last := c.changing.Load(); last != nil && last.Threshold == threshold {
+		return last
+	}
+	cause := c.cause
+	cause.Threshold = threshold
+	c.changing.Store(&cause)
+	return &cause
 }
 
-func (c *controller) Snapshot() stat.RuleSnapshot {
-	return stat.RuleSnapshot{
-		ID: c.rule.ID, Kind: kind, Mode: c.rule.Mode, Threshold: c.rule.Threshold, Interval: c.rule.Interval,
-		Admitted:   c.window.quota.Admitted(),
-		Blocked:    c.window.blocked.Load(),
-		WouldBlock: c.window.wouldBlock.Load(),
+// concerns tells whether the rule is for calls of an origin.
+func (c *controller) concerns(origin string) bool {
+	switch c.rule.Origin {
+	case "", origin:
+		return true
+	case OtherOrigins:
+		named := c.named.Load()
+		return named == nil || !slices.Contains(*named, origin)
 	}
+	return false
+}
+
+// readAssociated decides by what the other resource passes.
+func (c *controller) readAssociated(now, n int64) resource.Verdict {
+	observed := c.associated(now, n)
+	if c.rule.Candidate > 0 && observed > c.rule.Candidate {
+		c.counts.candidateWouldBlock.Add(n)
+	}
+	if observed > c.rule.Threshold {
+		return c.refuse(now, n, observed, quota.Unknown)
+	}
+	c.counts.admitted.Add(n)
+	return resource.Verdict{}
+}
+
+// associated is what the other resource passes in a second, n more included.
+func (c *controller) associated(now, n int64) float64 {
+	if c.passes == nil {
+		return float64(n)
+	}
+	return float64(n + c.passes(c.rule.Associated, now))
+}
+
+func (c *controller) Refund(ticket resource.Ticket, n int64) {
+	switch {
+	case ticket.A == untaken:
+	case c.rule.Associated != "":
+		c.counts.admitted.Add(-n)
+	default:
+		c.live.refund(&c.rule, ticket.A, n)
+		if c.rule.Candidate > 0 && ticket.B != untaken {
+			c.candidate.refund(&c.rule, ticket.B, n)
+		}
+	}
+}
+
+func (c *controller) Wait(now, n int64, by resource.Caller) time.Duration {
+	switch {
+	case !c.concerns(by.Origin):
+		return 0
+	case c.rule.Associated == "":
+		return c.live.wait(&c.rule, now, n)
+	case c.associated(now, n) <= c.rule.Threshold:
+		return 0
+	default:
+		return quota.Unknown
+	}
+}
+
+func (c *controller) Snapshot(now int64) stat.RuleSnapshot {
+	s := stat.RuleSnapshot{
+		ID: c.rule.ID, Kind: kind, Mode: c.rule.Mode, Interval: c.rule.Interval,
+		Threshold:           c.rule.Threshold,
+		Effective:           c.rule.Threshold,
+		Admitted:            c.counts.admitted.Load(),
+		Blocked:             c.counts.blocked.Load(),
+		WouldBlock:          c.counts.wouldBlock.Load(),
+		Candidate:           c.rule.Candidate,
+		CandidateWouldBlock: c.counts.candidateWouldBlock.Load(),
+	}
+	if c.rule.Associated == "" {
+		s.Effective = c.live.at(now)
+		s.Admitted = c.live.track.admitted()
+	}
+	return s
 }

@@ -1,7 +1,7 @@
 package flow
 
 import (
-	"sync"
+	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/resource"
@@ -9,46 +9,79 @@ import (
 
 const kind = "flow"
 
+// Memory tells how much memory is in use, in bytes, if that is known. It is asked for
+// every call that a rule with Strategy MemoryAdaptive binds, by any number of
+// goroutines at once. Package memory has one.
+type Memory interface {
+	Used() (bytes int64, known bool)
+}
+
+// Config says what a guard reads besides its rules.
+type Config struct {
+	// Passes gives how many calls of a resource passed in the last second, for rules
+	// that have Associated. Nil: none.
+	Passes func(name string, now int64) int64
+	// Memory is for rules with Strategy MemoryAdaptive. Nil: the memory in use is not
+	// known.
+	Memory Memory
+}
+
 // Guard holds the flow rules of a gate and plugs them into its resources. Make one
 // with [NewGuard].
 type Guard struct {
-	loading sync.Mutex // one load at a time
-	rules   *ruleset.Set[Rule, resource.Check]
+	cfg        Config
+	rules      *ruleset.Set[Rule, *controller]
+	associated atomic.Pointer[map[string]bool] // the resources that rules read
 }
 
 var _ resource.Guard = (*Guard)(nil)
 
 // NewGuard makes a guard without rules.
-func NewGuard() *Guard {
-	return &Guard{rules: newRules()}
-}
-
-func newRules() *ruleset.Set[Rule, resource.Check] {
-	return ruleset.New(ruleset.Spec[Rule, resource.Check]{
+func NewGuard(cfg Config) *Guard {
+	g := &Guard{cfg: cfg}
+	g.rules = ruleset.New(ruleset.Spec[Rule, *controller]{
 		Kind:     kind,
-		Identity: func(r *Rule) (*string, string) { return &r.ID, r.Resource },
+		Identity: func(r *Rule) (*string, string, Match) { return &r.ID, r.Resource, r.Match },
 		Complete: complete,
-		Compile:  compile,
+		Compile:  g.compile,
+		RuleID:   func(c *controller) string { return c.rule.ID },
+		Enforces: func(c *controller) bool { return c.rule.Mode == Enforce },
 	})
+	g.associated.Store(&map[string]bool{})
+	return g
 }
 
 // Validate tells what is wrong with a list of rules, as loading it would: nil, or
 // [RuleErrors].
-func Validate(rules []Rule) error {
-	_, err := newRules().Load(rules)
-	return err
-}
+func Validate(rules []Rule) error { return NewGuard(Config{}).Check(rules) }
+
+// Check is [Validate].
+func (g *Guard) Check(rules []Rule) error { return g.rules.Check(rules) }
 
 // Load replaces the rules by the given ones, all or, with [RuleErrors], none. A nil
-// list clears them. It gives registry the resources whose rules have changed.
-func (g *Guard) Load(rules []Rule, registry *resource.Registry) error {
-	g.loading.Lock()
-	changed, err := g.rules.Load(rules)
-	g.loading.Unlock()
-	// Loads that overlap from here on do no harm: each binds the rules that are the
-	// newest by then. And a guard that is asked for its checks may load rules.
-	registry.Rebind(changed)
-	return err
+// list clears them. It tells which resources are to be bound anew. Loads come one at
+// a time.
+func (g *Guard) Load(rules []Rule) (resource.Changes, error) {
+	changes, err := g.rules.Load(rules)
+	if err != nil {
+		return changes, err
+	}
+	before, after := *g.associated.Load(), map[string]bool{}
+	for i := range rules {
+		if name := rules[i].Associated; name != "" {
+			after[name] = true
+			if !before[name] {
+				changes.Names = append(changes.Names, name)
+			}
+		}
+	}
+	for name := range before {
+		if !after[name] {
+			changes.Names = append(changes.Names, name)
+		}
+	}
+	g.associated.Store(&after)
+	return changes, nil
 }
 
 // Rules gives copies of the rules, in the order in which they were loaded, with
@@ -58,8 +91,21 @@ func (g *Guard) Rules() []Rule { return g.rules.Rules() }
 // Kind is "flow".
 func (g *Guard) Kind() string { return kind }
 
-// Bind gives the checks of a resource, in the order of its rules. All of them name it.
-func (g *Guard) Bind(name string) (checks []resource.Check, named bool) {
-	checks = g.rules.For(name)
-	return checks, len(checks) > 0
+// Bind gives the checks of a resource: those of the rules that name it, and then those
+// of the patterns that it matches, in the order of the rules. It is named if a rule
+// is for it or reads it.
+func (g *Guard) Bind(name string, old []resource.Check) (checks []resource.Check, named bool) {
+	checks, named = ruleset.Bind(g.rules, name, old)
+	var origins []string // that a rule names
+	for _, c := range checks {
+		if origin := c.(*controller).rule.Origin; origin != "" && origin != OtherOrigins {
+			origins = append(origins, origin)
+		}
+	}
+	for _, c := range checks {
+		if c := c.(*controller); c.rule.Origin == OtherOrigins {
+			c.named.Store(&origins)
+		}
+	}
+	return checks, named || (*g.associated.Load())[name]
 }

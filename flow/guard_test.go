@@ -321,7 +321,7 @@ func TestBlockError_TextOfOtherRefusals(t *testing.T) {
 		{flow.Rule{Resource: "a", Threshold: 1.5}, 1, 1, `flow rule "a/1" on "a": 2 of 1.5 in 1s; retry in 1s`},
 		{flow.Rule{Resource: "a", Threshold: 10}, 4, 7, `flow rule "a/1" on "a": 11 of 10 in 1s; retry in 1s`},
 		{flow.Rule{Resource: "a", Threshold: 10}, 4, 11, `flow rule "a/1" on "a": 15 of 10 in 1s`},
-		{flow.Rule{Resource: "a", Threshold: 2_000_000, Interval: time.Minute, Strict: true}, 1, 2_000_000, `flow rule "a/1" on "a": 2000001 of 2000000 in 1m0s; retry in 1m6s`},
+		{flow.Rule{Resource: "a", Threshold: 1_000_000, Interval: time.Minute, Strict: true}, 1, 1_000_000, `flow rule "a/1" on "a": 1000001 of 1000000 in 1m0s; retry in 1m6s`},
 		{flow.Rule{ID: "x\n\"y\"", Resource: "a", Threshold: 0}, 0, 1, `flow rule "x\n\"y\"" on "a": 1 of 0 in 1s`},
 	} {
 		g := newGate(t, c.rule)

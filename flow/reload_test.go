@@ -239,11 +239,11 @@ func TestReload_ClosedGate(t *testing.T) {
 func TestReload_TenThousandRulesForOthers(t *testing.T) {
 	t.Parallel()
 	now := func() int64 { return minute }
-	guard := flow.NewGuard()
+	guard := flow.NewGuard(flow.Config{})
 	registry := resource.NewRegistry(resource.Config{Now: now, MaxResources: 10, Guards: []resource.Guard{guard}})
 	ours := []flow.Rule{two("a", 3), {Resource: "a", Threshold: 5, Mode: flow.Shadow}}
-	require.NoError(t, guard.Load(ours, registry))
-	before, _ := guard.Bind("a")
+	load(t, guard, registry, ours)
+	before, _ := guard.Bind("a", nil)
 	require.Len(t, before, 2)
 	for range 3 {
 		e, err := registry.Entry("a")
@@ -256,8 +256,8 @@ func TestReload_TenThousandRulesForOthers(t *testing.T) {
 		all = append(all, two(fmt.Sprint("other ", i), 10))
 	}
 	for round := range 3 {
-		require.NoError(t, guard.Load(all, registry))
-		after, _ := guard.Bind("a")
+		load(t, guard, registry, all)
+		after, _ := guard.Bind("a", nil)
 		require.Len(t, after, 2)
 		require.Same(t, before[0], after[0])
 		require.Same(t, before[1], after[1])
@@ -268,4 +268,11 @@ func TestReload_TenThousandRulesForOthers(t *testing.T) {
 		all[2+round].Threshold++   // of the same shape
 		all = all[:len(all)-round] // of another
 	}
+}
+
+func load(t *testing.T, guard *flow.Guard, registry *resource.Registry, rules []flow.Rule) {
+	t.Helper()
+	changes, err := guard.Load(rules)
+	require.NoError(t, err)
+	registry.Changed(changes)()
 }

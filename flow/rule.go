@@ -12,12 +12,14 @@ import (
 	"math"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/enum"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// Rule limits the calls of one resource. It is a plain value; loading copies it.
+// Rule limits the calls of one resource, or of each of those that match a pattern.
+// It is a plain value; loading copies it.
 type Rule struct {
 	// ID names the rule in errors and snapshots. It must be unique among the flow
 	// rules of a gate, and at most 1,040 bytes. If it is empty, it becomes
@@ -26,12 +28,27 @@ type Rule struct {
 	// rule that is put before it changes whose counts are whose.
 	ID string
 
-	// Resource is the name of the resource, 1 to 1,024 bytes.
+	// Resource is the name of the resource, 1 to 1,024 bytes, or the pattern that
+	// names must match. With Match Default it is empty, or "*".
 	Resource string
+	// Match tells whether Resource is a name, which is the default, or what kind
+	// of pattern. Every resource that matches is counted by itself. Rules that name a
+	// resource exactly are asked before those with patterns.
+	Match Match
+
+	// Origin limits the rule to calls of one caller, as [resource.WithOrigin] tells it;
+	// or, if it is [OtherOrigins], to those of callers that no rule with the same
+	// resource names, the unknown ones included. Empty: everyone. At most 1,024 bytes.
+	Origin string
 
 	// Threshold is how many calls are admitted per Interval, 0 or more. What is
-	// behind the point does not count: 0.9 blocks all, 1.5 admits one.
+	// behind the point does not count for Reject: 0.9 blocks all, 1.5 admits one.
 	Threshold float64
+
+	// Candidate is a threshold that is tried beside the live one: it decides and
+	// counts for itself about every call that the rule is asked about, and what
+	// it would have blocked is in the snapshot. It blocks nothing. 0 is none.
+	Candidate float64
 
 	// Interval is the length of the window: 1 ms to 24 h; 0 is 1 s.
 	Interval time.Duration
@@ -44,12 +61,121 @@ type Rule struct {
 	// Strict bounds every interval of this length, wherever it begins. Without it,
 	// the window of whole buckets is bounded: two bursts that are further apart
 	// than Interval − Interval/Buckets may both pass. With it, calls leave the
-	// window up to one bucket later.
+	// window up to one bucket later. It goes with Reject only.
 	Strict bool
 
 	// Mode is Enforce, which is the default, Shadow or Off.
 	Mode Mode
+
+	// Strategy tells how the threshold comes about: Direct, which is the default:
+	// as it stands; WarmUp: it begins at Threshold / ColdFactor and rises with use;
+	// MemoryAdaptive: it falls as the memory in use grows.
+	Strategy Strategy
+
+	// Behavior tells what happens beyond the threshold: Reject, which is the default,
+	// blocks. Pace lets calls pass one by one, Interval / Threshold apart, and
+	// makes them wait for their turn.
+	Behavior Behavior
+
+	// MaxWait is how long a call may have to wait: 0 to 24 h. With Pace it is the
+	// length of the queue in time; a call whose turn would come later is blocked,
+	// and 0 makes none wait. With Reject only calls with priority wait, for room that
+	// the oldest buckets will leave, at most Interval; 0 is 500 ms or Interval, if
+	// that is shorter.
+	MaxWait time.Duration
+
+	// WarmUpPeriod is how long it takes from cold to warm under full use: 1 s to
+	// 24 h. It is for WarmUp, which needs it.
+	WarmUpPeriod time.Duration
+	// ColdFactor is by how much the threshold is lower when the resource is cold:
+	// more than 1, at most 1,000; 0 is 3. It is for WarmUp.
+	ColdFactor float64
+
+	// With MemoryAdaptive, Threshold holds up to LowMemory bytes in use, and
+	// HighMemoryThreshold, which must be lower, from HighMemory bytes; in between
+	// it falls in proportion. As long as the memory in use is not known, or the gate
+	// has no Config.Memory, Threshold holds.
+	HighMemoryThreshold   float64
+	LowMemory, HighMemory int64
+
+	// Associated is the name of another resource: then the rule blocks while that
+	// passes more than Threshold per second, the call that asks included, and does not
+	// count its own resource. It reads the other's statistics, so it is not exact, and
+	// Interval must be 1 s, Strategy Direct and Behavior Reject.
+	Associated string
+
+	// Source tells where the rule came from: the rule file that owns it, or nothing,
+	// if the program made it. It changes nothing about the rule.
+	Source string
 }
+
+// Match is how a rule says which resources it binds. See [resource.Match].
+type Match = resource.Match
+
+// The ways to match.
+const (
+	Exact   = resource.Exact   // Resource is a name
+	Glob    = resource.Glob    // Resource is a pattern with * and ?
+	Regexp  = resource.Regexp  // Resource is a regular expression for the whole name
+	Default = resource.Default // all resources that no enforced flow rule names
+)
+
+// OtherOrigins is the Origin of a rule for the callers that no rule with the same
+// resource names.
+const OtherOrigins = "other"
+
+// Strategy tells how the threshold of a rule comes about.
+type Strategy uint8
+
+var strategies = enum.Enum{What: "strategy", Names: []string{"direct", "warm-up", "memory-adaptive"}}
+
+// String is the strategy's name: "direct", "warm-up", "memory-adaptive".
+func (s Strategy) String() string { return strategies.String(uint8(s)) }
+
+// MarshalText gives the strategy's name.
+func (s Strategy) MarshalText() ([]byte, error) { return strategies.Marshal(uint8(s)) }
+
+// UnmarshalText reads a strategy's name.
+func (s *Strategy) UnmarshalText(text []byte) error {
+	v, err := strategies.Unmarshal(text)
+	if err == nil {
+		*s = Strategy(v)
+	}
+	return err
+}
+
+// The strategies.
+const (
+	Direct Strategy = iota
+	WarmUp
+	MemoryAdaptive
+)
+
+// Behavior tells what a rule does beyond its threshold.
+type Behavior uint8
+
+var behaviors = enum.Enum{What: "behavior", Names: []string{"reject", "pace"}}
+
+// String is the behavior's name: "reject", "pace".
+func (b Behavior) String() string { return behaviors.String(uint8(b)) }
+
+// MarshalText gives the behavior's name.
+func (b Behavior) MarshalText() ([]byte, error) { return behaviors.Marshal(uint8(b)) }
+
+// UnmarshalText reads a behavior's name.
+func (b *Behavior) UnmarshalText(text []byte) error {
+	v, err := behaviors.Unmarshal(text)
+	if err == nil {
+		*b = Behavior(v)
+	}
+	return err
+}
+
+// The behaviors.
+const (
+	Reject Behavior = iota
+	Pace
+)
 
 // Mode is what a rule does with what it decides.
 type Mode = stat.Mode
@@ -74,28 +200,47 @@ var ErrRule = resource.ErrRule
 
 // Bounds and defaults of rules.
 const (
-	DefaultInterval = time.Second
-	MaxInterval     = 24 * time.Hour
-	DefaultBuckets  = 10
-	MaxBuckets      = 1000
-	MaxIDLength     = resource.MaxNameLength + 16 // there is room for the longest name and "/1"
-	minBucket       = time.Millisecond
+	DefaultInterval   = time.Second
+	MaxInterval       = 24 * time.Hour
+	DefaultBuckets    = 10
+	MaxBuckets        = 1000
+	LongestMaxWait    = 24 * time.Hour
+	MinWarmUpPeriod   = time.Second
+	MaxWarmUpPeriod   = 24 * time.Hour
+	DefaultColdFactor = 3
+	MaxColdFactor     = 1000
+	MaxIDLength       = ruleset.MaxIDLength
+	minBucket         = time.Millisecond
+
+	// priorityWait is how long a call with priority waits for room if the rule does
+	// not tell.
+	priorityWait = 500 * time.Millisecond
 )
 
 // complete fills in the defaults of a rule and reports its faults.
 func complete(r *Rule, report *ruleset.Report) {
-	if len(r.ID) > MaxIDLength {
-		report.Fault("ID", r.ID, fmt.Sprintf("at most %d bytes", MaxIDLength))
+	report.Target(r.ID, &r.Resource, r.Match)
+	if len(r.Origin) > resource.MaxNameLength {
+		report.Fault("Origin", r.Origin, fmt.Sprintf("at most %d bytes", resource.MaxNameLength))
 	}
-	if resource.CheckName(r.Resource) != nil {
-		report.Fault("Resource", r.Resource, fmt.Sprintf("a name of 1 to %d bytes", resource.MaxNameLength))
+	finite(report, "Threshold", r.Threshold)
+	finite(report, "Candidate", r.Candidate)
+	report.Mode(r.Mode)
+	completeWindow(r, report)
+	completeStrategy(r, report)
+	completeBehavior(r, report)
+	if r.Associated != "" {
+		completeAssociated(r, report)
 	}
-	if !(r.Threshold >= 0) || math.IsInf(r.Threshold, 1) { // NaN compares false
-		report.Fault("Threshold", r.Threshold, "a finite number of at least 0")
+}
+
+func finite(report *ruleset.Report, field string, v float64) {
+	if !(v >= 0) || math.IsInf(v, 1) { // NaN compares false
+		report.Fault(field, v, "a finite number of at least 0")
 	}
-	if r.Mode > Off {
-		report.Fault("Mode", uint8(r.Mode), "Enforce (0), Shadow (1) or Off (2)")
-	}
+}
+
+func completeWindow(r *Rule, report *ruleset.Report) {
 	if r.Interval == 0 {
 		r.Interval = DefaultInterval
 	}
@@ -127,4 +272,87 @@ func fittingBuckets(interval time.Duration, n int) int {
 		n--
 	}
 	return n
+}
+
+func completeStrategy(r *Rule, report *ruleset.Report) {
+	if r.Strategy > MemoryAdaptive {
+		report.Fault("Strategy", uint8(r.Strategy), "Direct (0), WarmUp (1) or MemoryAdaptive (2)")
+		return
+	}
+	if r.Strategy == WarmUp {
+		if r.ColdFactor == 0 {
+			r.ColdFactor = DefaultColdFactor
+		}
+		if r.WarmUpPeriod < MinWarmUpPeriod || r.WarmUpPeriod > MaxWarmUpPeriod {
+			report.Fault("WarmUpPeriod", r.WarmUpPeriod, fmt.Sprintf("%v to %v with Strategy WarmUp", MinWarmUpPeriod, MaxWarmUpPeriod))
+		}
+		if !(r.ColdFactor > 1 && r.ColdFactor <= MaxColdFactor) {
+			report.Fault("ColdFactor", r.ColdFactor, fmt.Sprintf("more than 1 and at most %d", MaxColdFactor))
+		}
+	} else {
+		unused(report, "WarmUpPeriod", r.WarmUpPeriod, "Strategy WarmUp")
+		unused(report, "ColdFactor", r.ColdFactor, "Strategy WarmUp")
+	}
+	if r.Strategy == MemoryAdaptive {
+		finite(report, "HighMemoryThreshold", r.HighMemoryThreshold)
+		least, name := r.Threshold, "Threshold"
+		if r.Candidate > 0 && r.Candidate < least {
+			least, name = r.Candidate, "Candidate"
+		}
+		if r.HighMemoryThreshold >= least {
+			report.Fault("HighMemoryThreshold", r.HighMemoryThreshold, fmt.Sprintf("less than %s, which is %v", name, least))
+		}
+		if r.LowMemory < 1 {
+			report.Fault("LowMemory", r.LowMemory, "1 byte or more")
+		}
+		if r.HighMemory <= r.LowMemory {
+			report.Fault("HighMemory", r.HighMemory, fmt.Sprintf("more than LowMemory, which is %d", r.LowMemory))
+		}
+	} else {
+		unused(report, "HighMemoryThreshold", r.HighMemoryThreshold, "Strategy MemoryAdaptive")
+		unused(report, "LowMemory", r.LowMemory, "Strategy MemoryAdaptive")
+		unused(report, "HighMemory", r.HighMemory, "Strategy MemoryAdaptive")
+	}
+}
+
+func completeBehavior(r *Rule, report *ruleset.Report) {
+	most := LongestMaxWait
+	switch {
+	case r.Behavior > Pace:
+		report.Fault("Behavior", uint8(r.Behavior), "Reject (0) or Pace (1)")
+	case r.Behavior == Reject && r.Interval > 0:
+		most = r.Interval
+	case r.Behavior == Pace && r.Strict:
+		report.Fault("Strict", r.Strict, "false with Behavior Pace, which has no window")
+	}
+	if r.MaxWait < 0 || r.MaxWait > most {
+		report.Fault("MaxWait", r.MaxWait, fmt.Sprintf("0 to %v", most))
+	}
+}
+
+func completeAssociated(r *Rule, report *ruleset.Report) {
+	if resource.CheckName(r.Associated) != nil {
+		report.Fault("Associated", r.Associated, fmt.Sprintf("a name of at most %d bytes", resource.MaxNameLength))
+	}
+	if r.Associated == r.Resource && r.Match == Exact {
+		report.Fault("Associated", r.Associated, "another resource than the rule's own")
+	}
+	if r.Interval != time.Second {
+		report.Fault("Interval", r.Interval, "1s with Associated")
+	}
+	if r.Strategy != Direct {
+		report.Fault("Strategy", r.Strategy, "Direct with Associated")
+	}
+	if r.Behavior != Reject {
+		report.Fault("Behavior", r.Behavior, "Reject with Associated")
+	}
+	unused(report, "Strict", r.Strict, "rules without Associated")
+	unused(report, "MaxWait", r.MaxWait, "rules without Associated")
+}
+
+// unused reports a field that is set and would do nothing.
+func unused[T comparable](report *ruleset.Report, field string, v T, users string) {
+	if zero := *new(T); v != zero {
+		report.Fault(field, v, fmt.Sprintf("%v, since it is for %s", zero, users))
+	}
 }

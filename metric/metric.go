@@ -321,7 +321,7 @@ func AvgRT(c Counts) time.Duration {
 	if c[Success] <= 0 {
 		return 0
 	}
-	return time.Duration(c[RT] / c[Success])
+	return time.Duration(max(0, c[RT]/c[Success])) // a sum beyond all bounds wraps
 }
 
 // MinRT is the shortest response time of the calls completed in the window, 0

@@ -3,8 +3,14 @@ package resource
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
+	"strings"
 	"time"
+
+	"go.uber.org/atomic"
+
+	"github.com/leapgate-go/leapgate/stat"
 )
 
 // ErrBlocked is what every refusal is, and nothing else: errors.Is(err, ErrBlocked).
@@ -28,11 +34,18 @@ type BlockError struct {
 // Cause is what the refusals of one rule on one resource have in common. They
 // share it, so that refusing stays cheap.
 type Cause struct {
-	Resource  string
-	Kind      string // the guard: "flow"
-	RuleID    string
+	Resource string
+	Kind     string // the guard: "flow"
+	RuleID   string
+	// Threshold is what the rule admits at the time: if it rises and falls by itself,
+	// the cause of a refusal has what it was then.
 	Threshold float64
 	Interval  time.Duration // in which the threshold is admitted; 0 for rules without
+	// Detail goes on where the numbers in the error end: " in flight" makes it "11 of
+	// 10 in flight".
+	Detail string
+	// Last keeps the last refusal of the rule, if it is not nil.
+	Last *LastRefusal
 }
 
 // Error says it in one line: flow rule "orders-qps" on "GET /orders": 101 of 100
@@ -46,6 +59,7 @@ func (e *BlockError) Error() string {
 	if e.Interval > 0 {
 		text += " in " + e.Interval.String()
 	}
+	text += e.Detail
 	if e.RetryAfter > 0 {
 		text += "; retry in " + roundUp(e.RetryAfter).String()
 	}
@@ -65,4 +79,65 @@ func roundUp(wait time.Duration) time.Duration {
 	return (wait + unit - 1).Truncate(unit)
 }
 
-func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+// number leaves out what nobody wants to read of a figure.
+func number(f float64) string {
+	if f == math.Trunc(f) {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(f, 'g', 4, 64)
+}
+
+// endedError is a refusal because a context ended while the call waited: it is
+// ErrBlocked and what the context says.
+type endedError struct {
+	*BlockError
+	ended error
+}
+
+func (e *endedError) Error() string   { return e.BlockError.Error() + ": " + e.ended.Error() }
+func (e *endedError) Unwrap() []error { return []error{e.BlockError, e.ended} }
+
+// LastRefusal keeps the last refusal of one rule on one resource. The zero value is
+// empty and ready for use by any number of goroutines at once.
+type LastRefusal struct {
+	last atomic.Pointer[refusal]
+}
+
+type refusal struct {
+	at       int64
+	origin   string
+	observed float64
+	wait     time.Duration
+	since    int64 // when the row began, which this is the n-th of
+	nth      int
+}
+
+// Of the refusals in a row of this time, so many are kept, so that a flood does not
+// wait for one cache line.
+const (
+	rowTime  = int64(time.Millisecond)
+	mostKept = 64
+)
+
+func (l *LastRefusal) keep(now int64, origin string, blocked *BlockError) {
+	if l == nil {
+		return
+	}
+	since, nth := now, 1
+	if old := l.last.Load(); old != nil && uint64(now-old.since) < uint64(rowTime) {
+		if since, nth = old.since, old.nth+1; nth > mostKept {
+			return
+		}
+	}
+	l.last.Store(&refusal{now, strings.Clone(origin), blocked.Observed, blocked.RetryAfter, since, nth})
+}
+
+// load gives the last refusal, by the wall clock, which shows at when the axis shows
+// now.
+func (l *LastRefusal) load(now int64, at time.Time) stat.Refusal {
+	r := l.last.Load()
+	if r == nil {
+		return stat.Refusal{}
+	}
+	return stat.Refusal{At: at.Add(time.Duration(r.at - now)), Origin: r.origin, Observed: r.observed, RetryAfter: r.wait}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"time"
 )
 
@@ -26,19 +27,27 @@ type Entry struct {
 
 	// word packs the rest:
 	//
-	//	63      40  39    32  31    0
-	//	 failed: 40   stripe    count
+	//	56    41   40    39    32  31    0
+	//	  took   failed   stripe    count
+	//
+	// took has a bit for each check in mode shadow that has to be told of the exit.
 	word uint64
 }
 
 const (
 	stripeShift = 32
 	failedFlag  = 1 << 40
+	tookShift   = 41
 )
 
 // MaxCount is the largest count of one entry. Response times are summed up once per
-// count: with it, a call of nine minutes does not overflow its sum.
-const MaxCount = 1<<24 - 1
+// count: calls that all have the largest may take 2.4 hours together before the sum over
+// a window is wrong.
+const MaxCount = 1 << 20
+
+// ErrOrigin is the error of an origin that is longer than [MaxNameLength]. It is not a
+// block.
+var ErrOrigin = errors.New("leapgate: bad origin")
 
 // ErrCount is the error of an entry whose count is not 1 to [MaxCount]. It is not a
 // block.
@@ -50,8 +59,8 @@ type noCopy struct{}
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-func newEntry(set *guardSet, start int64, stripe int, n int64) Entry {
-	return Entry{set: set, start: start, word: uint64(stripe)<<stripeShift | uint64(n)}
+func newEntry(set *guardSet, start int64, stripe int, n int64, took uint64) Entry {
+	return Entry{set: set, start: start, word: took<<tookShift | uint64(stripe)<<stripeShift | uint64(n)}
 }
 
 // SetError tells that the call failed with err, if err counts as an exception.
@@ -84,31 +93,63 @@ func (e *Entry) Exit() {
 		for _, f := range set.finish {
 			f.Finish(now, int64(uint32(e.word)), time.Duration(rt), failed)
 		}
+		for took := e.word >> tookShift; took != 0; took &= took - 1 {
+			set.finishIf[bits.TrailingZeros64(took)].Finish(now, int64(uint32(e.word)), time.Duration(rt), failed)
+		}
 	}
 }
 
 // EntryOption changes one entry. The zero EntryOption changes nothing.
 type EntryOption struct {
-	count    int64
-	hasCount bool
+	kind   optionKind
+	count  int64
+	origin string
 }
+
+type optionKind uint8
+
+const (
+	noOption optionKind = iota
+	countOption
+	originOption
+	priorityOption
+)
 
 // WithCount makes an entry count n times, 1 to [MaxCount]: it passes if n more
 // fit into every rule, and counts n passes, n successes, n times its response time
 // and n calls in flight, so that averages stay per call.
-func WithCount(n int64) EntryOption { return EntryOption{count: n, hasCount: true} }
+func WithCount(n int64) EntryOption { return EntryOption{kind: countOption, count: n} }
 
-func countOf(opts []EntryOption) (int64, error) {
-	n := int64(1)
+// WithOrigin tells who calls, for rules that are for some callers only, and for the
+// last refusal of each rule. It has at most [MaxNameLength] bytes.
+func WithOrigin(origin string) EntryOption { return EntryOption{kind: originOption, origin: origin} }
+
+// WithPriority lets an entry take what the next buckets of a rule will have room for,
+// and wait for them, when the window is full. It counts there, as pass and as
+// occupied-pass. How long it may wait, the rule tells.
+func WithPriority() EntryOption { return EntryOption{kind: priorityOption} }
+
+// apply gives what the options say, or tells what is wrong with them.
+func apply(opts []EntryOption) (n int64, by Caller, err error) {
+	n = 1
 	for _, o := range opts {
-		if o.hasCount {
+		switch o.kind {
+		case noOption:
+		case countOption:
+			if o.count < 1 || o.count > MaxCount {
+				return 0, by, fmt.Errorf("%w: %d; want 1 to %d", ErrCount, o.count, MaxCount)
+			}
 			n = o.count
-		}
-		if n < 1 || n > MaxCount {
-			return 0, fmt.Errorf("%w: %d; want 1 to %d", ErrCount, n, MaxCount)
+		case originOption:
+			if len(o.origin) > MaxNameLength {
+				return 0, by, fmt.Errorf("%w: %.32q… has %d bytes; want at most %d", ErrOrigin, o.origin, len(o.origin), MaxNameLength)
+			}
+			by.Origin = o.origin
+		case priorityOption:
+			by.Priority = true
 		}
 	}
-	return n, nil
+	return n, by, nil
 }
 
 // Call runs fn as one call into r, and gives what fn gives. If r blocks, fn does

@@ -11,7 +11,8 @@ import (
 )
 
 // Guard is one family of protection, plugged into every resource of a gate.
-// Flow rules are one, and a program may bring its own.
+// Flow rules are one, rules on calls in flight another, and a program may bring its
+// own.
 //
 // This interface is not yet stable: more guards will show what it lacks.
 //
@@ -25,10 +26,21 @@ type Guard interface {
 	// Bind gives the checks that bind the resource, in the order in which they
 	// are asked, nil if there are none; and whether a rule names this very resource.
 	// One that is named is there before anybody calls it, and is never evicted.
+	// old is what Bind gave for the resource before, nil if it has just appeared:
+	// what a check remembers of the resource lives there, and is forgotten when
+	// the resource is evicted.
+	//
 	// Bind is called when a resource appears and when [Registry.Rebind], or Rebind of
 	// the gate, names it. No lock is held meanwhile; but an entry into the resource
-	// that is being bound, or a Rebind, would ask again, and so on for ever.
-	Bind(resource string) (checks []Check, named bool)
+	// that is being bound, a Rebind, or a loading of rules may ask again: a guard that
+	// does so every time would do it for ever.
+	Bind(resource string, old []Check) (checks []Check, named bool)
+}
+
+// Caller is who calls, and with what right.
+type Caller struct {
+	Origin   string // if that was told
+	Priority bool   // the call may take what the next buckets will have, and wait for them
 }
 
 // Check is one rule of a guard on one resource. It takes and returns plain
@@ -36,46 +48,72 @@ type Guard interface {
 //
 // This interface is not yet stable.
 type Check interface {
-	// Cause is what a BlockError of this check has in common with its others.
-	// It is the same at every call.
+	// Cause is what a BlockError of this check has in common with its others. It is
+	// the same at every call.
 	Cause() *Cause
 	// Mode tells whether the check blocks, only counts what it would block, or
 	// is not to be asked. It is the same at every call.
 	Mode() stat.Mode
+	// Waits tells whether calls may have to wait for the check regularly. Such checks
+	// are asked after all others, so that nobody waits for a refusal. It is the same
+	// at every call.
+	Waits() bool
 	// Interval is how far back the check remembers, 0 if it does not. A resource
 	// is not evicted before that.
 	Interval() time.Duration
 
-	// Reserve takes n at now, or refuses and takes nothing. The answer is the
-	// count: there is no second step that could come too late.
-	Reserve(now, n int64) Verdict
-	// Refund gives back what a Reserve took, because a later check refused.
-	Refund(ticket, n int64)
-	// Wait tells how long from now n more would find room if nobody else came: 0
-	// if they would now, below 0 if that cannot be told or is never.
-	Wait(now, n int64) time.Duration
+	// Reserve takes n, 1 or more, at now, in nanoseconds on the gate's axis; or it
+	// refuses and takes nothing. The answer is the count: there is no second step that
+	// could come too late.
+	Reserve(now, n int64, by Caller) Verdict
+	// Refund gives back what a Reserve took: a later check refused, or the
+	// call did not wait to the end.
+	Refund(ticket Ticket, n int64)
+	// Wait tells how long after now n more would be admitted if nobody else came: 0 if
+	// they would be then, below 0 if that cannot be told or is never. now may be in
+	// the future; nothing changes by asking.
+	Wait(now, n int64, by Caller) time.Duration
 
-	// Snapshot is the figures of the rule.
-	Snapshot() stat.RuleSnapshot
+	// Snapshot is the figures of the rule at now. The last refusal is filled in by the
+	// caller.
+	Snapshot(now int64) stat.RuleSnapshot
 }
 
-// Finisher is a check in mode enforce that wants to know when calls end. Finish
-// is called once for every call that was admitted and that it was asked about,
-// whatever rules were loaded meanwhile; also if its Reserve panicked.
+// Finisher is a check that wants to know when calls end. Finish is called once for
+// every call that was admitted after the check admitted it, whatever rules were
+// loaded meanwhile; also if its Reserve panicked. A resource can have
+// [MaxShadowFinishers] of them in mode shadow; further ones are not asked.
 //
 // This interface is not yet stable.
 type Finisher interface {
 	Finish(now, n int64, rt time.Duration, failed bool)
 }
 
-// Verdict is the answer of a check.
+// Ticket is what Refund needs to find a reservation. Its words are the check's own.
+type Ticket struct{ A, B int64 }
+
+// Verdict is the answer of a check. The zero Verdict admits.
 type Verdict struct {
-	Admitted bool
-	Ticket   int64 // if admitted: what Refund needs to find the reservation
-	// If not Admitted: what was held against the threshold, the refused call included,
-	// and what Check.Wait would say.
+	Ticket Ticket
+	// Refused is not nil if the check refuses. It is the caller's error, but that its
+	// RetryAfter is what Check.Wait would say. A check in mode shadow may give the same
+	// one every time.
+	Refused *BlockError
+	// Delay is not nil if the check admits the call, but not at once.
+	Delay *Delay
+}
+
+// Delay is why and how long a call has to wait.
+type Delay struct {
+	For time.Duration
+	// Turn, if it is not nil, is closed when the call may go on. If that is not within
+	// For, the call is refused.
+	Turn <-chan struct{}
+	// Borrowed tells that the call waits for what it took of a bucket to come, and is
+	// counted as occupied-pass.
+	Borrowed bool
+	// Observed is for the error if the call does not wait to the end.
 	Observed float64
-	Wait     time.Duration
 }
 
 // plugged is a guard that the program brought.
@@ -89,9 +127,13 @@ func (p plugged) Kind() string {
 	return p.Guard.Kind()
 }
 
-func (p plugged) Bind(name string) ([]Check, bool) {
+func (p plugged) Bind(name string, old []Check) ([]Check, bool) {
 	defer p.faults.recover("Bind")
-	given, named := p.Guard.Bind(name)
+	own := make([]Check, len(old))
+	for i, c := range old {
+		own[i] = c.(interface{ unwrap() Check }).unwrap()
+	}
+	given, named := p.Guard.Bind(name, own)
 	var checks []Check
 	for _, c := range given {
 		s := pluggedCheck{c, c.Cause(), p.faults}
@@ -113,32 +155,40 @@ type pluggedCheck struct {
 	faults *faultLog
 }
 
+func (c pluggedCheck) unwrap() Check { return c.Check }
+
 func (c pluggedCheck) Cause() *Cause { return c.cause }
 
 // noTicket is the ticket of a Reserve that panicked: it took nothing.
-const noTicket = math.MinInt64
+var noTicket = Ticket{math.MinInt64, math.MinInt64}
 
-func (c pluggedCheck) Reserve(now, n int64) (v Verdict) {
-	v = Verdict{Admitted: true, Ticket: noTicket}
+func (c pluggedCheck) Reserve(now, n int64, by Caller) (v Verdict) {
+	v.Ticket = noTicket
 	defer c.faults.recover("Reserve")
-	return c.Check.Reserve(now, n)
+	return c.Check.Reserve(now, n, by)
 }
 
-func (c pluggedCheck) Refund(ticket, n int64) {
+func (c pluggedCheck) Refund(ticket Ticket, n int64) {
 	if ticket != noTicket {
 		defer c.faults.recover("Refund")
 		c.Check.Refund(ticket, n)
 	}
 }
 
-func (c pluggedCheck) Wait(now, n int64) time.Duration {
+func (c pluggedCheck) Wait(now, n int64, by Caller) time.Duration {
 	defer c.faults.recover("Wait")
-	return c.Check.Wait(now, n)
+	return c.Check.Wait(now, n, by)
 }
 
-func (c pluggedCheck) Mode() stat.Mode {
+func (c pluggedCheck) Mode() (mode stat.Mode) {
+	mode = stat.Off
 	defer c.faults.recover("Mode")
 	return c.Check.Mode()
+}
+
+func (c pluggedCheck) Waits() bool {
+	defer c.faults.recover("Waits")
+	return c.Check.Waits()
 }
 
 func (c pluggedCheck) Interval() time.Duration {
@@ -146,9 +196,10 @@ func (c pluggedCheck) Interval() time.Duration {
 	return c.Check.Interval()
 }
 
-func (c pluggedCheck) Snapshot() stat.RuleSnapshot {
+func (c pluggedCheck) Snapshot(now int64) (s stat.RuleSnapshot) {
+	s = stat.RuleSnapshot{ID: c.cause.RuleID, Kind: c.cause.Kind, Threshold: c.cause.Threshold, Interval: c.cause.Interval}
 	defer c.faults.recover("Snapshot")
-	return c.Check.Snapshot()
+	return c.Check.Snapshot(now)
 }
 
 type pluggedFinisher struct {

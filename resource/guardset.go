@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"slices"
 	"time"
 
 	"github.com/leapgate-go/leapgate/metric"
@@ -19,12 +20,17 @@ type guardSet struct {
 
 // checks are those of one resource, sorted by what they do.
 type checks struct {
-	all     []Check // in order, for snapshots
-	enforce []Check // those that block
-	shadow  []Check // those that would; asked when all of enforce admitted
-	finish  []Finisher
-	longest time.Duration // how far back any of them remembers
+	byGuard  [][]Check // in the registry's order, as the guards gave them
+	enforce  []Check   // those that block, in the order in which they are asked
+	shadow   []Check   // those that would; asked when all of enforce admitted
+	finish   []Finisher
+	finishIf []Finisher    // those of mode shadow; which of them, the entry knows
+	longest  time.Duration // how far back any of them remembers
 }
+
+// MaxShadowFinishers is how many checks in mode shadow a resource can have that want
+// to know when calls end: an entry has a bit for each.
+const MaxShadowFinishers = 16
 
 // newGuardSet makes the set of a resource that appears.
 func newGuardSet(registry *Registry, checks *checks) *guardSet {
@@ -37,22 +43,28 @@ func (set *guardSet) with(checks *checks) *guardSet {
 	return &guardSet{registry: set.registry, metric: set.metric, stat: set.stat, checks: checks}
 }
 
-func newChecks(all []Check) *checks {
-	if len(all) == 0 {
+func newChecks(byGuard [][]Check) *checks {
+	s := &checks{byGuard: byGuard}
+	var all, waits []Check
+	for _, some := range byGuard {
+		for _, c := range some {
+			all = append(all, c)
+			s.longest = max(s.longest, c.Interval())
+			switch mode := c.Mode(); {
+			case mode == stat.Shadow:
+				s.addShadow(c)
+			case mode != stat.Enforce:
+			case c.Waits():
+				waits = append(waits, c)
+			default:
+				s.enforce = append(s.enforce, c)
+			}
+		}
+	}
+	if all == nil {
 		return nil
 	}
-	s := &checks{all: all}
-	for i, c := range all {
-		switch mode := c.Mode(); {
-		case mode == stat.Shadow:
-			s.shadow = append(s.shadow, c)
-		case mode == stat.Enforce && i == len(s.enforce):
-			s.enforce = all[: i+1 : i+1] // as long as all enforce, share the array
-		case mode == stat.Enforce:
-			s.enforce = append(s.enforce, c)
-		}
-		s.longest = max(s.longest, c.Interval())
-	}
+	s.enforce = append(s.enforce, waits...)
 	for _, c := range s.enforce {
 		if f, ok := c.(Finisher); ok {
 			s.finish = append(s.finish, f)
@@ -61,72 +73,17 @@ func newChecks(all []Check) *checks {
 	return s
 }
 
-// enter asks the checks and counts. It gives the stripe of the pass, or the error
-// of the block. It is false if the resource was evicted before it counted.
-func (set *guardSet) enter(now, n int64) (stripe int, blocked *BlockError, ok bool) {
-	if set.checks == nil {
-		stripe = set.metric.Pass(now, n)
-		return stripe, nil, set.metric.Holds()
+// addShadow adds a check in mode shadow. Those that want to know when calls end come
+// first, so that their places in shadow and in finishIf agree.
+func (s *checks) addShadow(c Check) {
+	f, ok := c.(Finisher)
+	switch n := len(s.finishIf); {
+	case !ok:
+		s.shadow = append(s.shadow, c)
+	case n < MaxShadowFinishers:
+		s.shadow = slices.Insert(s.shadow, n, c)
+		s.finishIf = append(s.finishIf, f)
 	}
-	stripe, blocked, ok = set.admit(0, now, n)
-	if blocked != nil {
-		ok = set.metric.Block(now, n)
-		blocked.RetryAfter = set.retryAfter(blocked.RetryAfter, now, n)
-	}
-	return stripe, blocked, ok
-}
-
-// admit asks the checks from the i-th on, and counts the pass if none refuses. If
-// it comes to nothing, each check gets back what it gave. The tickets live in the
-// frames of this recursion: any number of checks, and no allocation.
-func (set *guardSet) admit(i int, now, n int64) (stripe int, blocked *BlockError, ok bool) {
-	if i == len(set.enforce) {
-		return set.pass(now, n)
-	}
-	c := set.enforce[i]
-	v := c.Reserve(now, n)
-	if !v.Admitted {
-		return 0, &BlockError{Cause: c.Cause(), Observed: v.Observed, RetryAfter: v.Wait}, true
-	}
-	stripe, blocked, ok = set.admit(i+1, now, n)
-	if blocked != nil || !ok {
-		c.Refund(v.Ticket, n)
-	}
-	return stripe, blocked, ok
-}
-
-// pass counts a call that every check in mode enforce has admitted.
-func (set *guardSet) pass(now, n int64) (stripe int, blocked *BlockError, ok bool) {
-	wouldBlock := false
-	for _, c := range set.shadow {
-		if !c.Reserve(now, n).Admitted {
-			wouldBlock = true
-		}
-	}
-	stripe = set.metric.Pass(now, n)
-	if !set.metric.Holds() {
-		return 0, nil, false
-	}
-	if wouldBlock { // the call is in flight by now, so this cannot come too late
-		set.metric.Add(now, metric.WouldBlock, n)
-	}
-	return stripe, nil, true
-}
-
-// retryAfter gives the longest wait of all checks, given that of the one that
-// refused: those that were not asked may have no room either. It is 0 if any of
-// them cannot tell.
-func (set *guardSet) retryAfter(longest time.Duration, now, n int64) time.Duration {
-	if len(set.enforce) > 1 {
-		for _, c := range set.enforce {
-			wait := c.Wait(now, n)
-			if wait < 0 || longest < 0 {
-				return 0
-			}
-			longest = max(longest, wait)
-		}
-	}
-	return max(0, longest)
 }
 
 // snapshot gives the figures of a resource. What was carried over from resources
@@ -140,8 +97,14 @@ func (set *guardSet) snapshot(name string, now int64, at time.Time, carried metr
 	}
 	s.SetTotals(totals)
 	if set.checks != nil {
-		for _, c := range set.all {
-			s.Rules = append(s.Rules, c.Snapshot())
+		for _, some := range set.byGuard {
+			for _, c := range some {
+				rule := c.Snapshot(now)
+				if last := c.Cause().Last; last != nil {
+					rule.LastRefusal = last.load(now, at)
+				}
+				s.Rules = append(s.Rules, rule)
+			}
 		}
 	}
 	if end, used := set.metric.LastBucket(); used && now-end > int64(idleTime) {

@@ -54,18 +54,21 @@ func CheckName(name string) error {
 
 // Config says how a registry works.
 type Config struct {
-	Now          func() int64     // the clock; nil is the real one
-	MaxResources int              // places for resources that no rule names; below 1: DefaultMaxResources
-	IsException  func(error) bool // which errors count; nil: all but context.Canceled
-	Logger       *slog.Logger     // for faults of Plugged; nil is slog.Default()
-	Guards       []Guard          // asked in this order, trusted
-	Plugged      []Guard          // asked after them, called under recover
+	Now          func() int64                               // the clock; nil is the real one
+	MaxResources int                                        // places for resources that no rule names; below 1: DefaultMaxResources
+	Sleep        func(context.Context, time.Duration) error // how calls wait; nil is [Sleep]
+	IsException  func(error) bool                           // which errors count; nil: all but context.Canceled
+	Logger       *slog.Logger                               // for faults of Plugged; nil is slog.Default()
+	Guards       []Guard                                    // asked in this order, trusted
+	Plugged      []Guard                                    // asked after them, called under recover
 }
 
 // Registry holds the resources of a gate by name. Looking one up takes no lock;
-// a new name takes one for a time that does not depend on how many there are.
+// a new name takes one, for a short time however many there are, but when the table
+// grows; it grows when rules name more than MaxResources resources.
 type Registry struct {
 	clock              clock.Clock
+	sleep              func(context.Context, time.Duration) error
 	table              *names.Table[Resource] // changed under mu
 	isException        func(error) bool
 	defaultIsException bool
@@ -83,6 +86,9 @@ type Registry struct {
 	kept    []*Resource   // those that rules name, and other
 	hand    int           // goes round the places in search of a victim
 	carried metric.Counts // what was counted in resources that are gone; shows in other
+
+	rebinding sync.Mutex // guards unbound
+	unbound   []*Changes // those that are not carried out yet, oldest first
 }
 
 // NewRegistry makes a registry without resources.
@@ -95,10 +101,14 @@ func NewRegistry(cfg Config) *Registry {
 	}
 	g := &Registry{
 		clock:       clock.New(cfg.Now),
+		sleep:       cfg.Sleep,
 		table:       names.New[Resource](cfg.MaxResources),
 		isException: cfg.IsException,
 		guards:      slices.Clone(cfg.Guards),
 		max:         cfg.MaxResources,
+	}
+	if g.sleep == nil {
+		g.sleep = Sleep
 	}
 	if g.isException == nil {
 		g.defaultIsException = true
@@ -184,15 +194,25 @@ func (g *Registry) attach(r *Resource, void *metric.Metric, now int64) (*guardSe
 // handle is nil. If there is no place, or the gate is closed, it gives other.
 func (g *Registry) register(name string, handle *Resource, now int64) *Resource {
 	for !g.closed.Load() {
-		generation := g.generation.Load()
-		checks, named := g.bind(name)
+		// Patterns are not tried on a name for which there is no place: a flood of
+		// names could buy much work with that. And nobody queues up to hear so.
 		if !g.mu.TryLock() {
-			// While there are no places to be had, nobody queues up to hear so.
-			if g.crowded.Load() && !named {
+			if g.crowded.Load() {
 				return g.other
 			}
 			g.mu.Lock()
 		}
+		room := g.makeRoom(now, 1)
+		g.mu.Unlock()
+		if !room {
+			if r := g.table.Get(name); r != nil {
+				return r
+			}
+			return g.other
+		}
+		generation := g.generation.Load()
+		checks, named := g.bind(name, nil)
+		g.mu.Lock()
 		r := g.registerLocked(name, handle, now, checks, named, generation)
 		g.mu.Unlock()
 		if r != nil {
@@ -221,69 +241,21 @@ func (g *Registry) registerLocked(name string, handle *Resource, now int64, chec
 	return handle
 }
 
-// bind asks every guard for its checks of a resource, and whether any names it.
-func (g *Registry) bind(name string) (all *checks, named bool) {
-	var concat []Check
+// bind asks every guard for its checks of a resource, and whether any names it. old
+// are the checks that it has, if it is there.
+func (g *Registry) bind(name string, old *checks) (all *checks, named bool) {
+	byGuard := make([][]Check, len(g.guards))
 	named = name == Other
-	for _, guard := range g.guards {
-		some, names := guard.Bind(name)
-		if concat == nil {
-			concat = some
-		} else {
-			concat = slices.Concat(concat, some)
+	for i, guard := range g.guards {
+		var before []Check
+		if old != nil {
+			before = old.byGuard[i]
 		}
+		some, names := guard.Bind(name, before)
+		byGuard[i] = some
 		named = named || names
 	}
-	return newChecks(concat), named
-}
-
-// Rebind gives the resources of these names the checks that their guards have for
-// them now, and registers those that are named by a rule and not there yet. A
-// guard calls it when it has loaded other rules for them. Calls that are in
-// flight end as they began.
-func (g *Registry) Rebind(changed []string) {
-	if len(changed) == 0 {
-		return
-	}
-	g.generation.Add(1)
-	now := g.clock.Now()
-	for _, name := range changed {
-		for !g.rebind(name, now) {
-		}
-	}
-}
-
-// rebind is false if rules were loaded meanwhile, so that the checks are stale.
-func (g *Registry) rebind(name string, now int64) bool {
-	generation := g.generation.Load()
-	checks, named := g.bind(name)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed.Load() {
-		return true
-	}
-	if g.generation.Load() != generation {
-		return false
-	}
-	r := g.table.Get(name)
-	switch {
-	case r != nil:
-		if r.named != named {
-			g.unlist(r)
-			r.named = named
-			g.list(r)
-		}
-		r.home = r.home.with(checks)
-		r.set.Store(r.home)
-		if !named {
-			g.makeRoom(now, 0) // r may go as well, if it is idle
-		}
-	case named:
-		r = g.newResource(name)
-		r.named = true
-		g.settle(r, now, checks)
-	}
-	return true
+	return newChecks(byGuard), named
 }
 
 // settle gives r a place. The caller holds mu.
@@ -408,6 +380,16 @@ func (g *Registry) homeOf(r *Resource) (home *guardSet, carried metric.Counts) {
 		}
 	}
 	return home, g.carried
+}
+
+// Sum is the number of events of a resource in the last second, 0 if it is not there.
+func (g *Registry) Sum(name string, now int64, e metric.Event) int64 {
+	if r := g.table.Get(name); r != nil {
+		if set := r.set.Load(); set.metric != nil {
+			return set.metric.Sum(now, e)
+		}
+	}
+	return 0
 }
 
 // GuardFaults tells how often guards that the program brought have panicked.

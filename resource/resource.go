@@ -35,7 +35,8 @@ type Resource struct {
 // Name is the name of the resource.
 func (r *Resource) Name() string { return r.name }
 
-// Entry begins a call. The error is a [*BlockError] if a rule refused it, or
+// Entry begins a call. A rule may let it wait. The error is a [*BlockError] if a rule
+// refused it, or
 // [ErrName] if the handle was made for a name that cannot be.
 func (r *Resource) Entry() (Entry, error) {
 	set := r.set.Load()
@@ -48,34 +49,33 @@ func (r *Resource) Entry() (Entry, error) {
 	if set.checks == nil && set.metric != nil {
 		stripe := set.metric.Pass(now, 1)
 		if set.metric.Holds() {
-			return newEntry(set, now, stripe, 1), nil
+			return newEntry(set, now, stripe, 1, 0), nil
 		}
 	}
-	return r.enter(now, 1)
+	return r.enter(nil, now, 1, Caller{})
 }
 
 // EntryContext begins a call with options. If ctx has ended, it gives ctx.Err()
-// and counts nothing. A count out of range is [ErrCount].
+// and counts nothing. A rule may let the call wait; if ctx ends meanwhile, the call is
+// blocked, and the error is both [ErrBlocked] and ctx.Err(). A count out of range is
+// [ErrCount], an origin that is too long [ErrOrigin].
 func (r *Resource) EntryContext(ctx context.Context, opts ...EntryOption) (Entry, error) {
 	if ctx != nil {
 		if err := ctx.Err(); err != nil {
 			return Entry{}, err
 		}
 	}
-	if len(opts) == 0 {
-		return r.Entry()
-	}
-	n, err := countOf(opts)
+	n, by, err := apply(opts)
 	if err != nil {
 		return Entry{}, err
 	}
-	return r.enter(r.registry.clock.Now(), n)
+	return r.enter(ctx, r.registry.clock.Now(), n, by)
 }
 
 // enter is Entry with everything that may happen.
 //
 //go:noinline
-func (r *Resource) enter(now, n int64) (Entry, error) {
+func (r *Resource) enter(ctx context.Context, now, n int64, by Caller) (Entry, error) {
 	set := r.set.Load()
 	var void *metric.Metric // of the resource that was evicted when this call came
 	for {
@@ -86,14 +86,15 @@ func (r *Resource) enter(now, n int64) (Entry, error) {
 			}
 			set = home
 		}
-		stripe, blocked, ok := set.enter(now, n)
+		var a admission // a literal would be made elsewhere and copied, which takes its time
+		a.set, a.now, a.n, a.by = set, now, n, by
 		switch {
-		case !ok:
+		case !a.run(ctx):
 			void = set.metric
-		case blocked != nil:
-			return Entry{}, blocked
+		case a.blocked != nil:
+			return Entry{}, a.err()
 		default:
-			return newEntry(set, now, stripe, n), nil
+			return newEntry(set, a.now, a.stripe, n, a.took), nil
 		}
 	}
 }

@@ -107,7 +107,8 @@ func TestSet_AgreesWithLoadingFromScratch(t *testing.T) {
 				list, last = edit(t, list), before
 			}
 			next, old, faults := model.load(list)
-			changed, err := s.Load(list)
+			changes, err := s.Load(list)
+			changed := changes.Names
 			if len(faults) > 0 {
 				if err == nil {
 					t.Fatalf("%+v loaded with faults %q", list, faults)
@@ -135,7 +136,7 @@ func TestSet_AgreesWithLoadingFromScratch(t *testing.T) {
 					if next.controllers[i] != nil {
 						continue
 					}
-					got := s.For(r.Resource)
+					got := of(s, r.Resource)
 					if len(got) <= k {
 						t.Fatalf("%q has %d controllers, want more", r.Resource, len(got))
 					}
@@ -168,7 +169,7 @@ func TestSet_AgreesWithLoadingFromScratch(t *testing.T) {
 			}
 			for _, resource := range []string{"a", "b", "c", "d", ""} {
 				want := model.of()[resource]
-				if got := s.For(resource); !slices.Equal(got, want) {
+				if got := of(s, resource); !slices.Equal(got, want) {
 					t.Fatalf("%q has controllers %v, want %v", resource, got, want)
 				}
 			}

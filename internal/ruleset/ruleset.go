@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+
+	"github.com/leapgate-go/leapgate/resource"
 )
 
 // Spec is what a guard says about its rules, which are of type R, and the
@@ -19,14 +21,19 @@ import (
 type Spec[R, C comparable] struct {
 	// Kind names the guard in faults: "flow".
 	Kind string
-	// Identity points to the rule's ID, and gives the resource it is for.
-	Identity func(rule *R) (id *string, resource string)
+	// Identity points to the rule's ID, and gives the resource it is for, or the
+	// pattern of those.
+	Identity func(rule *R) (id *string, name string, match resource.Match)
 	// Complete fills in what was left zero, all but the ID, and reports what is
-	// wrong with what is there.
+	// wrong with what is there. It reports names that do not compile as patterns.
 	Complete func(rule *R, report *Report)
-	// Compile makes the controller of a complete rule. old is that of the rule
-	// that had this ID before, if one had.
-	Compile func(rule *R, old C, had bool) C
+	// Compile makes the controller of a complete rule for a resource. old is that of
+	// the rule that had this ID before, on this resource if the rule has a pattern.
+	Compile func(rule *R, name string, old C, had bool) C
+	// RuleID gives the ID of the rule of a controller.
+	RuleID func(C) string
+	// Enforces tells whether a controller's rule is in mode enforce.
+	Enforces func(C) bool
 }
 
 // Set is the rules of one guard. Make one with [New]. Its methods may be called
@@ -34,17 +41,25 @@ type Spec[R, C comparable] struct {
 type Set[R, C comparable] struct {
 	spec Spec[R, C]
 
-	mu    sync.RWMutex // guards what is below; nothing is called under it
-	given []R          // as they were given
-	rules []loaded[R, C]
-	byID  map[string]int32   // ID → index into rules
-	at    map[string][]int32 // resource → indices of its rules, in order
+	mu       sync.RWMutex // guards what is below; nothing is called under it
+	given    []R          // as they were given
+	rules    []loaded[R, C]
+	byID     map[string]int32   // ID → index into rules
+	at       map[string][]int32 // resource → indices of the rules that name it, in order
+	patterns []patterned[R]     // the rules with patterns, in order; not changed, only replaced
 }
 
 type loaded[R, C comparable] struct {
-	rule       R // complete
-	controller C
-	first      int32 // the index of the first rule of its resource
+	rule       R     // complete
+	controller C     // zero for a rule with a pattern, which has one per resource
+	first      int32 // the index of the first rule with its name
+}
+
+// patterned is a rule that binds all resources that match.
+type patterned[R comparable] struct {
+	rule    *R // complete; not changed
+	id      string
+	pattern *resource.Pattern
 }
 
 // New makes a set without rules.
@@ -64,34 +79,79 @@ func (s *Set[R, C]) Rules() []R {
 	return rules
 }
 
-// For gives the controllers of a resource, in the order of its rules.
-func (s *Set[R, C]) For(resource string) []C {
+// For gives the controllers of a resource: those of the rules that name it, in the
+// order of the rules, and then those of the patterns that match. old are the
+// controllers that it has: from them those of patterns take over what they remember.
+func (s *Set[R, C]) For(name string, old []C) (controllers []C, named bool) {
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	at := s.at[resource]
-	if len(at) == 0 {
-		return nil
+	at := s.at[name]
+	if len(at) > 0 {
+		controllers = make([]C, len(at))
+		for k, i := range at {
+			controllers[k] = s.rules[i].controller
+		}
 	}
-	controllers := make([]C, len(at))
-	for k, i := range at {
-		controllers[k] = s.rules[i].controller
+	patterns := s.patterns
+	s.mu.RUnlock()
+
+	named = len(controllers) > 0
+	if len(patterns) > 0 {
+		enforced := slices.ContainsFunc(controllers, s.spec.Enforces)
+		for _, p := range patterns {
+			if p.pattern.Matches(name, enforced) {
+				before, had := s.ofRule(old, p.id)
+				controllers = append(controllers, s.spec.Compile(p.rule, name, before, had))
+			}
+		}
 	}
-	return controllers
+	return controllers, named
+}
+
+// Bind is For with checks, for the Bind of a guard.
+func Bind[R comparable, C interface {
+	comparable
+	resource.Check
+}](s *Set[R, C], name string, old []resource.Check) (checks []resource.Check, named bool) {
+	before := make([]C, len(old))
+	for i, c := range old {
+		before[i] = c.(C)
+	}
+	controllers, named := s.For(name, before)
+	for _, c := range controllers {
+		checks = append(checks, c)
+	}
+	return checks, named
+}
+
+func (s *Set[R, C]) ofRule(old []C, id string) (c C, had bool) {
+	for _, c := range old {
+		if s.spec.RuleID(c) == id {
+			return c, true
+		}
+	}
+	return c, false
 }
 
 // Load replaces the rules by the given ones, or, if anything is wrong with any
 // of them, changes nothing and gives all [Faults]. It tells which resources have
 // other rules than before.
-func (s *Set[R, C]) Load(given []R) (changed []string, err error) {
+func (s *Set[R, C]) Load(given []R) (changed resource.Changes, err error) {
 	if different, ok := s.different(given); ok {
 		return s.loadSome(given, different)
 	}
 	return s.loadAll(given)
 }
 
+// Check tells what is wrong with rules, as Load would.
+func (s *Set[R, C]) Check(given []R) error {
+	_, err := s.complete(given)
+	return err
+}
+
 // different tells which of the given rules differ from the loaded ones, if at
-// every place the ID and the resource are those that were there. This is how
-// long lists with few changes are reloaded, at the price of a comparison.
+// every place the ID and the resource are those that were there, and no pattern
+// differs. This is how long lists with few changes are reloaded, at the price of a
+// comparison.
 func (s *Set[R, C]) different(given []R) (indices []int, ok bool) {
 	if len(given) != len(s.given) {
 		return nil, false
@@ -100,9 +160,9 @@ func (s *Set[R, C]) different(given []R) (indices []int, ok bool) {
 		if given[i] == s.given[i] {
 			continue
 		}
-		id, resource := s.spec.Identity(&given[i])
-		oldID, oldResource := s.spec.Identity(&s.given[i])
-		if *id != *oldID || resource != oldResource {
+		id, name, match := s.spec.Identity(&given[i])
+		oldID, oldName, oldMatch := s.spec.Identity(&s.given[i])
+		if *id != *oldID || name != oldName || match != oldMatch || match != resource.Exact {
 			return nil, false
 		}
 		indices = append(indices, i)
@@ -111,25 +171,25 @@ func (s *Set[R, C]) different(given []R) (indices []int, ok bool) {
 }
 
 // loadSome loads the given rules that differ; all keep their IDs.
-func (s *Set[R, C]) loadSome(given []R, different []int) (changed []string, err error) {
+func (s *Set[R, C]) loadSome(given []R, different []int) (changed resource.Changes, err error) {
 	if len(different) == 0 {
-		return nil, nil
+		return resource.Changes{}, nil
 	}
 	report := Report{kind: s.spec.Kind}
 	fresh := make([]loaded[R, C], len(different))
 	for k, i := range different {
 		rule := &fresh[k].rule
 		*rule = given[i]
-		id, resource := s.spec.Identity(rule)
-		report.at(i, *id, resource)
+		id, name, _ := s.spec.Identity(rule)
+		report.at(i, *id, name)
 		s.spec.Complete(rule, &report)
-		oldID, _ := s.spec.Identity(&s.rules[i].rule)
+		oldID, _, _ := s.spec.Identity(&s.rules[i].rule)
 		*id = *oldID
 	}
 	if report.faults != nil {
-		return nil, report.faults
+		return resource.Changes{}, report.faults
 	}
-	seen := make([]bool, len(given)) // by the index of the first rule of a resource
+	seen := make([]bool, len(given)) // by the index of the first rule with a name
 	for k, i := range different {
 		old := &s.rules[i]
 		fresh[k].first = old.first
@@ -137,11 +197,11 @@ func (s *Set[R, C]) loadSome(given []R, different []int) (changed []string, err 
 			fresh[k].controller = old.controller
 			continue
 		}
-		fresh[k].controller = s.spec.Compile(&fresh[k].rule, old.controller, true)
+		_, name, _ := s.spec.Identity(&fresh[k].rule)
+		fresh[k].controller = s.spec.Compile(&fresh[k].rule, name, old.controller, true)
 		if !seen[old.first] {
 			seen[old.first] = true
-			_, resource := s.spec.Identity(&fresh[k].rule)
-			changed = append(changed, resource)
+			changed.Names = append(changed.Names, name)
 		}
 	}
 
@@ -154,69 +214,139 @@ func (s *Set[R, C]) loadSome(given []R, different []int) (changed []string, err 
 	return changed, nil
 }
 
-func (s *Set[R, C]) loadAll(given []R) (changed []string, err error) {
-	next := Set[R, C]{
+// complete makes a set of the given rules, without controllers.
+func (s *Set[R, C]) complete(given []R) (*Set[R, C], error) {
+	next := &Set[R, C]{
 		given: slices.Clone(given),
 		rules: make([]loaded[R, C], len(given)),
 		byID:  make(map[string]int32, len(given)),
 		at:    make(map[string][]int32, len(given)),
 	}
 	report := Report{kind: s.spec.Kind}
-	first := make([]int32, len(given)) // where the first place of each resource is kept
+	first := make([]int32, len(given)) // where the first place of each name is kept
 	for i := range given {
 		rule := &next.rules[i].rule
 		*rule = given[i]
-		id, resource := s.spec.Identity(rule)
-		report.at(i, *id, resource)
+		id, name, _ := s.spec.Identity(rule)
+		report.at(i, *id, name)
 		s.spec.Complete(rule, &report)
+		_, name, match := s.spec.Identity(rule)
 
-		at := next.at[resource]
+		at := next.at[name]
 		if at == nil {
 			at = first[i : i : i+1]
 		}
 		at = append(at, int32(i))
-		next.at[resource] = at
+		next.at[name] = at
 		next.rules[i].first = at[0]
 		if *id == "" {
-			*id = resource + "/" + strconv.Itoa(len(at))
+			*id = name + "/" + strconv.Itoa(len(at))
 		}
 		if other, taken := next.byID[*id]; taken {
 			report.Fault("ID", *id, "one that is not the ID of rule "+strconv.Itoa(int(other)))
 		}
 		next.byID[*id] = int32(i)
+		if match != resource.Exact {
+			pattern, _ := match.Compile(name) // a bad one is reported
+			next.patterns = append(next.patterns, patterned[R]{rule, *id, pattern})
+		}
 	}
 	if report.faults != nil {
 		return nil, report.faults
 	}
+	next.dropPatterns(s.spec)
+	return next, nil
+}
 
+// dropPatterns leaves only rules that name a resource in at, where the rules of all
+// kinds were numbered.
+func (s *Set[R, C]) dropPatterns(spec Spec[R, C]) {
+	if s.patterns == nil {
+		return
+	}
+	for name, at := range s.at {
+		at = slices.DeleteFunc(at, func(i int32) bool {
+			_, _, match := spec.Identity(&s.rules[i].rule)
+			return match != resource.Exact
+		})
+		if s.at[name] = at; len(at) == 0 {
+			delete(s.at, name)
+			continue
+		}
+		for _, i := range at {
+			s.rules[i].first = at[0]
+		}
+	}
+}
+
+func (s *Set[R, C]) loadAll(given []R) (changed resource.Changes, err error) {
+	next, err := s.complete(given)
+	if err != nil {
+		return resource.Changes{}, err
+	}
 	for i := range next.rules {
 		rule := &next.rules[i].rule
-		id, _ := s.spec.Identity(rule)
+		id, name, match := s.spec.Identity(rule)
+		if match != resource.Exact {
+			continue
+		}
 		var old loaded[R, C]
 		j, had := s.byID[*id]
 		if had {
 			old = s.rules[j]
+			_, _, match := s.spec.Identity(&old.rule)
+			had = match == resource.Exact
 		}
 		if had && old.rule == *rule {
 			next.rules[i].controller = old.controller
 		} else {
-			next.rules[i].controller = s.spec.Compile(rule, old.controller, had)
+			next.rules[i].controller = s.spec.Compile(rule, name, old.controller, had)
 		}
 	}
 
-	for resource, at := range next.at {
+	for name, at := range next.at {
 		same := func(i, j int32) bool { return next.rules[i].controller == s.rules[j].controller }
-		if !slices.EqualFunc(at, s.at[resource], same) {
-			changed = append(changed, resource)
+		if !slices.EqualFunc(at, s.at[name], same) {
+			changed.Names = append(changed.Names, name)
 		}
 	}
-	for resource := range s.at {
-		if next.at[resource] == nil {
-			changed = append(changed, resource)
+	for name := range s.at {
+		if next.at[name] == nil {
+			changed.Names = append(changed.Names, name)
 		}
 	}
+	changed.Matching = matching(s.patterns, next.patterns)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.given, s.rules, s.byID, s.at = next.given, next.rules, next.byID, next.at
+	s.given, s.rules, s.byID, s.at, s.patterns = next.given, next.rules, next.byID, next.at, next.patterns
 	return changed, nil
+}
+
+// matching tells which names are matched by a pattern of a rule that came, went or
+// changed; nil if none did. If only their order did, all are.
+func matching[R comparable](before, after []patterned[R]) func(name string) bool {
+	if slices.EqualFunc(before, after, func(a, b patterned[R]) bool { return *a.rule == *b.rule }) {
+		return nil
+	}
+	changed := append(missing(before, after), missing(after, before)...)
+	if changed == nil {
+		return func(string) bool { return true }
+	}
+	return func(name string) bool {
+		return slices.ContainsFunc(changed, func(p patterned[R]) bool { return p.pattern.Matches(name, false) })
+	}
+}
+
+// missing gives those of a that are not in b.
+func missing[R comparable](a, b []patterned[R]) (out []patterned[R]) {
+	in := make(map[R]bool, len(b))
+	for _, p := range b {
+		in[*p.rule] = true
+	}
+	for _, p := range a {
+		if !in[*p.rule] {
+			out = append(out, p)
+		}
+	}
+	return out
 }

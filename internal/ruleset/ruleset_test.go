@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/atomic"
+
+	"github.com/leapgate-go/leapgate/resource"
 )
 
 // rule is what the tests load: a limit of at least 0, and a size of at most 9
@@ -14,11 +16,13 @@ import (
 type rule struct {
 	ID, Resource string
 	Limit, Size  int
+	Match        resource.Match
 }
 
 // controller remembers what it was compiled from.
 type controller struct {
 	rule rule
+	name string
 	old  *controller
 	had  bool
 }
@@ -28,9 +32,16 @@ type set = Set[rule, *controller]
 func newSet() *set {
 	return New(Spec[rule, *controller]{
 		Kind:     "test",
-		Identity: func(r *rule) (*string, string) { return &r.ID, r.Resource },
+		Identity: func(r *rule) (*string, string, resource.Match) { return &r.ID, r.Resource, r.Match },
 		Complete: complete,
-		Compile:  func(r *rule, old *controller, had bool) *controller { return &controller{*r, old, had} },
+		Compile: func(r *rule, name string, old *controller, had bool) *controller {
+			if had && old.rule == *r {
+				return old
+			}
+			return &controller{*r, name, old, had}
+		},
+		RuleID:   func(c *controller) string { return c.rule.ID },
+		Enforces: func(c *controller) bool { return c.rule.Limit > 0 },
 	})
 }
 
@@ -49,19 +60,25 @@ func complete(r *rule, report *Report) {
 	}
 }
 
+// of gives the controllers of a resource that appears.
+func of(s *set, name string) []*controller {
+	controllers, _ := s.For(name, nil)
+	return controllers
+}
+
 // load loads rules that are good, and tells which resources changed, sorted.
 func load(t *testing.T, s *set, rules ...rule) []string {
 	t.Helper()
 	changed, err := s.Load(rules)
 	require.NoError(t, err)
-	return slices.Sorted(slices.Values(changed))
+	return slices.Sorted(slices.Values(changed.Names))
 }
 
 func TestSet_Empty(t *testing.T) {
 	t.Parallel()
 	s := newSet()
 	require.Empty(t, s.Rules())
-	require.Empty(t, s.For("a"))
+	require.Empty(t, of(s, "a"))
 	require.Empty(t, load(t, s), "nil to nil")
 	require.Empty(t, s.Rules())
 }
@@ -80,27 +97,27 @@ func TestSet_IDsAndDefaultsAreFilledIn(t *testing.T) {
 	}, s.Rules())
 	require.Empty(t, given[0].ID, "the caller's list is not written to")
 	require.Zero(t, given[0].Size)
-	require.Empty(t, s.For("c"))
-	require.Empty(t, s.For(""))
+	require.Empty(t, of(s, "c"))
+	require.Empty(t, of(s, ""))
 
 	var ids []string
-	for _, c := range s.For("a") {
+	for _, c := range of(s, "a") {
 		require.False(t, c.had)
 		ids = append(ids, c.rule.ID)
 	}
 	require.Equal(t, []string{"a/1", "mine", "a/3"}, ids, "in the order of the rules")
 
 	// What Rules gives can be loaded again and is the same.
-	before := s.For("a")
+	before := of(s, "a")
 	require.Empty(t, load(t, s, s.Rules()...))
-	require.Equal(t, before, s.For("a"))
+	require.Equal(t, before, of(s, "a"))
 }
 
 func TestSet_AllFaultsOfAllRulesAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSet()
 	load(t, s, rule{Resource: "a", Limit: 1}, rule{Resource: "b", Limit: 2})
-	rules, a := s.Rules(), s.For("a")
+	rules, a := s.Rules(), of(s, "a")
 
 	_, err := s.Load([]rule{
 		{Resource: "a", Limit: 7}, // would be a change
@@ -128,9 +145,9 @@ func TestSet_AllFaultsOfAllRulesAtOnce(t *testing.T) {
 
 	// Nothing is half-applied.
 	require.Equal(t, rules, s.Rules())
-	require.Equal(t, a, s.For("a"))
-	require.Same(t, a[0], s.For("a")[0])
-	require.Empty(t, s.For("d"))
+	require.Equal(t, a, of(s, "a"))
+	require.Same(t, a[0], of(s, "a")[0])
+	require.Empty(t, of(s, "d"))
 	require.Empty(t, load(t, s, rule{Resource: "a", Limit: 1}, rule{Resource: "b", Limit: 2}), "still what is loaded")
 }
 
@@ -139,16 +156,16 @@ func TestSet_FaultsInRulesOfTheSameShape(t *testing.T) {
 	t.Parallel()
 	s := newSet()
 	load(t, s, rule{Resource: "a", Limit: 1}, rule{Resource: "b", Limit: 2}, rule{Resource: "b", ID: "x"})
-	a, b := s.For("a"), s.For("b")
+	a, b := of(s, "a"), of(s, "b")
 	_, err := s.Load([]rule{{Resource: "a", Limit: 7}, {Resource: "b", Limit: -1}, {Resource: "b", ID: "x", Limit: -2, Size: 10}})
 	require.Equal(t, Faults{
 		{Kind: "test", Index: 1, Resource: "b", Field: "Limit", Value: -1, Want: "at least 0"},
 		{Kind: "test", Index: 2, ID: "x", Resource: "b", Field: "Limit", Value: -2, Want: "at least 0"},
 		{Kind: "test", Index: 2, ID: "x", Resource: "b", Field: "Size", Value: 10, Want: "at most 9"},
 	}, err)
-	require.Same(t, a[0], s.For("a")[0])
-	require.Same(t, b[0], s.For("b")[0])
-	require.Same(t, b[1], s.For("b")[1])
+	require.Same(t, a[0], of(s, "a")[0])
+	require.Same(t, b[0], of(s, "b")[0])
+	require.Same(t, b[1], of(s, "b")[1])
 	require.Equal(t, 1, s.Rules()[0].Limit)
 }
 
@@ -205,7 +222,7 @@ func TestSet_UnchangedRuleKeepsItsController(t *testing.T) {
 func controllersOf(s *set) map[string]*controller {
 	all := make(map[string]*controller)
 	for _, r := range s.Rules() {
-		for _, c := range s.For(r.Resource) {
+		for _, c := range of(s, r.Resource) {
 			all[c.rule.ID] = c
 		}
 	}
@@ -219,10 +236,10 @@ func TestSet_DefaultSpelledOutIsNoChange(t *testing.T) {
 	for name, more := range map[string][]rule{"same shape": nil, "another shape": {{Resource: "b"}}} {
 		s := newSet()
 		load(t, s, rule{Resource: "a"})
-		before := s.For("a")[0]
+		before := of(s, "a")[0]
 		changed := load(t, s, append([]rule{{Resource: "a", Size: 5}}, more...)...)
 		require.NotContains(t, changed, "a", name)
-		require.Same(t, before, s.For("a")[0], name)
+		require.Same(t, before, of(s, "a")[0], name)
 	}
 }
 
@@ -232,37 +249,37 @@ func TestSet_RuleMutatedInPlaceAndLoadedAgain(t *testing.T) {
 	s := newSet()
 	list := []rule{{Resource: "a", Limit: 1}, {Resource: "b", Limit: 2}}
 	load(t, s, list...)
-	before := s.For("a")[0]
+	before := of(s, "a")[0]
 
 	list[0].Limit = 7
 	require.Equal(t, 1, s.Rules()[0].Limit, "nothing changes before it is loaded")
-	require.Same(t, before, s.For("a")[0])
+	require.Same(t, before, of(s, "a")[0])
 	changed, err := s.Load(list)
 	require.NoError(t, err)
-	require.Equal(t, []string{"a"}, changed)
+	require.Equal(t, []string{"a"}, changed.Names)
 	require.Equal(t, 7, s.Rules()[0].Limit)
-	require.Equal(t, 7, s.For("a")[0].rule.Limit)
+	require.Equal(t, 7, of(s, "a")[0].rule.Limit)
 
 	list[0].Limit = 8 // once more, after the short way
 	changed, err = s.Load(list)
 	require.NoError(t, err)
-	require.Equal(t, []string{"a"}, changed)
+	require.Equal(t, []string{"a"}, changed.Names)
 
 	list[0].Resource = "c"
 	changed, err = s.Load(list)
 	require.NoError(t, err)
-	require.ElementsMatch(t, []string{"a", "c"}, changed)
+	require.ElementsMatch(t, []string{"a", "c"}, changed.Names)
 }
 
 func TestSet_RuleChangedAndChangedBack(t *testing.T) {
 	t.Parallel()
 	s := newSet()
 	for _, limit := range []int{1, 2, 1, 1, 2} {
-		before := s.For("c")
+		before := of(s, "c")
 		changed := load(t, s, rule{Resource: "a"}, rule{Resource: "b", Limit: limit}, rule{Resource: "b"}, rule{Resource: "c", Limit: limit})
 		require.Equal(t, limit, s.Rules()[1].Limit)
-		require.Equal(t, limit, s.For("b")[0].rule.Limit)
-		require.Equal(t, limit, s.For("c")[0].rule.Limit)
+		require.Equal(t, limit, of(s, "b")[0].rule.Limit)
+		require.Equal(t, limit, of(s, "c")[0].rule.Limit)
 		switch {
 		case len(before) == 0:
 			require.Equal(t, []string{"a", "b", "c"}, changed)
@@ -278,12 +295,12 @@ func TestSet_WhatIsGivenOutIsACopy(t *testing.T) {
 	t.Parallel()
 	s := newSet()
 	load(t, s, rule{Resource: "a", Limit: 1}, rule{Resource: "a", Limit: 2})
-	rules, controllers := s.Rules(), s.For("a")
+	rules, controllers := s.Rules(), of(s, "a")
 	rules[0].Limit, rules[0].Resource = 100, "z"
 	first := controllers[0]
 	controllers[0] = nil
 	require.Equal(t, rule{ID: "a/1", Resource: "a", Limit: 1, Size: 5}, s.Rules()[0])
-	require.Same(t, first, s.For("a")[0])
+	require.Same(t, first, of(s, "a")[0])
 	require.Empty(t, load(t, s, rule{Resource: "a", Limit: 1}, rule{Resource: "a", Limit: 2}))
 }
 
@@ -291,13 +308,13 @@ func TestSet_NilClears(t *testing.T) {
 	t.Parallel()
 	s := newSet()
 	load(t, s, rule{Resource: "a"}, rule{Resource: "b"})
-	old := s.For("a")[0]
+	old := of(s, "a")[0]
 	require.Equal(t, []string{"a", "b"}, load(t, s))
 	require.Empty(t, s.Rules())
-	require.Empty(t, s.For("a"))
+	require.Empty(t, of(s, "a"))
 	require.Equal(t, []string{"a"}, load(t, s, rule{Resource: "a"}))
-	require.NotSame(t, old, s.For("a")[0], "what was cleared is forgotten")
-	require.False(t, s.For("a")[0].had)
+	require.NotSame(t, old, of(s, "a")[0], "what was cleared is forgotten")
+	require.False(t, of(s, "a")[0].had)
 }
 
 // The race: a load against readers. They see the one list or the other, never a
@@ -323,7 +340,7 @@ func TestSet_HammerReadersAgainstLoads(t *testing.T) {
 			for range 4 {
 				done.Go(func() {
 					for !stop.Load() {
-						rules, controllers := s.Rules(), s.For("a")
+						rules, controllers := s.Rules(), of(s, "a")
 						for _, r := range rules {
 							if r.Limit != rules[0].Limit {
 								t.Error("rules of two lists")
@@ -360,7 +377,7 @@ func TestSet_ReloadOfALongListCostsAComparison(t *testing.T) {
 	}
 	load(t, s, list...)
 	require.LessOrEqual(t, testing.AllocsPerRun(10, func() {
-		if changed, err := s.Load(list); changed != nil || err != nil {
+		if changed, err := s.Load(list); changed.Names != nil || err != nil {
 			t.Error(changed, err)
 		}
 	}), 2.0)

@@ -1,0 +1,222 @@
+package flow
+
+import (
+	"math"
+	"time"
+
+	"github.com/leapgate-go/leapgate/internal/quota"
+)
+
+// judge decides by one threshold. A rule has one, and another for its candidate.
+type judge struct {
+	threshold float64
+	limit     int64   // the threshold in whole calls
+	memory    *memory // with MemoryAdaptive, if it can be known
+	track     track
+}
+
+// memory is how the threshold of a rule falls as memory grows scarce.
+type memory struct {
+	used      Memory
+	low, high int64   // bytes
+	threshold float64 // from high on
+}
+
+// track is what a judge remembers.
+type track struct {
+	quota  *quota.Quota // with Reject
+	pacer  *pacer       // with Pace
+	warmth *warmth      // with WarmUp
+}
+
+// newJudge makes the judge of a complete rule, with what is left of the track that
+// the rule had.
+func newJudge(r *Rule, threshold float64, t track, used Memory) judge {
+	j := judge{threshold: threshold, limit: whole(threshold)}
+	if r.Strategy == MemoryAdaptive && used != nil {
+		j.memory = &memory{used, r.LowMemory, r.HighMemory, r.HighMemoryThreshold}
+	}
+	switch {
+	case r.Behavior == Pace && t.pacer == nil:
+		t.pacer = newPacer()
+	case r.Behavior == Reject && t.quota == nil:
+		q, err := quota.New(r.Interval, r.Buckets, r.Strict)
+		if err != nil {
+			panic(err) // complete has let a rule through that it should not have
+		}
+		t.quota = q
+	}
+	if r.Strategy != WarmUp {
+		t.warmth = nil
+	} else {
+		if t.warmth == nil || !t.warmth.fits(r) {
+			t.warmth = newWarmth(r, t.admitted)
+		}
+		t.warmth.perSecond.Store(threshold / r.Interval.Seconds())
+	}
+	j.track = t
+	return j
+}
+
+// whole is a threshold in whole calls.
+func whole(threshold float64) int64 {
+	if threshold < quota.MaxLimit {
+		return int64(threshold) // towards 0, which is down
+	}
+	return quota.MaxLimit
+}
+
+// admitted is what a track has admitted, less what it was given back.
+func (t track) admitted() int64 {
+	if t.pacer != nil {
+		return t.pacer.admitted.Load()
+	}
+	return t.quota.Admitted()
+}
+
+// at is the threshold that holds at now, which may be in the future.
+func (j *judge) at(now int64) float64 {
+	switch {
+	case j.track.warmth != nil:
+		return j.threshold * j.track.warmth.at(now)
+	case j.memory != nil:
+		return j.byMemory()
+	default:
+		return j.threshold
+	}
+}
+
+// byMemory is the threshold that holds while so much memory is in use as now.
+func (j *judge) byMemory() float64 {
+	used, known := j.memory.used.Used()
+	low, high := j.memory.low, j.memory.high
+	switch {
+	case !known || used <= low:
+		return j.threshold
+	case used >= high:
+		return j.memory.threshold
+	default:
+		part := float64(used-low) / float64(high-low)
+		return j.threshold - part*(j.threshold-j.memory.threshold)
+	}
+}
+
+// limitOf is a threshold of the judge in whole calls. The coldest lets one call in,
+// or it would never get warm.
+func (j *judge) limitOf(threshold float64) int64 {
+	limit := whole(threshold)
+	if j.track.warmth != nil {
+		limit = max(limit, min(1, j.limit))
+	}
+	return limit
+}
+
+// outcome is the answer of a judge.
+type outcome struct {
+	ok       bool
+	ticket   int64         // if ok
+	observed float64       // if not ok, or if the call has to wait
+	wait     time.Duration // if ok, what the call has to wait; if not, what wait says
+}
+
+func (j *judge) reserve(r *Rule, now, n int64, priority bool) outcome {
+	limit, threshold := j.limit, j.threshold
+	if r.Strategy != Direct {
+		if j.track.warmth != nil {
+			j.track.warmth.turn(now)
+		}
+		threshold = j.at(now)
+		limit = j.limitOf(threshold)
+	}
+	if r.Behavior == Pace {
+		return j.pace(r, now, n, threshold)
+	}
+	var o quota.Outcome
+	if priority {
+		o = j.track.quota.Borrow(now, n, limit, longestWait(r))
+	} else {
+		o = j.track.quota.Take(now, n, limit)
+	}
+	if !o.OK && r.Strategy != Direct { // the limit may be another by then
+		o.Wait = j.wait(r, now, n)
+	}
+	return outcome{o.OK, o.Ticket, float64(o.Held + n), o.Wait}
+}
+
+// longestWait is how long a call with priority may wait for room.
+func longestWait(r *Rule) time.Duration {
+	if r.MaxWait > 0 {
+		return r.MaxWait
+	}
+	return min(priorityWait, r.Interval)
+}
+
+func (j *judge) pace(r *Rule, now, n int64, threshold float64) outcome {
+	gap, ok := j.gap(r, n, threshold)
+	if !ok {
+		return outcome{observed: float64(n), wait: quota.Unknown}
+	}
+	turn, ok := j.track.pacer.take(now, gap, int64(r.MaxWait))
+	o := outcome{ok: ok, ticket: turn, wait: time.Duration(turn - now)}
+	// The rate at which the queue would have to move to be as short as it may be.
+	o.observed = threshold * float64(int64(o.wait)+gap) / float64(int64(r.MaxWait)+gap)
+	if ok {
+		j.track.pacer.admitted.Add(n)
+	} else {
+		o.wait = j.wait(r, now, n)
+	}
+	return o
+}
+
+// gap is how far n calls must be from those before, which is never if n is more than
+// the threshold of the rule.
+func (j *judge) gap(r *Rule, n int64, threshold float64) (gap int64, ok bool) {
+	const longest = math.MaxInt64 / 8
+	ns := math.Ceil(float64(n) * float64(r.Interval) / threshold)
+	if float64(n) > j.threshold || !(ns < longest) {
+		return 0, false
+	}
+	return int64(ns), true
+}
+
+func (j *judge) refund(r *Rule, ticket, n int64) {
+	if r.Behavior == Reject {
+		j.track.quota.Refund(ticket, n)
+		return
+	}
+	// The gap at the full threshold is the shortest: with it, what is given back
+	// is never too much.
+	gap, _ := j.gap(r, n, j.threshold)
+	j.track.pacer.giveBack(ticket, gap)
+	j.track.pacer.admitted.Add(-n)
+}
+
+// wait tells how long after now n more would be admitted if nobody else came,
+// [quota.Unknown] if that is never or cannot be told.
+func (j *judge) wait(r *Rule, now, n int64) time.Duration {
+	if r.Strategy == Direct && r.Behavior == Reject {
+		return j.track.quota.Wait(now, n, j.limit)
+	}
+	// The threshold changes with time, and so does what is to be waited for.
+	const enough = 16
+	t := now
+	for range enough {
+		var more time.Duration
+		threshold := j.at(t)
+		if r.Behavior == Reject {
+			more = j.track.quota.Wait(t, n, j.limitOf(threshold))
+		} else if gap, ok := j.gap(r, n, threshold); ok {
+			more = time.Duration(max(0, j.track.pacer.next(gap)-t-int64(r.MaxWait)))
+		} else {
+			return quota.Unknown
+		}
+		if more < 0 {
+			return quota.Unknown
+		}
+		if more == 0 {
+			return time.Duration(t - now)
+		}
+		t += int64(more)
+	}
+	return quota.Unknown
+}

@@ -1,0 +1,160 @@
+package isolation
+
+import (
+	"time"
+
+	"github.com/leapgate-go/leapgate/internal/ruleset"
+	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/stat"
+)
+
+const kind = "isolation"
+
+// Guard holds the isolation rules of a gate and plugs them into its resources. Make
+// one with [NewGuard].
+type Guard struct {
+	rules *ruleset.Set[Rule, *controller]
+}
+
+var _ resource.Guard = (*Guard)(nil)
+
+// NewGuard makes a guard without rules.
+func NewGuard() *Guard {
+	return &Guard{ruleset.New(ruleset.Spec[Rule, *controller]{
+		Kind:     kind,
+		Identity: func(r *Rule) (*string, string, Match) { return &r.ID, r.Resource, r.Match },
+		Complete: complete,
+		Compile:  compile,
+		RuleID:   func(c *controller) string { return c.rule.ID },
+		Enforces: func(c *controller) bool { return c.rule.Mode == Enforce },
+	})}
+}
+
+// Validate tells what is wrong with a list of rules, as loading it would: nil, or
+// [RuleErrors].
+func Validate(rules []Rule) error { return NewGuard().Check(rules) }
+
+// Check is [Validate].
+func (g *Guard) Check(rules []Rule) error { return g.rules.Check(rules) }
+
+// Load replaces the rules by the given ones, all or, with [RuleErrors], none. A nil
+// list clears them. It tells which resources are to be bound anew. Loads come one at
+// a time.
+func (g *Guard) Load(rules []Rule) (resource.Changes, error) { return g.rules.Load(rules) }
+
+// Rules gives copies of the rules, in the order in which they were loaded, with
+// their IDs and defaults filled in.
+func (g *Guard) Rules() []Rule { return g.rules.Rules() }
+
+// Kind is "isolation".
+func (g *Guard) Kind() string { return kind }
+
+// Bind gives the checks of a resource: those of the rules that name it, and then those
+// of the patterns that it matches, in the order of the rules.
+func (g *Guard) Bind(name string, old []resource.Check) (checks []resource.Check, named bool) {
+	return ruleset.Bind(g.rules, name, old)
+}
+
+// controller carries out one rule on one resource. A changed rule gets another
+// controller, which shares the places of this one.
+type controller struct {
+	rule     Rule
+	cause    resource.Cause
+	shadowed resource.BlockError // of every refusal in mode shadow, which nobody reads
+	state    *state
+}
+
+// state is what a rule remembers.
+type state struct {
+	places     places
+	admitted   metric.Counter
+	blocked    metric.Counter
+	wouldBlock metric.Counter
+	last       resource.LastRefusal
+}
+
+var (
+	_ resource.Check    = (*controller)(nil)
+	_ resource.Finisher = (*controller)(nil)
+)
+
+func compile(r *Rule, name string, old *controller, had bool) *controller {
+	if had && old.rule == *r {
+		return old
+	}
+	c := &controller{rule: *r}
+	if had && old.cause.Resource == name {
+		c.state = old.state
+	} else {
+		c.state = new(state)
+	}
+	c.shadowed.Cause = &c.cause
+	c.cause = resource.Cause{
+		Resource: name, Kind: kind, RuleID: r.ID, Threshold: float64(r.MaxInFlight),
+		Detail: " in flight", Last: &c.state.last,
+	}
+	return c
+}
+
+func (c *controller) Cause() *resource.Cause  { return &c.cause }
+func (c *controller) Mode() Mode              { return c.rule.Mode }
+func (c *controller) Waits() bool             { return c.rule.MaxWait > 0 }
+func (c *controller) Interval() time.Duration { return 0 }
+
+func (c *controller) Reserve(_, n int64, _ resource.Caller) resource.Verdict {
+	p, limit := &c.state.places, c.rule.MaxInFlight
+	taken, ok := p.take(n, limit)
+	if ok {
+		c.state.admitted.Add(n)
+		return resource.Verdict{}
+	}
+	observed := float64(taken + n)
+	switch {
+	case c.rule.Mode == Shadow:
+		c.state.wouldBlock.Add(n)
+		return resource.Verdict{Refused: &c.shadowed}
+	case c.rule.MaxWait > 0 && n <= limit:
+		c.state.admitted.Add(n)
+		ticket, turn := p.wait(n, limit)
+		return resource.Verdict{
+			Ticket: resource.Ticket{A: ticket},
+			Delay:  &resource.Delay{For: c.rule.MaxWait, Turn: turn, Observed: observed},
+		}
+	default:
+		c.state.blocked.Add(n)
+		return resource.Verdict{Refused: &resource.BlockError{Cause: &c.cause, Observed: observed, RetryAfter: -1}}
+	}
+}
+
+// Refund gives the places back, or leaves the queue for them.
+func (c *controller) Refund(ticket resource.Ticket, n int64) {
+	c.state.admitted.Add(-n)
+	if ticket.A == 0 {
+		c.state.places.giveBack(n)
+		return
+	}
+	c.state.places.giveUp(ticket.A, n)
+}
+
+// Wait cannot tell when a call in flight will end.
+func (c *controller) Wait(_, n int64, _ resource.Caller) time.Duration {
+	if n <= c.rule.MaxInFlight-c.state.places.taken() {
+		return 0
+	}
+	return -1
+}
+
+// Finish gives the places of a call back that has ended.
+func (c *controller) Finish(_, n int64, _ time.Duration, _ bool) { c.state.places.giveBack(n) }
+
+func (c *controller) Snapshot(int64) stat.RuleSnapshot {
+	return stat.RuleSnapshot{
+		ID: c.rule.ID, Kind: kind, Mode: c.rule.Mode,
+		Threshold:  float64(c.rule.MaxInFlight),
+		Effective:  float64(c.rule.MaxInFlight),
+		Admitted:   c.state.admitted.Load(),
+		Blocked:    c.state.blocked.Load(),
+		WouldBlock: c.state.wouldBlock.Load(),
+	}
+}

@@ -1,0 +1,98 @@
+// Package isolation limits how many calls are in flight.
+//
+// A [Rule] gives a resource a number of places. A call takes one when it enters, or
+// as many as it counts, and the entry that took them gives them back when it exits,
+// whatever rules were loaded meanwhile. Never are more taken than there are.
+package isolation
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leapgate-go/leapgate/internal/ruleset"
+	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/stat"
+)
+
+// Rule limits the calls in flight of one resource, or of each of those that match a
+// pattern. It is a plain value; loading copies it.
+type Rule struct {
+	// ID names the rule in errors and snapshots. It must be unique among the
+	// isolation rules of a gate, and at most 1,040 bytes. If it is empty, it becomes
+	// "resource/1" for the first rule of the resource, "resource/2" for the second.
+	ID string
+
+	// Resource is the name of the resource, 1 to 1,024 bytes, or the pattern that
+	// names must match. With Match Default it is empty, or "*".
+	Resource string
+	// Match tells whether Resource is a name, which is the default, or what kind
+	// of pattern. Every resource that matches has places of its own.
+	Match Match
+
+	// MaxInFlight is how many calls may be in flight: 1 to 1,000,000,000. A call
+	// that counts n takes n places.
+	MaxInFlight int64
+
+	// MaxWait is how long a call may wait for a free place: 0, which is the default
+	// and means not at all, to 24 h. Who came first is served first.
+	MaxWait time.Duration
+
+	// Mode is Enforce, which is the default, Shadow or Off. A rule in mode Shadow
+	// makes no call wait: what finds no place at once counts as would-block.
+	Mode Mode
+
+	// Source tells where the rule came from: the rule file that owns it, or nothing,
+	// if the program made it. It changes nothing about the rule.
+	Source string
+}
+
+// Match is how a rule says which resources it binds. See [resource.Match].
+type Match = resource.Match
+
+// The ways to match.
+const (
+	Exact   = resource.Exact   // Resource is a name
+	Glob    = resource.Glob    // Resource is a pattern with * and ?
+	Regexp  = resource.Regexp  // Resource is a regular expression for the whole name
+	Default = resource.Default // all resources that no enforced isolation rule names
+)
+
+// Mode is what a rule does with what it decides.
+type Mode = stat.Mode
+
+// The modes.
+const (
+	Enforce = stat.Enforce // block what finds no place
+	Shadow  = stat.Shadow  // decide and count, never block
+	Off     = stat.Off     // do not look
+)
+
+// RuleError is one thing that is wrong with one rule of a list. See
+// [resource.RuleError].
+type RuleError = resource.RuleError
+
+// RuleErrors is everything that is wrong with a list of rules, at once. See
+// [resource.RuleErrors].
+type RuleErrors = resource.RuleErrors
+
+// ErrRule is what every fault of a rule is.
+var ErrRule = resource.ErrRule
+
+// Bounds of rules.
+const (
+	MostInFlight   = 1_000_000_000
+	LongestMaxWait = 24 * time.Hour
+	MaxIDLength    = ruleset.MaxIDLength
+)
+
+// complete fills in the defaults of a rule and reports its faults.
+func complete(r *Rule, report *ruleset.Report) {
+	report.Target(r.ID, &r.Resource, r.Match)
+	if r.MaxInFlight < 1 || r.MaxInFlight > MostInFlight {
+		report.Fault("MaxInFlight", r.MaxInFlight, fmt.Sprintf("1 to %d", MostInFlight))
+	}
+	if r.MaxWait < 0 || r.MaxWait > LongestMaxWait {
+		report.Fault("MaxWait", r.MaxWait, fmt.Sprintf("0 to %v", LongestMaxWait))
+	}
+	report.Mode(r.Mode)
+}

@@ -1,0 +1,143 @@
+package resource
+
+import (
+	"errors"
+	"slices"
+)
+
+// Changes tells for which resources a guard has other checks than before.
+type Changes struct {
+	Names    []string          // of these, whether they are there or not
+	Matching func(string) bool // and, if not nil, of all that are there and match
+}
+
+// And gives both changes as one.
+func (c Changes) And(d Changes) Changes {
+	both := Changes{Names: slices.Concat(c.Names, d.Names), Matching: c.Matching}
+	switch {
+	case both.Matching == nil:
+		both.Matching = d.Matching
+	case d.Matching != nil:
+		both.Matching = func(name string) bool { return c.Matching(name) || d.Matching(name) }
+	}
+	return both
+}
+
+// ErrClosed is the error of loading rules into a closed gate.
+var ErrClosed = errors.New("leapgate: gate is closed")
+
+// Rebind gives the resources of these names the checks that their guards have for
+// them now, and registers those that are named by a rule and not there yet. Calls that
+// are in flight end as they began. Bad names are [ErrName], and nothing is done
+// then; if the registry is closed, the error is [ErrClosed].
+func (g *Registry) Rebind(names ...string) error {
+	var faults []error
+	for _, name := range names {
+		faults = append(faults, CheckName(name))
+	}
+	if g.Closed() {
+		faults = append(faults, ErrClosed)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return err
+	}
+	g.Changed(Changes{Names: names})()
+	return nil
+}
+
+// Changed notes that a guard has other checks than before. It calls nobody, so that
+// a guard can tell while it holds the lock under which its rules change. The function
+// that it gives carries the changes out, and is called without a lock; when it
+// returns, so are those that were noted before by others, who may still be at it.
+func (g *Registry) Changed(changes Changes) (rebind func()) {
+	g.rebinding.Lock()
+	defer g.rebinding.Unlock()
+	own := &changes
+	if len(changes.Names) > 0 || changes.Matching != nil {
+		g.unbound = append(g.unbound, own)
+	}
+	pending := slices.Clone(g.unbound)
+	return func() {
+		for _, c := range pending {
+			g.rebindAll(c)
+		}
+		g.rebinding.Lock()
+		defer g.rebinding.Unlock()
+		g.unbound = slices.DeleteFunc(g.unbound, func(c *Changes) bool { return c == own })
+	}
+}
+
+func (g *Registry) rebindAll(c *Changes) {
+	g.generation.Add(1)
+	names := c.Names
+	if c.Matching != nil { // asked after the generation was raised, so none is missed
+		for _, name := range g.names() {
+			if c.Matching(name) {
+				names = append(names[:len(names):len(names)], name)
+			}
+		}
+	}
+	now := g.clock.Now()
+	for _, name := range names {
+		for !g.rebind(name, now) {
+		}
+	}
+}
+
+// names gives the names of all resources that are there.
+func (g *Registry) names() (names []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, list := range [...][]*Resource{g.places, g.kept} {
+		for _, r := range list {
+			names = append(names, r.name)
+		}
+	}
+	return names
+}
+
+// rebind is false if rules were loaded meanwhile, or the resource came or went, so that
+// the checks are stale.
+func (g *Registry) rebind(name string, now int64) bool {
+	generation := g.generation.Load()
+	g.mu.Lock()
+	old := g.checksOf(name)
+	g.mu.Unlock()
+	checks, named := g.bind(name, old)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed.Load() {
+		return true
+	}
+	if g.generation.Load() != generation || g.checksOf(name) != old {
+		return false
+	}
+	r := g.table.Get(name)
+	switch {
+	case r != nil:
+		if r.named != named {
+			g.unlist(r)
+			r.named = named
+			g.list(r)
+		}
+		r.home = r.home.with(checks)
+		r.set.Store(r.home)
+		if !named {
+			g.makeRoom(now, 0) // r may go as well, if it is idle
+		}
+	case named:
+		r = g.newResource(name)
+		r.named = true
+		g.settle(r, now, checks)
+	}
+	return true
+}
+
+// checksOf gives the checks that a resource has, nil if it is not there. The caller
+// holds mu.
+func (g *Registry) checksOf(name string) *checks {
+	if r := g.table.Get(name); r != nil {
+		return r.home.checks
+	}
+	return nil
+}

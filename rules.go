@@ -1,0 +1,147 @@
+package leapgate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+// LoadFlowRules replaces the flow rules, all or none: with a fault in any of them
+// the error is a [flow.RuleErrors] that tells all faults, and the rules stay as they
+// were. Nil clears them. Rules that did not change keep their windows; so do those
+// of which only the threshold or the mode did. Rules are told by their IDs, so give
+// IDs to those that you reload. Calls in flight end as they began.
+func (g *Gate) LoadFlowRules(rules []flow.Rule) error {
+	return g.load(func() (resource.Changes, error) { return g.flow.Load(rules) })
+}
+
+// FlowRules gives copies of the flow rules, with their IDs and defaults filled in.
+func (g *Gate) FlowRules() []flow.Rule { return g.flow.Rules() }
+
+// SetFlowRules replaces the flow rules that name one resource exactly, but for those
+// that have a Source; the others stay. Nil clears them. The Resource of the given
+// rules may be left empty. What goes for LoadFlowRules goes for this.
+func (g *Gate) SetFlowRules(name string, rules []flow.Rule) error {
+	return setRules(g, g.flow, name, rules, func(r *flow.Rule) (*string, resource.Match, string) {
+		return &r.Resource, r.Match, r.Source
+	})
+}
+
+// LoadIsolationRules replaces the rules on calls in flight, all or none: with a fault
+// in any of them the error is an [isolation.RuleErrors] that tells all faults, and the
+// rules stay as they were. Nil clears them. Calls in flight keep their places and give
+// them back when they end; a rule that has the ID it had goes on with them.
+func (g *Gate) LoadIsolationRules(rules []isolation.Rule) error {
+	return g.load(func() (resource.Changes, error) { return g.isolation.Load(rules) })
+}
+
+// IsolationRules gives copies of the rules on calls in flight, with their IDs filled in.
+func (g *Gate) IsolationRules() []isolation.Rule { return g.isolation.Rules() }
+
+// SetIsolationRules is [Gate.SetFlowRules] for rules on calls in flight.
+func (g *Gate) SetIsolationRules(name string, rules []isolation.Rule) error {
+	return setRules(g, g.isolation, name, rules, func(r *isolation.Rule) (*string, resource.Match, string) {
+		return &r.Resource, r.Match, r.Source
+	})
+}
+
+// ReplaceRules replaces the rules that have a source, which is not empty, by the given
+// ones, and sets theirs to it; the other rules of the gate stay. It is for what keeps
+// rules elsewhere, as package rulefile does. All or none are replaced: the error tells
+// the faults of both kinds; the index of a rule counts those that stay before it.
+func (g *Gate) ReplaceRules(source string, flowRules []flow.Rule, isolationRules []isolation.Rule) error {
+	if source == "" {
+		return errors.New("leapgate: the source of rules is empty; want a name")
+	}
+	return g.load(func() (changes resource.Changes, err error) {
+		allFlow := replace(g.flow.Rules(), flowRules, source, func(r *flow.Rule) *string { return &r.Source })
+		allIsolation := replace(g.isolation.Rules(), isolationRules, source, func(r *isolation.Rule) *string { return &r.Source })
+		if err := errors.Join(g.flow.Check(allFlow), g.isolation.Check(allIsolation)); err != nil {
+			return changes, err
+		}
+		first, err := g.flow.Load(allFlow)
+		if err != nil {
+			return changes, err
+		}
+		second, err := g.isolation.Load(allIsolation)
+		return first.And(second), err
+	})
+}
+
+// replace gives the rules that do not have a source, and then the given ones, which
+// get it.
+func replace[R any](rules, given []R, source string, sourceOf func(*R) *string) []R {
+	rules = slices.DeleteFunc(rules, func(r R) bool { return *sourceOf(&r) == source })
+	kept := len(rules)
+	rules = append(rules, given...)
+	for i := range rules[kept:] {
+		*sourceOf(&rules[kept+i]) = source
+	}
+	return rules
+}
+
+// setRules replaces the rules of a guard that name one resource. of gives what a rule
+// says about its resource, and its source.
+func setRules[R any](g *Gate, guard interface {
+	Kind() string
+	Rules() []R
+	Load(rules []R) (resource.Changes, error)
+}, name string, given []R, of func(*R) (*string, resource.Match, string),
+) error {
+	if err := resource.CheckName(name); err != nil {
+		return err
+	}
+	given = slices.Clone(given)
+	var faults resource.RuleErrors
+	for i := range given {
+		field, match, source := of(&given[i])
+		fault := func(name string, value any, want string) {
+			faults = append(faults, &resource.RuleError{
+				Kind: guard.Kind(), Index: i, Resource: *field, Field: name, Value: value, Want: want,
+			})
+		}
+		if *field == "" {
+			*field = name
+		}
+		if *field != name {
+			fault("Resource", *field, fmt.Sprintf("%q, for which the rules are set, or nothing", name))
+		}
+		if match != resource.Exact {
+			fault("Match", match, "exact")
+		}
+		if source != "" {
+			fault("Source", source, "nothing")
+		}
+	}
+	if faults != nil {
+		return faults
+	}
+	return g.load(func() (resource.Changes, error) {
+		rules := slices.DeleteFunc(guard.Rules(), func(r R) bool {
+			field, match, source := of(&r)
+			return *field == name && match == resource.Exact && source == ""
+		})
+		return guard.Load(append(rules, given...))
+	})
+}
+
+// load loads rules, one load at a time, and binds them without a lock: a guard that is
+// asked for its checks may load rules.
+func (g *Gate) load(rules func() (resource.Changes, error)) error {
+	if g.registry.Closed() {
+		return ErrClosed
+	}
+	locked := func() (rebind func(), err error) {
+		g.loading.Lock()
+		defer g.loading.Unlock()
+		changes, err := rules()
+		return g.registry.Changed(changes), err
+	}
+	rebind, err := locked()
+	rebind()
+	return err
+}
