@@ -8,6 +8,7 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/resource"
 )
@@ -47,18 +48,40 @@ func gateWith(names []string, rules ...flow.Rule) *leapgate.Gate {
 // onHandle makes workers that enter and exit one resource by its handle.
 func onHandle(rules ...flow.Rule) func() func() func(int) {
 	return func() func() func(int) {
-		r := gateWith([]string{"orders"}, rules...).Resource("orders")
-		return func() func(int) {
-			return func(n int) {
-				for range n {
-					e, err := r.Entry()
-					if err != nil {
-						panic(err)
-					}
-					e.Exit()
+		return entersAndExits(gateWith([]string{"orders"}, rules...).Resource("orders"))
+	}
+}
+
+func entersAndExits(r *resource.Resource) func() func(int) {
+	return func() func(int) {
+		return func(n int) {
+			for range n {
+				e, err := r.Entry()
+				if err != nil {
+					panic(err)
 				}
+				e.Exit()
 			}
 		}
+	}
+}
+
+// amongRules makes workers that enter and exit one resource with one rule, in a gate
+// that has so many more for other resources, one in a hundred of them a pattern.
+func amongRules(n int) func() func() func(int) {
+	return func() func() func(int) {
+		rules := Rules(n)
+		for i := range rules {
+			if i%100 == 99 {
+				rules[i].Match, rules[i].Resource = flow.Regexp, "GET /customers/"+strconv.Itoa(i)+"/.*"
+			}
+		}
+		rules = append(rules, flow.Rule{Resource: "orders", Threshold: unreachable})
+		g := leapgate.Must(leapgate.Config{Now: now})
+		if err := g.LoadFlowRules(rules); err != nil {
+			panic(err)
+		}
+		return entersAndExits(g.Resource("orders"))
 	}
 }
 
@@ -94,6 +117,22 @@ var leapgateCases = []Case{
 	{Name: "leapgate/handle, three rules", Floor: FloorEntry, Make: onHandle(
 		flow.Rule{Threshold: unreachable}, flow.Rule{Threshold: unreachable, Interval: time.Minute}, flow.Rule{Threshold: unreachable, Interval: time.Hour})},
 	{Name: "leapgate/handle, shadow rule", Floor: FloorEntry, Make: onHandle(flow.Rule{Threshold: unreachable, Mode: flow.Shadow})},
+	{Name: "leapgate/handle, warm-up rule", Floor: FloorEntry, Make: onHandle(
+		flow.Rule{Threshold: unreachable, Strategy: flow.WarmUp, WarmUpPeriod: time.Minute})},
+	{Name: "leapgate/handle, paced by a rule", Floor: FloorEntry, Make: onHandle(
+		flow.Rule{Threshold: unreachable, Behavior: flow.Pace, MaxWait: time.Second})},
+	{Name: "leapgate/handle, rule with candidate", Floor: FloorEntry, Make: onHandle(
+		flow.Rule{Threshold: unreachable, Candidate: unreachable})},
+	{Name: "leapgate/handle, isolation rule", Floor: FloorEntry, Make: func() func() func(int) {
+		g := gateWith([]string{"orders"})
+		if err := g.LoadIsolationRules([]isolation.Rule{{Resource: "orders", MaxInFlight: isolation.MostInFlight}}); err != nil {
+			panic(err)
+		}
+		return entersAndExits(g.Resource("orders"))
+	}},
+	{Name: "leapgate/handle, 10 rules elsewhere", Floor: FloorEntry, Make: amongRules(10)},
+	{Name: "leapgate/handle, 1,000 rules elsewhere", Floor: FloorEntry, Make: amongRules(1000)},
+	{Name: "leapgate/handle, 10,000 rules elsewhere", Floor: FloorEntry, Make: amongRules(10_000)},
 	{Name: "leapgate/blocked", Floor: FloorEntry, Make: func() func() func(int) {
 		r := gateWith([]string{"orders"}, flow.Rule{Threshold: 1, Interval: time.Hour}).Resource("orders")
 		e, err := r.Entry()
