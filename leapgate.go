@@ -20,8 +20,9 @@
 // Admission is exact: never, whatever the number of goroutines, has the live
 // window of a rule admitted more than its threshold. See [flow.Rule] for what
 // Strict adds. A call that passes takes no lock and allocates nothing, except that
-// the first call in a tenth of a second opens a bucket, and that a new name is
-// registered under a lock.
+// the first call in a bucket, of the statistics or of a rule, opens it; that a new
+// name is registered under a lock, for which names without a place ask too; and that a
+// call may have to wait, if rules say so.
 //
 // Everything may be called by any number of goroutines at once.
 package leapgate
@@ -55,7 +56,7 @@ type Config struct {
 	// the place of a resource on which nothing has happened for a minute, and for
 	// the longest interval of its rules; its totals go to the resource "other". If
 	// there is none such, "other" serves the name. The gate makes a table of 8 to 16
-	// bytes per place. A resource takes 0.5 KB, 3.5 KB when it is called, 20 KB when
+	// bytes per place, and a larger one if rules name many resources more. A resource takes 0.5 KB, 3.5 KB when it is called, 20 KB when
 	// it has been busy for a minute, and up to 2 KB more for each processor that it
 	// keeps busy. What out-of-date statistics take is let go by Snapshot.
 	MaxResources int
