@@ -224,7 +224,9 @@ func (c *brokenCheck) Refund(ticket resource.Ticket, n int64) {
 	c.b.fail("Refund")
 	c.inFlightCheck.Refund(ticket, n)
 }
+
 func (c *brokenCheck) Wait(int64, int64, resource.Caller) time.Duration { c.b.fail("Wait"); return 0 }
+
 func (c *brokenCheck) Snapshot(int64) stat.RuleSnapshot {
 	c.b.fail("Snapshot")
 	return stat.RuleSnapshot{}

@@ -50,10 +50,10 @@ func (a *admission) err() error {
 // each check gets back what it gave. The tickets live in the frames of this
 // recursion: any number of checks, and no allocation.
 func (a *admission) enforce(ctx context.Context, i int) (ok bool) {
-	if i == len(a.set.checks.enforce) {
+	if i == len(a.set.enforce) {
 		return a.shadow(0, false)
 	}
-	c := a.set.checks.enforce[i]
+	c := a.set.enforce[i]
 	v := c.Reserve(a.now, a.n, a.by)
 	if v.Refused != nil {
 		a.blocked = v.Refused
@@ -72,10 +72,10 @@ func (a *admission) enforce(ctx context.Context, i int) (ok bool) {
 
 // shadow asks the checks in mode shadow from the i-th on, and counts the pass.
 func (a *admission) shadow(i int, wouldBlock bool) (ok bool) {
-	if i == len(a.set.checks.shadow) {
+	if i == len(a.set.shadow) {
 		return a.pass(wouldBlock)
 	}
-	c := a.set.checks.shadow[i]
+	c := a.set.shadow[i]
 	v := c.Reserve(a.now, a.n, a.by)
 	if v.Refused == nil && i < len(a.set.finishIf) {
 		a.took |= 1 << i
@@ -159,7 +159,7 @@ func waitForTurn(ctx context.Context, turn <-chan struct{}, most time.Duration) 
 // one that refused says: those that were not asked may have no room either. It is
 // 0 if any of them cannot tell.
 func (a *admission) retryAfter(first time.Duration) time.Duration {
-	if len(a.set.checks.enforce) == 1 || first < 0 {
+	if len(a.set.enforce) == 1 || first < 0 {
 		return max(0, first)
 	}
 	// A check that has room now may have none by then: its threshold may fall.
@@ -167,7 +167,7 @@ func (a *admission) retryAfter(first time.Duration) time.Duration {
 	then := a.now + int64(first)
 	for range enough {
 		longest := time.Duration(0)
-		for _, c := range a.set.checks.enforce {
+		for _, c := range a.set.enforce {
 			wait := c.Wait(then, a.n, a.by)
 			if wait < 0 {
 				return 0

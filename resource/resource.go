@@ -52,7 +52,7 @@ func (r *Resource) Entry() (Entry, error) {
 			return newEntry(set, now, stripe, 1, 0), nil
 		}
 	}
-	return r.enter(nil, now, 1, Caller{})
+	return r.enter(context.Background(), now, 1, Caller{})
 }
 
 // EntryContext begins a call with options. If ctx has ended, it gives ctx.Err()

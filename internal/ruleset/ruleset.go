@@ -85,11 +85,8 @@ func (s *Set[R, C]) Rules() []R {
 func (s *Set[R, C]) For(name string, old []C) (controllers []C, named bool) {
 	s.mu.RLock()
 	at := s.at[name]
-	if len(at) > 0 {
-		controllers = make([]C, len(at))
-		for k, i := range at {
-			controllers[k] = s.rules[i].controller
-		}
+	for _, i := range at {
+		controllers = append(controllers, s.rules[i].controller)
 	}
 	patterns := s.patterns
 	s.mu.RUnlock()
