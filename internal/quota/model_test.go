@@ -36,45 +36,62 @@ func (m *exactLog) at(now int64) int64 {
 	return start
 }
 
-// after sums up what was admitted after a time.
-func (m *exactLog) after(start int64) (sum int64) {
+// window sums up what counts in the window that ends with the bucket of now.
+func (m *exactLog) window(now int64) (sum int64) {
+	start := m.at(now)
 	for _, a := range m.log {
-		if a.start > start {
+		if start-m.interval < a.start && a.start <= start {
 			sum += a.n
 		}
 	}
 	return sum
 }
 
-func (m *exactLog) window(now int64) int64 { return m.after(m.at(now) - m.interval) }
+// fullest is what the fullest window holds that the bucket at start lies in.
+func (m *exactLog) fullest(start int64) (held int64) {
+	for end := start; end < start+m.interval; end += m.length {
+		held = max(held, m.window(end))
+	}
+	return held
+}
 
 func (m *exactLog) wait(now, n, limit int64) time.Duration {
 	if n > limit {
 		return Unknown
 	}
-	if m.window(now)+n <= limit {
+	start := m.at(now)
+	if m.fullest(start)+n <= limit {
 		return 0
 	}
-	byAge := slices.SortedFunc(slices.Values(m.log), func(a, b admission) int { return cmp.Compare(a.start, b.start) })
-	for _, a := range byAge {
-		if leaves := a.start + m.interval; m.at(leaves) == leaves && m.after(a.start)+n <= limit {
-			return time.Duration(leaves - now)
-		}
+	for m.fullest(start)+n > limit {
+		start += m.length
 	}
-	panic("no room for ever")
+	return time.Duration(start - now)
 }
 
 func (m *exactLog) take(now, n, limit int64) Outcome {
 	m.begun, m.newest = true, m.at(now)
-	if held := m.window(now); held+n > limit {
+	if held := m.fullest(m.newest); held+n > limit {
 		return Outcome{Held: held, Wait: m.wait(now, n, limit)}
 	}
 	m.log = append(m.log, admission{m.newest, n})
 	return Outcome{OK: true, Ticket: m.newest}
 }
 
+// borrow tries one bucket after the other.
+func (m *exactLog) borrow(now, n, limit int64, maxWait time.Duration) Outcome {
+	o := m.take(now, n, limit)
+	for start := m.newest + m.length; !o.OK && start-now <= int64(maxWait); start += m.length {
+		if m.fullest(start)+n <= limit {
+			m.log = append(m.log, admission{start, n})
+			return Outcome{OK: true, Ticket: start, Wait: time.Duration(start - now)}
+		}
+	}
+	return o
+}
+
 func (m *exactLog) refund(ticket, n int64) {
-	if i := slices.Index(m.log, admission{ticket, n}); ticket == m.newest && i >= 0 {
+	if i := slices.Index(m.log, admission{ticket, n}); ticket >= m.newest && i >= 0 {
 		m.log = slices.Delete(m.log, i, i+1)
 	}
 }
@@ -131,6 +148,15 @@ func (s shape) drawNow(t *rapid.T, now int64) int64 {
 	}
 }
 
+// drawWait draws how long a borrower would wait: up to three windows, or not at all.
+func (s shape) drawWait(t *rapid.T) time.Duration {
+	wait := time.Duration(rapid.Int64Range(-1, 3*int64(s.Interval)).Draw(t, "wait"))
+	if rapid.Bool().Draw(t, "whole buckets") {
+		wait -= wait % (s.Interval / time.Duration(s.Buckets))
+	}
+	return wait
+}
+
 func TestQuota_AgreesWithAnExactLog(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -159,11 +185,24 @@ func TestQuota_AgreesWithAnExactLog(t *testing.T) {
 					taken = append(taken, admission{got.Ticket, n})
 				}
 			},
+			"borrow": func(t *rapid.T) {
+				now = s.drawNow(t, now)
+				n := rapid.Int64Range(1, 4).Draw(t, "n")
+				limit := rapid.Int64Range(0, 8).Draw(t, "limit")
+				maxWait := s.drawWait(t)
+				got, want := q.Borrow(now, n, limit, maxWait), m.borrow(now, n, limit, maxWait)
+				if got != want {
+					t.Fatalf("Borrow(%d, %d, %d, %d) is %+v, want %+v", now, n, limit, maxWait, got, want)
+				}
+				if got.OK {
+					taken = append(taken, admission{got.Ticket, n})
+				}
+			},
 			"refund": func(t *rapid.T) {
 				if len(taken) == 0 {
 					t.Skip("nothing to give back")
 				}
-				i := rapid.IntRange(max(0, len(taken)-3), len(taken)-1).Draw(t, "which")
+				i := rapid.IntRange(max(0, len(taken)-6), len(taken)-1).Draw(t, "which")
 				a := taken[i]
 				taken = slices.Delete(taken, i, i+1)
 				q.Refund(a.start, a.n)
@@ -171,8 +210,17 @@ func TestQuota_AgreesWithAnExactLog(t *testing.T) {
 			},
 			"read": func(t *rapid.T) {
 				at := s.drawNow(t, now)
+				newest := q.ring.Newest()
 				if got, want := q.Window(at), m.window(at); got != want {
 					t.Fatalf("Window(%d) is %d, want %d", at, got, want)
+				}
+				n := rapid.Int64Range(1, 4).Draw(t, "n")
+				limit := rapid.Int64Range(0, 8).Draw(t, "limit")
+				if got, want := q.Wait(at, n, limit), m.wait(at, n, limit); got != want {
+					t.Fatalf("Wait(%d, %d, %d) is %d, want %d", at, n, limit, got, want)
+				}
+				if q.ring.Newest() != newest {
+					t.Fatalf("reading at %d has opened a bucket", at)
 				}
 			},
 		})
@@ -183,24 +231,34 @@ func TestQuota_AgreesWithAnExactLog(t *testing.T) {
 // time the call passes if it is alone, and a nanosecond earlier it does not.
 func TestQuota_WaitIsTrueToTheNanosecond(t *testing.T) {
 	t.Parallel()
-	type call struct{ now, n, limit int64 }
+	type call struct {
+		now, n, limit int64
+		maxWait       time.Duration // of those who borrow
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawShape(t)
 		now := rapid.Int64Range(-1000, 1000).Draw(t, "begin")
 		var history []call
 		for range rapid.IntRange(1, 30).Draw(t, "calls") {
 			now = s.drawNow(t, now)
-			history = append(history, call{now, rapid.Int64Range(1, 4).Draw(t, "n"), rapid.Int64Range(1, 12).Draw(t, "limit")})
+			history = append(history, call{
+				now, rapid.Int64Range(1, 4).Draw(t, "n"), rapid.Int64Range(1, 12).Draw(t, "limit"), s.drawWait(t),
+			})
 		}
 		// The same history again, and one more call.
 		again := func(last call) Outcome {
 			q := s.new(t)
 			for _, c := range history {
-				q.Take(c.now, c.n, c.limit)
+				q.Borrow(c.now, c.n, c.limit, c.maxWait)
 			}
-			return q.Take(last.now, last.n, last.limit)
+			projected := q.Wait(last.now, last.n, last.limit)
+			o := q.Take(last.now, last.n, last.limit)
+			if o.Wait != projected {
+				t.Fatalf("%+v waits %v, and gives %+v", last, projected, o)
+			}
+			return o
 		}
-		last := call{s.drawNow(t, now), rapid.Int64Range(1, 6).Draw(t, "last n"), rapid.Int64Range(1, 6).Draw(t, "last limit")}
+		last := call{s.drawNow(t, now), rapid.Int64Range(1, 6).Draw(t, "last n"), rapid.Int64Range(1, 6).Draw(t, "last limit"), 0}
 		o := again(last)
 		switch {
 		case o.OK:
@@ -273,7 +331,7 @@ func TestQuota_NoIntervalHoldsMoreThanTheLimit(t *testing.T) {
 				now = s.drawNow(t, now)
 			}
 			n := rapid.Int64Range(1, 4).Draw(t, "n")
-			if o := q.Take(now, n, limit); o.OK {
+			if o := q.Borrow(now, n, limit, s.drawWait(t)); o.OK {
 				all = append(all, stamped{max(now, o.Ticket), n})
 				perBucket[o.Ticket] += n
 			}

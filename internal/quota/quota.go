@@ -14,6 +14,12 @@
 // The time of an admission is the later of the caller's clock reading and the
 // start of the bucket that took it, which matters to a goroutine that was
 // suspended between the two. What is promised is about that time.
+//
+// A caller that may wait can borrow from a later bucket: see [Quota.Borrow]. What
+// was lent is a second word of the newest bucket, ahead, sealed in the same opening
+// and taken over by the next bucket. Who writes one of the two words looks at the
+// other afterwards, and takes back what is too much. As long as nothing was lent in
+// a bucket, a bit in used says so, and Take pays nothing for it.
 package quota
 
 import (
@@ -34,6 +40,8 @@ type Quota struct {
 	interval int64 // after which what a bucket admitted is forgotten, from its start
 }
 
+type wrap = leaparray.WindowWrap[bucket]
+
 type bucket struct {
 	base   int64 // what the older live buckets admitted
 	before int64 // what all older buckets admitted, live or not
@@ -45,22 +53,35 @@ type bucket struct {
 
 	// used is what this bucket admitted.
 	//
-	//	 63      62 … 0
-	//	sealed   count
+	//	 63      62     61 … 0
+	//	sealed   lent   count
 	//
-	// Callers that are admitted add to the count, refunds take off; whoever
-	// opens the next bucket sets sealed. After that it does not change.
+	// Callers that are admitted add to the count, refunds take off. Whoever is the
+	// first to borrow while this is the newest bucket sets lent, before it writes to
+	// ahead, so that Take looks there from then on; it stays set. Whoever opens the
+	// next bucket sets sealed. After that nothing of it changes.
 	used atomic.Int64
 
-	_ [64 - 5*8]byte // a cache line of its own: another quota's words must not share it
+	// ahead is what was lent of later buckets. It is nil, and not looked at, unless
+	// used has the bit for lent. Whoever opens the next bucket seals it, too, after
+	// used: as used is sealed, lent cannot be set any more.
+	ahead atomic.Pointer[loans]
+
+	_ [64 - 6*8]byte // a cache line of its own: another quota's words must not share it
 }
 
-const sealed = math.MinInt64
+const (
+	sealed = math.MinInt64
+	lent   = 1 << 62 // more than any count: MaxLimit is half of it
+)
 
-// seal ends a bucket and gives what it admitted.
-func (b *bucket) seal() int64 { return b.used.Or(sealed) &^ sealed }
+// seal ends a bucket and gives what it admitted, and whether it has lent.
+func (b *bucket) seal() (count int64, lends bool) {
+	used := b.used.Or(sealed)
+	return used &^ (sealed | lent), used&lent != 0
+}
 
-func (b *bucket) count() int64 { return b.used.Load() &^ sealed }
+func (b *bucket) count() int64 { return b.used.Load() &^ (sealed | lent) }
 
 // New makes a quota over interval in the given number of buckets, which must
 // divide it.
@@ -90,7 +111,8 @@ func (q *Quota) open(start int64, prev *leaparray.WindowWrap[bucket]) *bucket {
 	b := &bucket{first: start}
 	if prev != nil {
 		p := prev.Value()
-		b.before = p.before + p.seal()
+		own, lends := p.seal()
+		b.before = p.before + own
 		for w := range q.ring.Live(start) {
 			n := w.Value().count()
 			b.base += n
@@ -98,21 +120,56 @@ func (q *Quota) open(start int64, prev *leaparray.WindowWrap[bucket]) *bucket {
 				b.first, b.firstCount = w.Start(), n
 			}
 		}
+		if lends {
+			due, over, rest := takeOver(p.sealAhead().list(), start, q.interval, own, prev.Start()+q.interval)
+			b.before += over
+			if len(rest) > 0 {
+				b.ahead.Store(newLoans(rest, start+q.interval))
+				due |= lent
+			}
+			b.used.Store(due)
+		}
 	}
 	return b
 }
 
+// current is the bucket of now, opened if need be. The buckets of which something
+// was lent are opened on the way to it, so that it is they that count that.
+//
+//go:noinline
+func (q *Quota) current(now int64) *wrap {
+	for {
+		w := q.ring.Newest()
+		if w == nil || w.Value().used.Load()&lent == 0 {
+			return q.ring.Current(now)
+		}
+		all := w.Value().ahead.Load().list()
+		if len(all) == 0 || all[0].start > now {
+			return q.ring.Current(now)
+		}
+		q.ring.Current(all[0].start)
+	}
+}
+
+// next is what follows w once that is sealed. Somebody whose clock is ahead opens
+// a later bucket. Waiting for it would be a lock: open the one after w, whoever is
+// first.
+func (q *Quota) next(w *wrap) *wrap { return q.current(w.Start() + int64(q.ring.Length())) }
+
 // Unknown is a wait that cannot be told, because it would be for ever.
 const Unknown time.Duration = -1
 
-// Outcome is the answer of [Quota.Take].
+// Outcome is the answer of [Quota.Take] and [Quota.Borrow].
 type Outcome struct {
 	OK     bool
 	Ticket int64 // if OK: what [Quota.Refund] needs
 
-	// If not OK: what the window held, and how long from now n would find room if
-	// nobody else came.
+	// If not OK: what the fullest of the windows held that n would have lain in. That is
+	// the window of now, unless what was borrowed makes a later one fuller.
 	Held int64
+
+	// If not OK: how long from now n would find room if nobody else came. If Borrow
+	// gives OK: how long the caller must wait.
 	Wait time.Duration
 }
 
@@ -121,15 +178,21 @@ type Outcome struct {
 func (q *Quota) Take(now, n, limit int64) Outcome {
 	w := q.ring.Newest()
 	if !w.Covers(now) {
-		w = q.ring.Current(now)
+		w = q.current(now)
 	}
 	for {
 		b := w.Value()
 		used := b.used.Load()
-		if used < 0 {
-			// Somebody whose clock is ahead opens a later bucket. Waiting for
-			// it would be a lock: open the one after this, whoever is first.
-			w = q.ring.Current(w.Start() + int64(q.ring.Length()))
+		if uint64(used) >= lent { // or sealed, which is the higher bit
+			if used < 0 {
+				w = q.next(w)
+				continue
+			}
+			o, decided := q.takeBesideLoans(w, used, now, n, limit)
+			if decided {
+				return o
+			}
+			w = q.ring.Newest()
 			continue
 		}
 		if n > limit-b.base-used {
@@ -170,28 +233,41 @@ func (q *Quota) leaves(now, short int64) (start int64) {
 	return start
 }
 
-// Refund gives n back to the bucket that was charged. If that is sealed already,
-// the refund is dropped, and the window admits a little less until the bucket
-// leaves it. (Giving it to the newest bucket instead admits 11 of 10.)
-func (q *Quota) Refund(ticket, n int64) {
+// Refund gives n back to the bucket that was charged: the one that admitted it, or
+// of which it was borrowed, be that still to come or open by now. If that bucket is
+// sealed already, the refund is dropped, and the window admits a little less until
+// the bucket leaves it. (Giving it to the newest bucket instead admits 11 of 10.)
+func (q *Quota) Refund(ticket, n int64) { q.refund(ticket, n) }
+
+// refund tells whether anything was given back.
+func (q *Quota) refund(ticket, n int64) bool {
 	w := q.ring.Newest()
-	if w == nil || w.Start() != ticket {
-		return
-	}
-	b := w.Value()
-	for used := b.used.Load(); used >= n; used = b.used.Load() { // sealed is below 0
-		if b.used.CompareAndSwap(used, used-n) {
-			return
-		}
+	switch {
+	case w == nil || w.Start() > ticket:
+		return false
+	case w.Start() == ticket:
+		return w.Value().takeOff(n)
+	default:
+		return q.refundLoan(w, ticket, n)
 	}
 }
 
-// Window is what the live window has admitted at now.
+// Window is what the live window has admitted at now, what was borrowed of buckets
+// that have begun by then included.
 func (q *Quota) Window(now int64) int64 {
 	if w := q.ring.Newest(); w.Covers(now) {
 		return w.Value().base + w.Value().count()
 	}
-	var sum int64
+	for f, lends := q.view(now); lends; f, lends = q.view(now) {
+		if q.ring.Newest() == f.w {
+			return f.held
+		}
+	}
+	return q.taken(now)
+}
+
+// taken is what the live window has admitted at now, without what was borrowed.
+func (q *Quota) taken(now int64) (sum int64) {
 	for w := range q.ring.Live(now) {
 		sum += w.Value().count()
 	}
@@ -199,10 +275,22 @@ func (q *Quota) Window(now int64) int64 {
 }
 
 // Wait tells how long from now n more will find room if nobody else comes: 0 if
-// they would now, [Unknown] if n can never pass.
+// they would now, [Unknown] if n can never pass. It opens no bucket, however far
+// ahead now is.
 func (q *Quota) Wait(now, n, limit int64) time.Duration {
 	if n > limit {
 		return Unknown
+	}
+	for f, lends := q.view(now); lends; f, lends = q.view(now) {
+		from := f.at
+		start := f.room(n, limit)
+		if q.ring.Newest() != f.w {
+			continue
+		}
+		if start == from {
+			return 0
+		}
+		return time.Duration(start - now)
 	}
 	short := q.Window(now) + n - limit
 	if short <= 0 {
@@ -212,10 +300,17 @@ func (q *Quota) Wait(now, n, limit int64) time.Duration {
 }
 
 // Admitted is what was admitted since the quota was made, less what was refunded.
+// What was borrowed counts at once. For a moment it may also hold what a call takes
+// back before it is refused.
 func (q *Quota) Admitted() int64 {
 	w := q.ring.Newest()
 	if w == nil {
 		return 0
 	}
-	return w.Value().before + w.Value().count()
+	b := w.Value()
+	admitted := b.before + b.count()
+	if b.used.Load()&lent != 0 {
+		admitted += b.ahead.Load().total()
+	}
+	return admitted
 }
