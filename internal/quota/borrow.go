@@ -25,7 +25,7 @@ func (q *Quota) Borrow(now, n, limit int64, maxWait time.Duration) Outcome {
 			return o
 		}
 		if start := now + int64(o.Wait); q.reserve(start, n, limit) {
-			return Outcome{OK: true, Ticket: start, Wait: o.Wait}
+			return Outcome{OK: true, Ticket: start, Held: o.Held, Wait: o.Wait}
 		}
 		// Somebody else was admitted, gave back or opened a bucket meanwhile.
 	}

@@ -7,6 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// borrow is Borrow without what the window held, unless it refuses.
+func borrow(q *Quota, now, n, limit int64, maxWait time.Duration) Outcome {
+	o := q.Borrow(now, n, limit, maxWait)
+	if o.OK {
+		o.Held = 0
+	}
+	return o
+}
+
 func borrowed(ticket int64, wait time.Duration) Outcome {
 	return Outcome{OK: true, Ticket: ticket, Wait: wait}
 }
@@ -23,9 +32,9 @@ func TestQuota_BorrowWhatTheOldestBucketWillLeave(t *testing.T) {
 	q := newQuota(t, second, 2, false)
 	require.Equal(t, 10, try(q, minute, 10, 10))
 	for range 10 {
-		require.Equal(t, borrowed(minute+1000*ms, 300*time.Millisecond), q.Borrow(minute+700*ms, 1, 10, halfSecond))
+		require.Equal(t, borrowed(minute+1000*ms, 300*time.Millisecond), borrow(q, minute+700*ms, 1, 10, halfSecond))
 	}
-	require.Equal(t, refused(10, 1300*time.Millisecond), q.Borrow(minute+700*ms, 1, 10, halfSecond))
+	require.Equal(t, refused(10, 1300*time.Millisecond), borrow(q, minute+700*ms, 1, 10, halfSecond))
 	require.EqualValues(t, 20, q.Admitted(), "what was borrowed counts at once")
 
 	// At 1000 ms the bucket starts with 10.
@@ -41,19 +50,19 @@ func TestQuota_BorrowFromABucketTooFarAhead(t *testing.T) {
 	t.Parallel()
 	q := newQuota(t, second, 2, false)
 	require.Equal(t, 10, try(q, minute+500*ms, 10, 10))
-	require.Equal(t, refused(10, 800*time.Millisecond), q.Borrow(minute+700*ms, 1, 10, halfSecond))
-	require.Equal(t, refused(10, 800*time.Millisecond), q.Borrow(minute+700*ms, 1, 10, 800*time.Millisecond-1))
-	require.Equal(t, refused(10, 800*time.Millisecond), q.Borrow(minute+700*ms, 1, 10, 0))
-	require.Equal(t, refused(10, 800*time.Millisecond), q.Borrow(minute+700*ms, 1, 10, -hour))
+	require.Equal(t, refused(10, 800*time.Millisecond), borrow(q, minute+700*ms, 1, 10, halfSecond))
+	require.Equal(t, refused(10, 800*time.Millisecond), borrow(q, minute+700*ms, 1, 10, 800*time.Millisecond-1))
+	require.Equal(t, refused(10, 800*time.Millisecond), borrow(q, minute+700*ms, 1, 10, 0))
+	require.Equal(t, refused(10, 800*time.Millisecond), borrow(q, minute+700*ms, 1, 10, -hour))
 	require.EqualValues(t, 10, q.Admitted())
-	require.Equal(t, borrowed(minute+1500*ms, 800*time.Millisecond), q.Borrow(minute+700*ms, 1, 10, 800*time.Millisecond), "the longest wait is included")
+	require.Equal(t, borrowed(minute+1500*ms, 800*time.Millisecond), borrow(q, minute+700*ms, 1, 10, 800*time.Millisecond), "the longest wait is included")
 }
 
 func TestQuota_BorrowWhenThereIsRoomNow(t *testing.T) {
 	t.Parallel()
 	q := newQuota(t, second, 2, false)
-	require.Equal(t, admitted(minute), q.Borrow(minute, 4, 10, hour))
-	require.Equal(t, admitted(minute), q.Borrow(minute, 6, 10, -1))
+	require.Equal(t, admitted(minute), borrow(q, minute, 4, 10, hour))
+	require.Equal(t, admitted(minute), borrow(q, minute, 6, 10, -1))
 	require.EqualValues(t, 10, q.ring.Newest().Value().used.Load(), "nothing was lent")
 }
 
@@ -61,11 +70,11 @@ func TestQuota_BorrowFromAStrictQuota(t *testing.T) {
 	t.Parallel()
 	q := newQuota(t, second, 2, true)
 	require.Equal(t, 10, try(q, minute+499*ms, 10, 10))
-	require.Equal(t, refused(10, 800*time.Millisecond), q.Borrow(minute+700*ms, 1, 10, 799*time.Millisecond))
+	require.Equal(t, refused(10, 800*time.Millisecond), borrow(q, minute+700*ms, 1, 10, 799*time.Millisecond))
 	for range 10 {
-		require.Equal(t, borrowed(minute+1500*ms, 800*time.Millisecond), q.Borrow(minute+700*ms, 1, 10, second))
+		require.Equal(t, borrowed(minute+1500*ms, 800*time.Millisecond), borrow(q, minute+700*ms, 1, 10, second))
 	}
-	require.Equal(t, refused(10, 2300*time.Millisecond), q.Borrow(minute+700*ms, 1, 10, second))
+	require.Equal(t, refused(10, 2300*time.Millisecond), borrow(q, minute+700*ms, 1, 10, second))
 	require.Equal(t, refused(10, 2000*time.Millisecond), q.Take(minute+1000*ms, 1, 10))
 	require.Equal(t, refused(10, 1500*time.Millisecond), q.Take(minute+1500*ms, 1, 10))
 	require.EqualValues(t, 10, q.ring.Newest().Value().count())
@@ -80,13 +89,13 @@ func TestQuota_BorrowFromSeveralBuckets(t *testing.T) {
 	require.True(t, q.Take(minute+250*ms, 3, 10).OK)
 	require.True(t, q.Take(minute+500*ms, 3, 10).OK)
 	now := minute + 600*ms
-	require.Equal(t, borrowed(minute+1250*ms, 650*time.Millisecond), q.Borrow(now, 5, 10, second), "needs two of them to leave")
-	require.Equal(t, borrowed(minute+1000*ms, 400*time.Millisecond), q.Borrow(now, 2, 10, second), "goes before the one that came first")
-	require.Equal(t, borrowed(minute+1500*ms, 900*time.Millisecond), q.Borrow(now, 1, 10, second), "only 2 more at 1000 or 1250 ms, and then none")
-	require.Equal(t, refused(10, 900*time.Millisecond), q.Borrow(now, 2, 10, 899*time.Millisecond))
-	require.Equal(t, borrowed(minute+1500*ms, 900*time.Millisecond), q.Borrow(now, 2, 10, second))
-	require.Equal(t, borrowed(minute+2000*ms, 1400*time.Millisecond), q.Borrow(now, 2, 10, 2*second), "what was borrowed at 1000 ms leaves, too")
-	require.Equal(t, borrowed(minute+3000*ms, 2400*time.Millisecond), q.Borrow(now, 10, 10, 3*second), "two windows later")
+	require.Equal(t, borrowed(minute+1250*ms, 650*time.Millisecond), borrow(q, now, 5, 10, second), "needs two of them to leave")
+	require.Equal(t, borrowed(minute+1000*ms, 400*time.Millisecond), borrow(q, now, 2, 10, second), "goes before the one that came first")
+	require.Equal(t, borrowed(minute+1500*ms, 900*time.Millisecond), borrow(q, now, 1, 10, second), "only 2 more at 1000 or 1250 ms, and then none")
+	require.Equal(t, refused(10, 900*time.Millisecond), borrow(q, now, 2, 10, 899*time.Millisecond))
+	require.Equal(t, borrowed(minute+1500*ms, 900*time.Millisecond), borrow(q, now, 2, 10, second))
+	require.Equal(t, borrowed(minute+2000*ms, 1400*time.Millisecond), borrow(q, now, 2, 10, 2*second), "what was borrowed at 1000 ms leaves, too")
+	require.Equal(t, borrowed(minute+3000*ms, 2400*time.Millisecond), borrow(q, now, 10, 10, 3*second), "two windows later")
 
 	for at, want := range map[int64]int64{600: 10, 999: 10, 1000: 8, 1250: 10, 1499: 10, 1500: 10, 1750: 10, 2000: 10, 2250: 5, 2500: 2, 2750: 2, 3000: 10, 3999: 10, 4000: 0} {
 		require.Equal(t, want, q.Window(minute+at*ms), "@%d", at)
@@ -101,7 +110,7 @@ func TestQuota_RoomNowButWhatWasLentNeedsIt(t *testing.T) {
 	t.Parallel()
 	q := newQuota(t, second, 2, false)
 	require.True(t, q.Take(minute, 5, 10).OK)
-	loan := q.Borrow(minute+500*ms, 8, 10, second)
+	loan := borrow(q, minute+500*ms, 8, 10, second)
 	require.Equal(t, borrowed(minute+1000*ms, halfSecond), loan)
 	require.EqualValues(t, 5, q.Window(minute+500*ms))
 	require.Equal(t, refused(8, 1500*time.Millisecond), q.Take(minute+500*ms, 3, 10), "it would be 11 at 1000 ms")
@@ -119,9 +128,9 @@ func TestQuota_LaterLoanStandsInTheWay(t *testing.T) {
 	q := newQuota(t, second, 2, false)
 	require.True(t, q.Take(minute, 4, 10).OK)
 	require.True(t, q.Take(minute+500*ms, 5, 10).OK)
-	require.Equal(t, borrowed(minute+1500*ms, 800*time.Millisecond), q.Borrow(minute+700*ms, 6, 10, second))
+	require.Equal(t, borrowed(minute+1500*ms, 800*time.Millisecond), borrow(q, minute+700*ms, 6, 10, second))
 	require.Equal(t, admitted(minute+500*ms), q.Take(minute+700*ms, 1, 10), "will have left by then")
-	require.Equal(t, borrowed(minute+2500*ms, 1800*time.Millisecond), q.Borrow(minute+700*ms, 5, 10, hour), "5 of 10 fit at 1000 ms, but not at 1500 ms")
+	require.Equal(t, borrowed(minute+2500*ms, 1800*time.Millisecond), borrow(q, minute+700*ms, 5, 10, hour), "5 of 10 fit at 1000 ms, but not at 1500 ms")
 	require.Equal(t, admitted(minute+1000*ms), q.Take(minute+1000*ms, 4, 10))
 	require.Equal(t, refused(10, 1000*time.Millisecond), q.Take(minute+1000*ms, 1, 10))
 	require.Equal(t, refused(10, 500*time.Millisecond), q.Take(minute+1500*ms, 1, 10))
@@ -133,10 +142,10 @@ func TestQuota_LoanOutlastsSeveralOpenings(t *testing.T) {
 	t.Parallel()
 	q := newQuota(t, second, 4, false)
 	require.True(t, q.Take(minute, 3, 10).OK)
-	require.Equal(t, borrowed(minute+1000*ms, second), q.Borrow(minute, 8, 10, second))
+	require.Equal(t, borrowed(minute+1000*ms, second), borrow(q, minute, 8, 10, second))
 	require.Equal(t, admitted(minute+250*ms), q.Take(minute+250*ms, 2, 10))
 	require.Equal(t, refused(10, 750*time.Millisecond), q.Take(minute+500*ms, 1, 10), "the 3 will have left at 1000 ms, the 2 not")
-	require.Equal(t, borrowed(minute+1250*ms, 750*time.Millisecond), q.Borrow(minute+500*ms, 1, 10, second))
+	require.Equal(t, borrowed(minute+1250*ms, 750*time.Millisecond), borrow(q, minute+500*ms, 1, 10, second))
 	require.Equal(t, refused(10, 500*time.Millisecond), q.Take(minute+750*ms, 1, 10))
 	require.Equal(t, refused(10, 250*time.Millisecond), q.Take(minute+1000*ms, 1, 10))
 	require.Equal(t, admitted(minute+1250*ms), q.Take(minute+1250*ms, 1, 10))
@@ -145,11 +154,11 @@ func TestQuota_LoanOutlastsSeveralOpenings(t *testing.T) {
 func TestQuota_BorrowMoreThanTheLimit(t *testing.T) {
 	t.Parallel()
 	q := newQuota(t, second, 2, false)
-	require.Equal(t, refused(0, Unknown), q.Borrow(minute, 11, 10, hour))
-	require.Equal(t, admitted(minute), q.Borrow(minute, 10, 10, hour))
-	require.Equal(t, refused(10, Unknown), q.Borrow(minute, 11, 10, hour))
-	require.Equal(t, borrowed(minute+1000*ms, second), q.Borrow(minute, 10, 10, hour))
-	require.Equal(t, refused(10, Unknown), q.Borrow(minute, 11, 10, hour))
+	require.Equal(t, refused(0, Unknown), borrow(q, minute, 11, 10, hour))
+	require.Equal(t, admitted(minute), borrow(q, minute, 10, 10, hour))
+	require.Equal(t, refused(10, Unknown), borrow(q, minute, 11, 10, hour))
+	require.Equal(t, borrowed(minute+1000*ms, second), borrow(q, minute, 10, 10, hour))
+	require.Equal(t, refused(10, Unknown), borrow(q, minute, 11, 10, hour))
 	require.Equal(t, refused(10, Unknown), q.Take(minute, 1, 0))
 	require.Equal(t, Unknown, q.Wait(minute, 1, -5))
 }
@@ -160,7 +169,7 @@ func TestQuota_BorrowTheLargestNumbers(t *testing.T) {
 		q := newQuota(t, second, 2, strict)
 		require.True(t, q.Take(minute, MaxLimit, MaxLimit).OK)
 		for range 2 {
-			require.True(t, q.Borrow(minute, MaxLimit, MaxLimit, hour).OK)
+			require.True(t, borrow(q, minute, MaxLimit, MaxLimit, hour).OK)
 		}
 		o := q.Take(minute+1500*ms, MaxLimit, MaxLimit)
 		require.False(t, o.OK)
@@ -177,17 +186,17 @@ func TestQuota_RefundOfALoan(t *testing.T) {
 		t.Helper()
 		q := newQuota(t, second, 2, false)
 		require.Equal(t, 10, try(q, minute, 10, 10))
-		require.Equal(t, borrowed(ticket, halfSecond), q.Borrow(minute+500*ms, 4, 10, second))
-		require.Equal(t, borrowed(ticket, halfSecond), q.Borrow(minute+500*ms, 6, 10, second))
+		require.Equal(t, borrowed(ticket, halfSecond), borrow(q, minute+500*ms, 4, 10, second))
+		require.Equal(t, borrowed(ticket, halfSecond), borrow(q, minute+500*ms, 6, 10, second))
 		return q
 	}
 	t.Run("before its bucket opens", func(t *testing.T) {
 		t.Parallel()
 		q := setUp(t)
-		require.False(t, q.Borrow(minute+500*ms, 4, 10, second).OK)
+		require.False(t, borrow(q, minute+500*ms, 4, 10, second).OK)
 		q.Refund(ticket, 4)
 		require.EqualValues(t, 16, q.Admitted())
-		require.Equal(t, borrowed(ticket, halfSecond), q.Borrow(minute+500*ms, 3, 10, second))
+		require.Equal(t, borrowed(ticket, halfSecond), borrow(q, minute+500*ms, 3, 10, second))
 		q.Refund(ticket, 3)
 		q.Refund(ticket, 6)
 		require.Nil(t, q.ring.Newest().Value().ahead.Load(), "nothing is lent any more")
@@ -238,17 +247,17 @@ func TestQuota_LimitChangedWhileLoansAreOut(t *testing.T) {
 	t.Parallel()
 	q := newQuota(t, second, 2, false)
 	require.True(t, q.Take(minute, 10, 10).OK)
-	require.True(t, q.Borrow(minute+500*ms, 8, 10, second).OK)
+	require.True(t, borrow(q, minute+500*ms, 8, 10, second).OK)
 
 	// Lowered below what was lent: that is kept, nothing is added …
-	require.Equal(t, refused(10, 1500*time.Millisecond), q.Borrow(minute+500*ms, 1, 5, second))
-	require.Equal(t, refused(10, Unknown), q.Borrow(minute+500*ms, 1, 0, hour))
+	require.Equal(t, refused(10, 1500*time.Millisecond), borrow(q, minute+500*ms, 1, 5, second))
+	require.Equal(t, refused(10, Unknown), borrow(q, minute+500*ms, 1, 0, hour))
 	// … but to a bucket that has nothing to do with it.
-	require.Equal(t, borrowed(minute+2000*ms, 1500*time.Millisecond), q.Borrow(minute+500*ms, 5, 5, hour))
+	require.Equal(t, borrowed(minute+2000*ms, 1500*time.Millisecond), borrow(q, minute+500*ms, 5, 5, hour))
 
 	// Raised, there is room now, and what was lent still counts.
-	require.Equal(t, admitted(minute+500*ms), q.Borrow(minute+500*ms, 2, 12, second))
-	require.Equal(t, borrowed(minute+1000*ms, halfSecond), q.Borrow(minute+500*ms, 2, 12, second))
+	require.Equal(t, admitted(minute+500*ms), borrow(q, minute+500*ms, 2, 12, second))
+	require.Equal(t, borrowed(minute+1000*ms, halfSecond), borrow(q, minute+500*ms, 2, 12, second))
 	require.Equal(t, refused(12, 1000*time.Millisecond), q.Take(minute+500*ms, 1, 12))
 
 	require.Equal(t, refused(12, 1000*time.Millisecond), q.Take(minute+1000*ms, 1, 10))
@@ -266,8 +275,8 @@ func TestQuota_BucketsOfWhichSomethingWasLentAreNotSkipped(t *testing.T) {
 		q := newQuota(t, second, 4, false)
 		require.True(t, q.Take(minute, 6, 10).OK)
 		require.True(t, q.Take(minute+250*ms, 4, 10).OK)
-		require.Equal(t, borrowed(minute+1000*ms, 750*time.Millisecond), q.Borrow(minute+250*ms, 5, 10, second))
-		require.Equal(t, borrowed(minute+1250*ms, 1000*time.Millisecond), q.Borrow(minute+250*ms, 3, 10, second))
+		require.Equal(t, borrowed(minute+1000*ms, 750*time.Millisecond), borrow(q, minute+250*ms, 5, 10, second))
+		require.Equal(t, borrowed(minute+1250*ms, 1000*time.Millisecond), borrow(q, minute+250*ms, 3, 10, second))
 		return q
 	}
 	for at, want := range map[int64]Outcome{
@@ -309,10 +318,10 @@ func TestQuota_LentWhileABucketAfterItIsOpened(t *testing.T) {
 	t.Parallel()
 	q := newQuota(t, second, 4, false)
 	require.True(t, q.Take(minute, 10, 10).OK)
-	require.True(t, q.Borrow(minute+250*ms, 5, 10, second).OK)
-	require.True(t, q.Borrow(minute+250*ms, 5, 10, second).OK)
-	require.Equal(t, borrowed(minute+2000*ms, 1750*time.Millisecond), q.Borrow(minute+250*ms, 3, 10, hour))
-	require.Equal(t, borrowed(minute+2000*ms, 1750*time.Millisecond), q.Borrow(minute+250*ms, 4, 10, hour))
+	require.True(t, borrow(q, minute+250*ms, 5, 10, second).OK)
+	require.True(t, borrow(q, minute+250*ms, 5, 10, second).OK)
+	require.Equal(t, borrowed(minute+2000*ms, 1750*time.Millisecond), borrow(q, minute+250*ms, 3, 10, hour))
+	require.Equal(t, borrowed(minute+2000*ms, 1750*time.Millisecond), borrow(q, minute+250*ms, 4, 10, hour))
 	late := q.ring.Current(minute + 1700*ms).Value() // not by q.current, which would look
 	require.EqualValues(t, 10, late.count())
 	require.EqualValues(t, 27, q.Admitted())
@@ -327,8 +336,8 @@ func TestQuota_LentWhileABucketAfterItIsOpened(t *testing.T) {
 	// What is out of every window is counted as admitted, and that is all.
 	q = newQuota(t, second, 4, false)
 	require.True(t, q.Take(minute, 10, 10).OK)
-	require.True(t, q.Borrow(minute+250*ms, 5, 10, second).OK)
-	require.True(t, q.Borrow(minute+250*ms, 10, 10, hour).OK)
+	require.True(t, borrow(q, minute+250*ms, 5, 10, second).OK)
+	require.True(t, borrow(q, minute+250*ms, 10, 10, hour).OK)
 	late = q.ring.Current(minute + 2000*ms).Value()
 	require.EqualValues(t, 10, late.count())
 	require.EqualValues(t, 15, late.before)
@@ -340,14 +349,14 @@ func TestQuota_BorrowWhenTimeGoesBack(t *testing.T) {
 	q := newQuota(t, second, 2, false)
 	require.True(t, q.Take(minute+500*ms, 10, 10).OK)
 	// The newest bucket serves an older now, and so it is the one after it that lends.
-	require.Equal(t, refused(10, 1500*time.Millisecond), q.Borrow(minute, 1, 10, 1499*time.Millisecond))
-	require.Equal(t, borrowed(minute+1500*ms, 1500*time.Millisecond), q.Borrow(minute, 4, 10, 1500*time.Millisecond))
-	require.Equal(t, borrowed(minute+1500*ms, hour+1500*time.Millisecond), q.Borrow(minute-3_600_000*ms, 6, 10, 2*hour))
+	require.Equal(t, refused(10, 1500*time.Millisecond), borrow(q, minute, 1, 10, 1499*time.Millisecond))
+	require.Equal(t, borrowed(minute+1500*ms, 1500*time.Millisecond), borrow(q, minute, 4, 10, 1500*time.Millisecond))
+	require.Equal(t, borrowed(minute+1500*ms, hour+1500*time.Millisecond), borrow(q, minute-3_600_000*ms, 6, 10, 2*hour))
 	require.Equal(t, refused(10, 2500*time.Millisecond), q.Take(minute, 1, 10))
 	require.EqualValues(t, 10, q.Window(minute))
 	q.Refund(minute+1500*ms, 6)
 	require.False(t, q.Take(minute+1500*ms, 7, 10).OK)
-	require.Equal(t, admitted(minute+1500*ms), q.Borrow(minute, 6, 10, hour))
+	require.Equal(t, admitted(minute+1500*ms), borrow(q, minute, 6, 10, hour))
 }
 
 // The axis may begin anywhere.
@@ -355,8 +364,8 @@ func TestQuota_BorrowBeforeZero(t *testing.T) {
 	t.Parallel()
 	q := newQuota(t, second, 2, false)
 	require.Equal(t, admitted(-1500*ms), q.Take(-1001*ms, 3, 3))
-	require.Equal(t, borrowed(-500*ms, 501*time.Millisecond), q.Borrow(-1001*ms, 2, 3, second))
-	require.Equal(t, borrowed(500*ms, 1501*time.Millisecond), q.Borrow(-1001*ms, 2, 3, hour))
+	require.Equal(t, borrowed(-500*ms, 501*time.Millisecond), borrow(q, -1001*ms, 2, 3, second))
+	require.Equal(t, borrowed(500*ms, 1501*time.Millisecond), borrow(q, -1001*ms, 2, 3, hour))
 	require.EqualValues(t, 2, q.Window(-1))
 	require.EqualValues(t, 2, q.Window(499*ms))
 	require.Equal(t, admitted(0), q.Take(0, 1, 3))
@@ -372,11 +381,11 @@ func TestQuota_BorrowFromASealedBucket(t *testing.T) {
 			q := newQuota(t, second, 10, false)
 			require.True(t, q.Take(minute, 10, 10).OK)
 			if lentBefore {
-				require.True(t, q.Borrow(minute, 3, 10, second).OK)
+				require.True(t, borrow(q, minute, 3, 10, second).OK)
 			}
 			old := q.ring.Newest()
 			q.open(minute+700*ms, old)
-			require.Equal(t, borrowed(minute+1000*ms, second), q.Borrow(minute, 2, 10, second))
+			require.Equal(t, borrowed(minute+1000*ms, second), borrow(q, minute, 2, 10, second))
 			require.Equal(t, minute+100*ms, q.ring.Newest().Start())
 
 			// One that has not noticed cannot write to the old bucket any more.
@@ -411,14 +420,14 @@ func TestQuota_AllocatesForTheListOfLoansOnly(t *testing.T) {
 	const limit = 1 << 40
 	q := newQuota(t, second, 10, false)
 	require.True(t, q.Take(minute, 10, 10).OK)
-	require.True(t, q.Borrow(minute+500*ms, 5, 10, second).OK)
+	require.True(t, borrow(q, minute+500*ms, 5, 10, second).OK)
 	now := minute + 500*ms
 	for name, f := range map[string]func(){
 		"admitted beside a loan":    func() { q.Take(now, 1, limit) },
 		"refused beside a loan":     func() { q.Take(now, 1, 10) },
 		"taken and given back":      func() { q.Refund(q.Take(now, 1, limit).Ticket, 1) },
-		"has to wait too long":      func() { q.Borrow(now, 6, 10, 0) },
-		"need not borrow":           func() { q.Borrow(now, 1, limit, second) },
+		"has to wait too long":      func() { borrow(q, now, 6, 10, 0) },
+		"need not borrow":           func() { borrow(q, now, 1, limit, second) },
 		"the window of a later one": func() { q.Window(now + 300*ms) },
 		"the wait":                  func() { q.Wait(now, 12, 30) },
 		"given back, but not lent":  func() { q.Refund(minute+1100*ms, 1) },
@@ -427,6 +436,6 @@ func TestQuota_AllocatesForTheListOfLoansOnly(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(100, f), name)
 	}
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() {
-		q.Refund(q.Borrow(now, 1, q.Admitted(), second).Ticket, 1)
+		q.Refund(borrow(q, now, 1, q.Admitted(), second).Ticket, 1)
 	}), 4.0, "two lists, each with its array")
 }

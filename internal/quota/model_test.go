@@ -190,7 +190,7 @@ func TestQuota_AgreesWithAnExactLog(t *testing.T) {
 				n := rapid.Int64Range(1, 4).Draw(t, "n")
 				limit := rapid.Int64Range(0, 8).Draw(t, "limit")
 				maxWait := s.drawWait(t)
-				got, want := q.Borrow(now, n, limit, maxWait), m.borrow(now, n, limit, maxWait)
+				got, want := borrow(q, now, n, limit, maxWait), m.borrow(now, n, limit, maxWait)
 				if got != want {
 					t.Fatalf("Borrow(%d, %d, %d, %d) is %+v, want %+v", now, n, limit, maxWait, got, want)
 				}
@@ -249,7 +249,7 @@ func TestQuota_WaitIsTrueToTheNanosecond(t *testing.T) {
 		again := func(last call) Outcome {
 			q := s.new(t)
 			for _, c := range history {
-				q.Borrow(c.now, c.n, c.limit, c.maxWait)
+				borrow(q, c.now, c.n, c.limit, c.maxWait)
 			}
 			projected := q.Wait(last.now, last.n, last.limit)
 			o := q.Take(last.now, last.n, last.limit)
@@ -331,7 +331,7 @@ func TestQuota_NoIntervalHoldsMoreThanTheLimit(t *testing.T) {
 				now = s.drawNow(t, now)
 			}
 			n := rapid.Int64Range(1, 4).Draw(t, "n")
-			if o := q.Borrow(now, n, limit, s.drawWait(t)); o.OK {
+			if o := borrow(q, now, n, limit, s.drawWait(t)); o.OK {
 				all = append(all, stamped{max(now, o.Ticket), n})
 				perBucket[o.Ticket] += n
 			}

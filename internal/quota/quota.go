@@ -164,8 +164,8 @@ type Outcome struct {
 	OK     bool
 	Ticket int64 // if OK: what [Quota.Refund] needs
 
-	// If not OK: what the fullest of the windows held that n would have lain in. That is
-	// the window of now, unless what was borrowed makes a later one fuller.
+	// If not OK, or if the caller must wait: what the fullest of the windows held that n
+	// would have lain in. That is the window of now, unless what was borrowed makes a later one fuller.
 	Held int64
 
 	// If not OK: how long from now n would find room if nobody else came. If Borrow
