@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
@@ -26,9 +27,7 @@ func (g *Gate) FlowRules() []flow.Rule { return g.flow.Rules() }
 // that have a Source; the others stay. Nil clears them. The Resource of the given
 // rules may be left empty. What goes for LoadFlowRules goes for this.
 func (g *Gate) SetFlowRules(name string, rules []flow.Rule) error {
-	return setRules(g, g.flow, name, rules, func(r *flow.Rule) (*string, resource.Match, string) {
-		return &r.Resource, r.Match, r.Source
-	})
+	return setRules(g, g.flow, name, rules, ofFlow)
 }
 
 // LoadIsolationRules replaces the rules on calls in flight, all or none: with a fault
@@ -44,9 +43,7 @@ func (g *Gate) IsolationRules() []isolation.Rule { return g.isolation.Rules() }
 
 // SetIsolationRules is [Gate.SetFlowRules] for rules on calls in flight.
 func (g *Gate) SetIsolationRules(name string, rules []isolation.Rule) error {
-	return setRules(g, g.isolation, name, rules, func(r *isolation.Rule) (*string, resource.Match, string) {
-		return &r.Resource, r.Match, r.Source
-	})
+	return setRules(g, g.isolation, name, rules, ofIsolation)
 }
 
 // ReplaceRules replaces the rules that have a source, which is not empty, by the given
@@ -58,8 +55,8 @@ func (g *Gate) ReplaceRules(source string, flowRules []flow.Rule, isolationRules
 		return errors.New("leapgate: the source of rules is empty; want a name")
 	}
 	return g.load(func() (changes resource.Changes, err error) {
-		allFlow := replace(g.flow.Rules(), flowRules, source, func(r *flow.Rule) *string { return &r.Source })
-		allIsolation := replace(g.isolation.Rules(), isolationRules, source, func(r *isolation.Rule) *string { return &r.Source })
+		allFlow := replace(g.flow.Rules(), flowRules, source, ofFlow)
+		allIsolation := replace(g.isolation.Rules(), isolationRules, source, ofIsolation)
 		if err := errors.Join(g.flow.Check(allFlow), g.isolation.Check(allIsolation)); err != nil {
 			return changes, err
 		}
@@ -72,25 +69,66 @@ func (g *Gate) ReplaceRules(source string, flowRules []flow.Rule, isolationRules
 	})
 }
 
+// common is what rules of all kinds have.
+type common struct {
+	id, name, source *string
+	match            resource.Match
+}
+
+func ofFlow(r *flow.Rule) common { return common{&r.ID, &r.Resource, &r.Source, r.Match} }
+
+func ofIsolation(r *isolation.Rule) common { return common{&r.ID, &r.Resource, &r.Source, r.Match} }
+
 // replace gives the rules that do not have a source, and then the given ones, which
 // get it.
-func replace[R any](rules, given []R, source string, sourceOf func(*R) *string) []R {
-	rules = slices.DeleteFunc(rules, func(r R) bool { return *sourceOf(&r) == source })
+func replace[R any](rules, given []R, source string, of func(*R) common) []R {
+	rules = slices.DeleteFunc(rules, func(r R) bool { return *of(&r).source == source })
 	kept := len(rules)
 	rules = append(rules, given...)
 	for i := range rules[kept:] {
-		*sourceOf(&rules[kept+i]) = source
+		*of(&rules[kept+i]).source = source
 	}
+	number(rules, kept, of)
 	return rules
 }
 
-// setRules replaces the rules of a guard that name one resource. of gives what a rule
-// says about its resource, and its source.
+// number gives IDs to the rules from kept on that have none, if others of the same
+// resource are kept: the first that are free, and so those that they had before. By
+// their place in the list, they could get the ID of one that is kept.
+func number[R any](rules []R, kept int, of func(*R) common) {
+	taken := make(map[string]bool, len(rules)) // by ID
+	last := make(map[string]int)               // number, by resource of those that are kept
+	for i := range rules {
+		r := of(&rules[i])
+		taken[*r.id] = true
+		if i < kept {
+			last[*r.name] = 0
+		}
+	}
+	for i := range rules[kept:] {
+		r := of(&rules[kept+i])
+		name := *r.name
+		if r.match == resource.Default && name == "" {
+			name = "*"
+		}
+		k, shared := last[name]
+		if *r.id != "" || !shared {
+			continue
+		}
+		for taken[*r.id] || *r.id == "" {
+			k++
+			*r.id = name + "/" + strconv.Itoa(k)
+		}
+		taken[*r.id], last[name] = true, k
+	}
+}
+
+// setRules replaces the rules of a guard that name one resource.
 func setRules[R any](g *Gate, guard interface {
 	Kind() string
 	Rules() []R
 	Load(rules []R) (resource.Changes, error)
-}, name string, given []R, of func(*R) (*string, resource.Match, string),
+}, name string, given []R, of func(*R) common,
 ) error {
 	if err := resource.CheckName(name); err != nil {
 		return err
@@ -98,34 +136,37 @@ func setRules[R any](g *Gate, guard interface {
 	given = slices.Clone(given)
 	var faults resource.RuleErrors
 	for i := range given {
-		field, match, source := of(&given[i])
+		r := of(&given[i])
 		fault := func(name string, value any, want string) {
 			faults = append(faults, &resource.RuleError{
-				Kind: guard.Kind(), Index: i, Resource: *field, Field: name, Value: value, Want: want,
+				Kind: guard.Kind(), Index: i, Resource: *r.name, Field: name, Value: value, Want: want,
 			})
 		}
-		if *field == "" {
-			*field = name
+		if *r.name == "" {
+			*r.name = name
 		}
-		if *field != name {
-			fault("Resource", *field, fmt.Sprintf("%q, for which the rules are set, or nothing", name))
+		if *r.name != name {
+			fault("Resource", *r.name, fmt.Sprintf("%q, for which the rules are set, or nothing", name))
 		}
-		if match != resource.Exact {
-			fault("Match", match, "exact")
+		if r.match != resource.Exact {
+			fault("Match", r.match, "exact")
 		}
-		if source != "" {
-			fault("Source", source, "nothing")
+		if *r.source != "" {
+			fault("Source", *r.source, "nothing")
 		}
 	}
 	if faults != nil {
 		return faults
 	}
 	return g.load(func() (resource.Changes, error) {
-		rules := slices.DeleteFunc(guard.Rules(), func(r R) bool {
-			field, match, source := of(&r)
-			return *field == name && match == resource.Exact && source == ""
+		rules := slices.DeleteFunc(guard.Rules(), func(rule R) bool {
+			r := of(&rule)
+			return *r.name == name && r.match == resource.Exact && *r.source == ""
 		})
-		return guard.Load(append(rules, given...))
+		kept := len(rules)
+		rules = append(rules, given...)
+		number(rules, kept, of)
+		return guard.Load(rules)
 	})
 }
 

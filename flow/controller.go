@@ -134,7 +134,7 @@ func (c *controller) reserve(now, n int64, by resource.Caller) resource.Verdict 
 		return c.refuse(now, n, o.observed, o.wait)
 	case o.wait > 0:
 		return resource.Verdict{Ticket: ticket, Delay: &resource.Delay{
-			For: o.wait, Borrowed: c.rule.Behavior == Reject, Observed: o.observed,
+			For: o.wait, Borrowed: c.rule.Behavior == Reject, Observed: o.observed, Blocked: &c.counts.blocked,
 		}}
 	}
 	return resource.Verdict{Ticket: ticket}

@@ -86,6 +86,7 @@ func compile(r *Rule, name string, old *controller, had bool) *controller {
 	c := &controller{rule: *r}
 	if had && old.cause.Resource == name {
 		c.state = old.state
+		c.state.places.setLimit(r.MaxInFlight)
 	} else {
 		c.state = new(state)
 	}
@@ -119,7 +120,7 @@ func (c *controller) Reserve(_, n int64, _ resource.Caller) resource.Verdict {
 		ticket, turn := p.wait(n, limit)
 		return resource.Verdict{
 			Ticket: resource.Ticket{A: ticket},
-			Delay:  &resource.Delay{For: c.rule.MaxWait, Turn: turn, Observed: observed},
+			Delay:  &resource.Delay{For: c.rule.MaxWait, Turn: turn, Observed: observed, Blocked: &c.state.blocked},
 		}
 	default:
 		c.state.blocked.Add(n)

@@ -23,7 +23,6 @@ type places struct {
 	word atomic.Int64
 
 	mu    sync.Mutex // guards what is below
-	limit int64      // for those who queue
 	queue []*waiter  // who came first is first
 	last  int64      // the ticket of the latest waiter
 }
@@ -32,6 +31,7 @@ const queueing = math.MinInt64
 
 type waiter struct {
 	ticket, n int64
+	limit     int64 // of the rule that holds it back, as it is now
 	turn      chan struct{}
 }
 
@@ -58,11 +58,21 @@ func (p *places) wait(n, limit int64) (ticket int64, turn <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last++
-	w := &waiter{ticket: p.last, n: n, turn: make(chan struct{})}
+	w := &waiter{ticket: p.last, n: n, limit: limit, turn: make(chan struct{})}
 	p.queue = append(p.queue, w)
-	p.limit = limit // that of the newest rule, or nearly
 	p.serve()
 	return w.ticket, w.turn
+}
+
+// setLimit is for those who queue when the rule is changed. Without it, they would
+// wait beside free places until a call ends.
+func (p *places) setLimit(limit int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.queue {
+		w.limit = limit
+	}
+	p.serve()
 }
 
 // giveBack gives n places back.
@@ -94,9 +104,9 @@ func (p *places) serve() {
 	for i := 0; i < len(p.queue); {
 		w, word := p.queue[i], p.word.Load()
 		switch {
-		case w.n > p.limit:
+		case w.n > w.limit:
 			i++
-		case w.n > p.limit-word&^queueing:
+		case w.n > w.limit-word&^queueing:
 			if p.word.CompareAndSwap(word, word|queueing) {
 				return
 			}

@@ -61,6 +61,7 @@ func (a *admission) enforce(ctx context.Context, i int) (ok bool) {
 	}
 	if v.Delay != nil && !a.wait(ctx, c, v.Delay) {
 		c.Refund(v.Ticket, a.n)
+		a.blocked.RetryAfter = c.Wait(a.now, a.n, a.by) // with what it gave back
 		return true
 	}
 	ok = a.enforce(ctx, i+1)
@@ -123,7 +124,10 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 	if err == nil {
 		return true
 	}
-	a.blocked = &BlockError{Cause: c.Cause(), Observed: d.Observed, RetryAfter: c.Wait(a.now, a.n, a.by)}
+	a.blocked = &BlockError{Cause: c.Cause(), Observed: d.Observed}
+	if d.Blocked != nil {
+		d.Blocked.Add(a.n)
+	}
 	if err != errTimeout { //nolint:errorlint // it is never wrapped
 		a.ended = err
 	}

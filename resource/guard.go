@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -96,8 +97,8 @@ type Ticket struct{ A, B int64 }
 type Verdict struct {
 	Ticket Ticket
 	// Refused is not nil if the check refuses. It is the caller's error, but that its
-	// RetryAfter is what Check.Wait would say. A check in mode shadow may give the same
-	// one every time.
+	// RetryAfter is what Check.Wait would say. Without a Cause, it has that of the
+	// check. A check in mode shadow may give the same one every time.
 	Refused *BlockError
 	// Delay is not nil if the check admits the call, but not at once.
 	Delay *Delay
@@ -114,6 +115,9 @@ type Delay struct {
 	Borrowed bool
 	// Observed is for the error if the call does not wait to the end.
 	Observed float64
+	// Blocked, if it is not nil, counts the call if it does not wait to the end: what
+	// the rule blocked.
+	Blocked *metric.Counter
 }
 
 // plugged is a guard that the program brought.
@@ -165,7 +169,11 @@ var noTicket = Ticket{math.MinInt64, math.MinInt64}
 func (c pluggedCheck) Reserve(now, n int64, by Caller) (v Verdict) {
 	v.Ticket = noTicket
 	defer c.faults.recover("Reserve")
-	return c.Check.Reserve(now, n, by)
+	v = c.Check.Reserve(now, n, by)
+	if v.Refused != nil && v.Refused.Cause == nil { // it may be shared, in mode shadow
+		v.Refused = &BlockError{c.cause, v.Refused.Observed, v.Refused.RetryAfter}
+	}
+	return v
 }
 
 func (c pluggedCheck) Refund(ticket Ticket, n int64) {

@@ -90,7 +90,7 @@ func (r *Resource) enter(ctx context.Context, now, n int64, by Caller) (Entry, e
 		a.set, a.now, a.n, a.by = set, now, n, by
 		switch {
 		case !a.run(ctx):
-			void = set.metric
+			void, now = set.metric, a.now // which is later if the call has waited
 		case a.blocked != nil:
 			return Entry{}, a.err()
 		default:
