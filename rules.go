@@ -25,7 +25,8 @@ func (g *Gate) FlowRules() []flow.Rule { return g.flow.Rules() }
 
 // SetFlowRules replaces the flow rules that name one resource exactly, but for those
 // that have a Source; the others stay. Nil clears them. The Resource of the given
-// rules may be left empty. What goes for LoadFlowRules goes for this.
+// rules may be left empty; those without ID get the first of "resource/1",
+// "resource/2", … that are free. What goes for LoadFlowRules goes for this.
 func (g *Gate) SetFlowRules(name string, rules []flow.Rule) error {
 	return setRules(g, g.flow, name, rules, ofFlow)
 }
@@ -49,7 +50,8 @@ func (g *Gate) SetIsolationRules(name string, rules []isolation.Rule) error {
 // ReplaceRules replaces the rules that have a source, which is not empty, by the given
 // ones, and sets theirs to it; the other rules of the gate stay. It is for what keeps
 // rules elsewhere, as package rulefile does. All or none are replaced: the error tells
-// the faults of both kinds; the index of a rule counts those that stay before it.
+// the faults of both kinds; the index of a rule counts those that stay before it. Rules
+// without ID get one as with [Gate.SetFlowRules].
 func (g *Gate) ReplaceRules(source string, flowRules []flow.Rule, isolationRules []isolation.Rule) error {
 	if source == "" {
 		return errors.New("leapgate: the source of rules is empty; want a name")
@@ -71,56 +73,49 @@ func (g *Gate) ReplaceRules(source string, flowRules []flow.Rule, isolationRules
 
 // common is what rules of all kinds have.
 type common struct {
-	id, name, source *string
-	match            resource.Match
+	id, resource *string
+	match        resource.Match
+	source       *string
 }
 
-func ofFlow(r *flow.Rule) common { return common{&r.ID, &r.Resource, &r.Source, r.Match} }
-
-func ofIsolation(r *isolation.Rule) common { return common{&r.ID, &r.Resource, &r.Source, r.Match} }
+func ofFlow(r *flow.Rule) common           { return common{&r.ID, &r.Resource, r.Match, &r.Source} }
+func ofIsolation(r *isolation.Rule) common { return common{&r.ID, &r.Resource, r.Match, &r.Source} }
 
 // replace gives the rules that do not have a source, and then the given ones, which
 // get it.
 func replace[R any](rules, given []R, source string, of func(*R) common) []R {
 	rules = slices.DeleteFunc(rules, func(r R) bool { return *of(&r).source == source })
-	kept := len(rules)
-	rules = append(rules, given...)
-	for i := range rules[kept:] {
-		*of(&rules[kept+i]).source = source
+	given = slices.Clone(given)
+	for i := range given {
+		*of(&given[i]).source = source
 	}
-	number(rules, kept, of)
-	return rules
+	return join(rules, given, of)
 }
 
-// number gives IDs to the rules from kept on that have none, if others of the same
-// resource are kept: the first that are free, and so those that they had before. By
-// their place in the list, they could get the ID of one that is kept.
-func number[R any](rules []R, kept int, of func(*R) common) {
-	taken := make(map[string]bool, len(rules)) // by ID
-	last := make(map[string]int)               // number, by resource of those that are kept
-	for i := range rules {
-		r := of(&rules[i])
-		taken[*r.id] = true
-		if i < kept {
-			last[*r.name] = 0
-		}
+// join gives the rules that stay, which have their IDs, and the given ones after them.
+// Of these, those without ID get the first numbers that are free: the place in the list
+// is no number, since those that stay may have been numbered in another.
+func join[R any](stay, given []R, of func(*R) common) []R {
+	all := append(stay, given...)
+	taken := make(map[string]bool, len(all))
+	for i := range all {
+		taken[*of(&all[i]).id] = true
 	}
-	for i := range rules[kept:] {
-		r := of(&rules[kept+i])
-		name := *r.name
-		if r.match == resource.Default && name == "" {
+	last := make(map[string]int) // number, by resource
+	for i := range all {
+		r := of(&all[i])
+		name := *r.resource
+		if r.match == resource.Default {
 			name = "*"
 		}
-		k, shared := last[name]
-		if *r.id != "" || !shared {
-			continue
+		for *r.id == "" && name != "" { // without a name it is refused anyway
+			last[name]++
+			if id := name + "/" + strconv.Itoa(last[name]); !taken[id] {
+				*r.id = id
+			}
 		}
-		for taken[*r.id] || *r.id == "" {
-			k++
-			*r.id = name + "/" + strconv.Itoa(k)
-		}
-		taken[*r.id], last[name] = true, k
 	}
+	return all
 }
 
 // setRules replaces the rules of a guard that name one resource.
@@ -137,16 +132,16 @@ func setRules[R any](g *Gate, guard interface {
 	var faults resource.RuleErrors
 	for i := range given {
 		r := of(&given[i])
-		fault := func(name string, value any, want string) {
+		if *r.resource == "" {
+			*r.resource = name
+		}
+		fault := func(field string, value any, want string) {
 			faults = append(faults, &resource.RuleError{
-				Kind: guard.Kind(), Index: i, Resource: *r.name, Field: name, Value: value, Want: want,
+				Kind: guard.Kind(), Index: i, ID: *r.id, Resource: *r.resource, Field: field, Value: value, Want: want,
 			})
 		}
-		if *r.name == "" {
-			*r.name = name
-		}
-		if *r.name != name {
-			fault("Resource", *r.name, fmt.Sprintf("%q, for which the rules are set, or nothing", name))
+		if *r.resource != name {
+			fault("Resource", *r.resource, fmt.Sprintf("%q, for which the rules are set, or nothing", name))
 		}
 		if r.match != resource.Exact {
 			fault("Match", r.match, "exact")
@@ -159,14 +154,11 @@ func setRules[R any](g *Gate, guard interface {
 		return faults
 	}
 	return g.load(func() (resource.Changes, error) {
-		rules := slices.DeleteFunc(guard.Rules(), func(rule R) bool {
-			r := of(&rule)
-			return *r.name == name && r.match == resource.Exact && *r.source == ""
+		rules := slices.DeleteFunc(guard.Rules(), func(r R) bool {
+			c := of(&r)
+			return *c.resource == name && c.match == resource.Exact && *c.source == ""
 		})
-		kept := len(rules)
-		rules = append(rules, given...)
-		number(rules, kept, of)
-		return guard.Load(rules)
+		return guard.Load(join(rules, given, of))
 	})
 }
 

@@ -90,10 +90,17 @@ func sameWindow(a, b *Rule) bool {
 		a.Strict == b.Strict && a.Behavior == b.Behavior && a.Associated == b.Associated
 }
 
-func (c *controller) Cause() *resource.Cause  { return &c.cause }
-func (c *controller) Mode() Mode              { return c.rule.Mode }
-func (c *controller) Waits() bool             { return c.rule.Behavior == Pace && c.rule.MaxWait > 0 }
-func (c *controller) Interval() time.Duration { return max(c.rule.Interval, c.rule.WarmUpPeriod) }
+func (c *controller) Cause() *resource.Cause { return &c.cause }
+func (c *controller) Mode() Mode             { return c.rule.Mode }
+func (c *controller) Waits() bool            { return c.rule.Behavior == Pace && c.rule.MaxWait > 0 }
+
+// Interval counts from the last event, and the calls that wait by then come later.
+func (c *controller) Interval() time.Duration {
+	if c.rule.Behavior == Pace {
+		return max(c.rule.Interval+c.rule.MaxWait, c.rule.WarmUpPeriod)
+	}
+	return max(c.rule.Interval, c.rule.WarmUpPeriod)
+}
 
 // untaken is the ticket of a threshold that took nothing.
 const untaken = math.MinInt64
@@ -106,7 +113,7 @@ func (c *controller) Reserve(now, n int64, by resource.Caller) resource.Verdict 
 	if o.OK {
 		return resource.Verdict{Ticket: resource.Ticket{A: o.Ticket}}
 	}
-	return c.refuse(now, n, float64(o.Held+n), o.Wait)
+	return c.refuse(n, c.rule.Threshold, float64(o.Held+n), o.Wait)
 }
 
 // reserve is Reserve with everything that a rule may ask for.
@@ -131,7 +138,7 @@ func (c *controller) reserve(now, n int64, by resource.Caller) resource.Verdict 
 	}
 	switch {
 	case !o.ok:
-		return c.refuse(now, n, o.observed, o.wait)
+		return c.refuse(n, o.threshold, o.observed, o.wait)
 	case o.wait > 0:
 		return resource.Verdict{Ticket: ticket, Delay: &resource.Delay{
 			For: o.wait, Borrowed: c.rule.Behavior == Reject, Observed: o.observed, Blocked: &c.counts.blocked,
@@ -140,22 +147,21 @@ func (c *controller) reserve(now, n int64, by resource.Caller) resource.Verdict 
 	return resource.Verdict{Ticket: ticket}
 }
 
-// refuse counts a refusal, and makes the error.
-func (c *controller) refuse(now, n int64, observed float64, wait time.Duration) resource.Verdict {
+// refuse counts a refusal by the threshold that held, and makes the error.
+func (c *controller) refuse(n int64, threshold, observed float64, wait time.Duration) resource.Verdict {
 	if c.rule.Mode == Shadow {
 		c.counts.wouldBlock.Add(n)
 		return resource.Verdict{Refused: &c.shadowed}
 	}
 	c.counts.blocked.Add(n)
-	return resource.Verdict{Refused: &resource.BlockError{Cause: c.causeAt(now), Observed: observed, RetryAfter: wait}}
+	return resource.Verdict{Refused: &resource.BlockError{Cause: c.causeOf(threshold), Observed: observed, RetryAfter: wait}}
 }
 
-// causeAt is the cause of a refusal at now, with the threshold that held then.
-func (c *controller) causeAt(now int64) *resource.Cause {
-	if c.rule.Strategy == Direct {
+// causeOf is the cause of a refusal, with the threshold that held.
+func (c *controller) causeOf(threshold float64) *resource.Cause {
+	if threshold == c.rule.Threshold {
 		return &c.cause
 	}
-	threshold := c.live.at(now)
 	if last := c.changing.Load(); last != nil && last.Threshold == threshold {
 		return last
 	}
@@ -184,7 +190,7 @@ func (c *controller) readAssociated(now, n int64) resource.Verdict {
 		c.counts.candidateWouldBlock.Add(n)
 	}
 	if observed > c.rule.Threshold {
-		return c.refuse(now, n, observed, quota.Unknown)
+		return c.refuse(n, c.rule.Threshold, observed, quota.Unknown)
 	}
 	c.counts.admitted.Add(n)
 	return resource.Verdict{}

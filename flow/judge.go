@@ -52,7 +52,7 @@ func newJudge(r *Rule, threshold float64, t track, used Memory) judge {
 		if t.warmth == nil || !t.warmth.fits(r) {
 			t.warmth = newWarmth(r, t.admitted)
 		}
-		t.warmth.perSecond.Store(threshold / r.Interval.Seconds())
+		t.warmth.threshold.Store(threshold)
 	}
 	j.track = t
 	return j
@@ -78,7 +78,7 @@ func (t track) admitted() int64 {
 func (j *judge) at(now int64) float64 {
 	switch {
 	case j.track.warmth != nil:
-		return j.threshold * j.track.warmth.at(now)
+		return coldest(j.threshold*j.track.warmth.at(now), j.threshold)
 	case j.memory != nil:
 		return j.byMemory()
 	default:
@@ -101,22 +101,13 @@ func (j *judge) byMemory() float64 {
 	}
 }
 
-// limitOf is a threshold of the judge in whole calls. The coldest lets one call in,
-// or it would never get warm.
-func (j *judge) limitOf(threshold float64) int64 {
-	limit := whole(threshold)
-	if j.track.warmth != nil {
-		limit = max(limit, min(1, j.limit))
-	}
-	return limit
-}
-
 // outcome is the answer of a judge.
 type outcome struct {
-	ok       bool
-	ticket   int64         // if ok
-	observed float64       // if not ok, or if the call has to wait
-	wait     time.Duration // if ok, what the call has to wait; if not, what wait says
+	ok        bool
+	ticket    int64         // if ok
+	threshold float64       // that held
+	observed  float64       // if not ok, or if the call has to wait
+	wait      time.Duration // if ok, what the call has to wait; if not, what wait says
 }
 
 func (j *judge) reserve(r *Rule, now, n int64, priority bool) outcome {
@@ -126,7 +117,7 @@ func (j *judge) reserve(r *Rule, now, n int64, priority bool) outcome {
 			j.track.warmth.turn(now)
 		}
 		threshold = j.at(now)
-		limit = j.limitOf(threshold)
+		limit = whole(threshold)
 	}
 	if r.Behavior == Pace {
 		return j.pace(r, now, n, threshold)
@@ -140,7 +131,7 @@ func (j *judge) reserve(r *Rule, now, n int64, priority bool) outcome {
 	if !o.OK && r.Strategy != Direct { // the limit may be another by then
 		o.Wait = j.wait(r, now, n)
 	}
-	return outcome{o.OK, o.Ticket, float64(o.Held + n), o.Wait}
+	return outcome{o.OK, o.Ticket, threshold, float64(o.Held + n), o.Wait}
 }
 
 // longestWait is how long a call with priority may wait for room.
@@ -154,12 +145,13 @@ func longestWait(r *Rule) time.Duration {
 func (j *judge) pace(r *Rule, now, n int64, threshold float64) outcome {
 	gap, ok := j.gap(r, n, threshold)
 	if !ok {
-		return outcome{observed: float64(n), wait: quota.Unknown}
+		return outcome{threshold: threshold, observed: float64(n), wait: quota.Unknown}
 	}
 	turn, ok := j.track.pacer.take(now, gap, int64(r.MaxWait))
-	o := outcome{ok: ok, ticket: turn, wait: time.Duration(turn - now)}
+	o := outcome{ok: ok, ticket: turn, threshold: threshold, wait: time.Duration(turn - now)}
 	// The rate at which the queue would have to move to be as short as it may be.
-	o.observed = threshold * float64(int64(o.wait)+gap) / float64(int64(r.MaxWait)+gap)
+	faster := float64(int64(o.wait)+gap) / float64(int64(r.MaxWait)+gap)
+	o.observed = min(threshold*faster, math.MaxFloat64)
 	if ok {
 		j.track.pacer.admitted.Add(n)
 	} else {
@@ -204,7 +196,7 @@ func (j *judge) wait(r *Rule, now, n int64) time.Duration {
 		var more time.Duration
 		threshold := j.at(t)
 		if r.Behavior == Reject {
-			more = j.track.quota.Wait(t, n, j.limitOf(threshold))
+			more = j.track.quota.Wait(t, n, whole(threshold))
 		} else if gap, ok := j.gap(r, n, threshold); ok {
 			more = time.Duration(max(0, j.track.pacer.next(gap)-t-int64(r.MaxWait)))
 		} else {

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"math"
 	"time"
 
 	uber "go.uber.org/atomic"
@@ -9,24 +10,29 @@ import (
 )
 
 // warmth is how warm a resource is, after Guava's SmoothWarmingUp: a store of
-// permits that is full when the resource is cold. Every second brings a second's
-// worth of them, up to the most, and takes those that were admitted; above the
+// permits that is full when the resource is cold. Every step brings its own worth
+// of them, up to the most, and takes those that were admitted; above the
 // warning the threshold falls from full to its cold part.
 //
 // Permits are counted in seconds' worth, so that the threshold may change and the
 // warmth stays. A ring of one bucket remembers them, with the admissions as they
 // stood when it opened: so it does not matter when anybody looks.
+//
+// A step is a second, or the interval of the rule if that is longer: what a long
+// window admits may all come in its first second, and the others are not idle then.
 type warmth struct {
 	ring      *leaparray.LeapArray[fill]
-	perSecond uber.Float64 // the threshold of the rule, for a second
+	threshold uber.Float64 // of the rule, in its interval
 	admitted  func() int64
 
-	cold          float64 // the factor
-	period        time.Duration
-	warning, most float64
+	interval, step time.Duration
+	paced          bool
+	cold           float64 // the factor
+	period         time.Duration
+	warning, most  float64
 }
 
-// fill is what is stored at the beginning of a second.
+// fill is what is stored at the beginning of a step.
 type fill struct {
 	stored   float64
 	admitted int64 // until then
@@ -36,12 +42,15 @@ type fill struct {
 // counts.
 func newWarmth(r *Rule, admitted func() int64) *warmth {
 	period := r.WarmUpPeriod.Seconds()
-	w := &warmth{admitted: admitted, cold: r.ColdFactor, period: r.WarmUpPeriod}
+	w := &warmth{
+		admitted: admitted, cold: r.ColdFactor, period: r.WarmUpPeriod,
+		interval: r.Interval, step: max(time.Second, r.Interval), paced: r.Behavior == Pace,
+	}
 	w.warning = period / (r.ColdFactor - 1)
 	w.most = w.warning + 2*period/(1+r.ColdFactor)
-	ring, err := leaparray.New(1, time.Second, w.open)
+	ring, err := leaparray.New(1, w.step, w.open)
 	if err != nil {
-		panic(err) // it is a constant
+		panic(err) // one bucket divides everything
 	}
 	w.ring = ring
 	return w
@@ -57,24 +66,42 @@ func (w *warmth) open(start int64, prev *leaparray.WindowWrap[fill]) *fill {
 	return &f
 }
 
-// after is the fill at the beginning of a later second.
+// after is the fill at the beginning of a later step.
 func (w *warmth) after(prev *leaparray.WindowWrap[fill], start int64) fill {
-	f, perSecond := *prev.Value(), w.perSecond.Load()
+	f, threshold := *prev.Value(), w.threshold.Load()
 	admitted := w.admitted()
 	n := float64(max(0, admitted-f.admitted)) // refunds may have come late
-	if perSecond == 0 {
+	if threshold == 0 {
 		return fill{w.most, admitted}
 	}
-	if f.stored < w.warning || n < perSecond/w.cold {
-		f.stored = min(w.most, f.stored+1)
+	step := w.step.Seconds()
+	if f.stored < w.warning || n < w.coldUse(threshold) {
+		f.stored = min(w.most, f.stored+step)
 	}
-	f.stored = max(0, f.stored-n/perSecond)
-	// All that was admitted was in the second of prev; the others were idle.
-	idle := float64((start-prev.Start())/int64(time.Second) - 1)
-	return fill{min(w.most, f.stored+idle), admitted}
+	f.stored = max(0, f.stored-n/threshold*w.interval.Seconds())
+	// All that was admitted was in the step of prev; the others were idle.
+	idle := float64((start-prev.Start())/int64(w.step) - 1)
+	return fill{min(w.most, f.stored+idle*step), admitted}
 }
 
-// turn opens the second of now.
+// coldUse is what full use of the coldest threshold admits in a step, at least.
+// That is less than its share of the threshold where only whole calls and whole
+// windows count: a resource that does what it may must get warm.
+func (w *warmth) coldUse(threshold float64) float64 {
+	share := threshold / w.cold
+	windows := float64(w.step) / float64(w.interval)
+	least := coldest(share, threshold)
+	if w.paced {
+		return min(share*windows, math.Floor(least*windows))
+	}
+	return min(share*windows, math.Floor(least)*math.Floor(windows))
+}
+
+// coldest is what holds of a threshold of which there is a part: it lets one call
+// in, or the resource would never get warm.
+func coldest(part, threshold float64) float64 { return max(part, min(1, threshold)) }
+
+// turn opens the step of now.
 func (w *warmth) turn(now int64) {
 	if !w.ring.Newest().Covers(now) {
 		w.ring.Current(now)
@@ -91,8 +118,8 @@ func (w *warmth) at(now int64) float64 {
 	case newest.Covers(now) || now < newest.Start():
 		return w.part(newest.Value().stored)
 	default:
-		const second = int64(time.Second)
-		later := (now - newest.Start()) / second * second
+		step := int64(w.step)
+		later := (now - newest.Start()) / step * step
 		return w.part(w.after(newest, newest.Start()+later).stored)
 	}
 }

@@ -76,6 +76,9 @@ func (m Match) Compile(text string) (*Pattern, error) {
 			return nil, err
 		}
 		compiled, err := regexp.Compile(`\A(?:` + text + `)\z`)
+		if err != nil { // it ends in a quotation, which would go on to the end
+			compiled, err = regexp.Compile(`\A(?:` + text + `\E)\z`)
+		}
 		return &Pattern{m, compiled}, err
 	case Default:
 		return &Pattern{match: m}, nil

@@ -320,30 +320,34 @@ func (s *Set[R, C]) loadAll(given []R) (changed resource.Changes, err error) {
 }
 
 // matching tells which names are matched by a pattern of a rule that came, went or
-// changed; nil if none did. If only their order did, all are.
+// changed; nil if none did. If the order of the others did, all are.
 func matching[R comparable](before, after []patterned[R]) func(name string) bool {
-	if slices.EqualFunc(before, after, func(a, b patterned[R]) bool { return *a.rule == *b.rule }) {
-		return nil
-	}
-	changed := append(missing(before, after), missing(after, before)...)
-	if changed == nil {
+	gone, stayed := split(before, after)
+	came, stay := split(after, before)
+	changed := append(gone, came...)
+	switch {
+	case !slices.EqualFunc(stayed, stay, func(a, b patterned[R]) bool { return *a.rule == *b.rule }):
 		return func(string) bool { return true }
+	case changed == nil:
+		return nil
 	}
 	return func(name string) bool {
 		return slices.ContainsFunc(changed, func(p patterned[R]) bool { return p.pattern.Matches(name, false) })
 	}
 }
 
-// missing gives those of a that are not in b.
-func missing[R comparable](a, b []patterned[R]) (out []patterned[R]) {
+// split gives those of a that are not in b, and those that are.
+func split[R comparable](a, b []patterned[R]) (missing, there []patterned[R]) {
 	in := make(map[R]bool, len(b))
 	for _, p := range b {
 		in[*p.rule] = true
 	}
 	for _, p := range a {
-		if !in[*p.rule] {
-			out = append(out, p)
+		if in[*p.rule] {
+			there = append(there, p)
+		} else {
+			missing = append(missing, p)
 		}
 	}
-	return out
+	return missing, there
 }

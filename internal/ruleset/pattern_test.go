@@ -1,0 +1,136 @@
+package ruleset
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+// idsOf are those of the rules that bind a resource, in the order of asking.
+func idsOf(controllers []*controller) (ids []string) {
+	for _, c := range controllers {
+		ids = append(ids, c.rule.ID)
+	}
+	return ids
+}
+
+func pattern(id, text string, match resource.Match) rule {
+	return rule{ID: id, Resource: text, Match: match, Limit: 1}
+}
+
+func TestSet_PatternsComeAfterExactRules(t *testing.T) {
+	t.Parallel()
+	s := newSet()
+	changes, err := s.Load([]rule{
+		pattern("g", "a*", resource.Glob),
+		{ID: "x", Resource: "ab"},
+		pattern("d", "*", resource.Default),
+		pattern("r", ".b", resource.Regexp),
+		{ID: "y", Resource: "ab", Limit: 1},
+		{ID: "z", Resource: "c"},
+	})
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"ab", "c"}, changes.Names)
+	require.True(t, changes.Matching("anything"), "there is a default")
+	for name, want := range map[string][]string{
+		"ab": {"x", "y", "g", "r"}, // y is enforced
+		"c":  {"z", "d"},           // z is not
+		"xb": {"d", "r"},
+		"q":  {"d"},
+	} {
+		controllers, named := s.For(name, nil)
+		require.Equal(t, want, idsOf(controllers), name)
+		require.Equal(t, name == "ab" || name == "c", named, name)
+	}
+}
+
+// IDs are numbered by what a rule says in its Resource, be it a name or a pattern.
+func TestSet_NumbersOfPatterns(t *testing.T) {
+	t.Parallel()
+	s := newSet()
+	load(t, s, rule{Resource: "a"}, pattern("", "a", resource.Glob), rule{Resource: "a"}, pattern("", "a", resource.Regexp))
+	var ids []string
+	for _, r := range s.Rules() {
+		ids = append(ids, r.ID)
+	}
+	require.Equal(t, []string{"a/1", "a/2", "a/3", "a/4"}, ids)
+	require.Equal(t, []string{"a/1", "a/3", "a/2", "a/4"}, idsOf(of(s, "a")))
+	require.Empty(t, load(t, s, s.Rules()...), "and back")
+}
+
+// Which resources are to be bound anew, by what changed among the patterns.
+func TestSet_ChangesOfPatterns(t *testing.T) {
+	t.Parallel()
+	a, b, ab := pattern("a", "a*", resource.Glob), pattern("b", "b*", resource.Glob), pattern("ab", "[ab]*", resource.Glob)
+	d := pattern("d", "*", resource.Default)
+	altered := a
+	altered.Limit = 2
+	x := rule{ID: "x", Resource: "x", Limit: 1}
+	for name, c := range map[string]struct {
+		before, after []rule
+		want          string // which of a1, b1 and c1
+	}{
+		"none":                          {[]rule{a, b, x}, []rule{x, a, b}, ""},
+		"one comes":                     {[]rule{a}, []rule{a, b}, "b1"},
+		"one goes":                      {[]rule{a, b}, []rule{b}, "a1"},
+		"one is another":                {[]rule{a, b}, []rule{altered, b}, "a1"},
+		"the order":                     {[]rule{ab, a}, []rule{a, ab}, "a1 b1 c1"},
+		"the order, and one comes":      {[]rule{ab, a}, []rule{a, ab, pattern("c", "c*", resource.Glob)}, "a1 b1 c1"},
+		"the order, and one goes":       {[]rule{ab, a, b}, []rule{a, ab}, "a1 b1 c1"},
+		"one comes between":             {[]rule{ab, a}, []rule{ab, b, a}, "b1"},
+		"a default comes":               {[]rule{a}, []rule{a, d}, "a1 b1 c1"},
+		"a pattern becomes a name":      {[]rule{a}, []rule{{ID: "a", Resource: "a1", Limit: 1}}, "a1"},
+		"an exact rule changes, no pat": {[]rule{x, a}, []rule{{ID: "x", Resource: "x", Limit: 2}, a}, ""},
+	} {
+		s := newSet()
+		load(t, s, c.before...)
+		changes, err := s.Load(c.after)
+		require.NoError(t, err)
+		got := ""
+		for _, resource := range []string{"a1", "b1", "c1"} {
+			if changes.Matching != nil && changes.Matching(resource) {
+				got += " " + resource
+			}
+		}
+		require.Equal(t, c.want, trimmed(got), name)
+	}
+}
+
+func trimmed(s string) string {
+	if s == "" {
+		return s
+	}
+	return s[1:]
+}
+
+// What a pattern remembers of a resource lives in the resource's controllers: a rule
+// with the same ID gets the old one, and only that.
+func TestSet_PatternsTakeOverFromTheResource(t *testing.T) {
+	t.Parallel()
+	s := newSet()
+	g := pattern("g", "*", resource.Glob)
+	load(t, s, g, pattern("h", "*", resource.Glob))
+	a, b := of(s, "a"), of(s, "b")
+	require.NotSame(t, a[0], b[0], "each resource has its own")
+	again, _ := s.For("a", a)
+	require.Same(t, a[0], again[0])
+	require.Same(t, a[1], again[1])
+
+	g.Limit = 2
+	load(t, s, pattern("h", "*", resource.Glob), g, rule{ID: "new", Resource: "a"})
+	now, _ := s.For("a", a)
+	require.Equal(t, []string{"new", "h", "g"}, idsOf(now))
+	require.Same(t, a[1], now[1])
+	require.NotSame(t, a[0], now[2])
+	require.Same(t, a[0], now[2].old, "the changed one has its predecessor at hand")
+	fresh := of(s, "a")
+	require.Nil(t, fresh[2].old, "a resource that has just appeared has none")
+
+	// An exact rule that had a pattern's ID, or a pattern that had an exact one's.
+	load(t, s, rule{ID: "g", Resource: "a"})
+	exact := of(s, "a")
+	require.Nil(t, exact[0].old)
+	require.False(t, exact[0].had)
+}

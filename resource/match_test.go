@@ -1,0 +1,215 @@
+package resource_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+func matches(t testing.TB, match resource.Match, text, name string) bool {
+	t.Helper()
+	p, err := match.Compile(text)
+	require.NoError(t, err, "%v %q", match, text)
+	return p.Matches(name, false)
+}
+
+func TestGlob_WhatItMatches(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ glob, yes, no string }{ // names between spaces
+		{"a", "a", "b aa A"},
+		{"*", "a b/c é \x00\n \xff", ""},
+		{"**", "a b/c", ""},
+		{"GET_/*", "GET_/ GET_/a GET_/a/b GET_/a\nb", "GET_ POST_/a xGET_/"},
+		{"*/orders", "GET_/orders a/b/orders /orders", "orders GET_/orders/1"},
+		{"a*b*c", "abc axbyc abcbc aabbcc", "ab abcd xabc"},
+		{"?", "a é 世 \xff /", "ab "},
+		{"a?c", "abc a/c aéc", "ac abbc"},
+		{"[a-c]x", "ax bx cx", "dx x ]x a"},
+		{"[^a-c]x", "dx ^x éx", "ax x"},
+		{"[abc-]", "a b c -", "d"},
+		{"[-a]", "- a", "b"},
+		{"[]a]", "] a", "[ b"},
+		{"[^]a]", "b [", "] a"},
+		{"[[:alpha:]]", "[] :] a] l]", "b z [:alpha:]"},
+		{"[^^]", "a", "^"},
+		{"[a^]", "a ^", "b"},
+		{`[\]`, `\`, "] a"},
+		{`[\d]`, `\ d`, "5"},
+		{`\*`, "*", `a \*`},
+		{`a\?`, "a?", `ab a\?`},
+		{`\[a\]`, "[a]", "a"},
+		{`\a\\`, `a\`, `a a\\`},
+		{".", ".", "a"},
+		{"a.b+(c|d)$^{2}", "a.b+(c|d)$^{2}", "axbbc"},
+		{"]", "]", "a"},
+		{"(?i)a", "(?i)a (xi)a", "a A"},
+		{"é*", "é éa", "e"},
+	} {
+		for _, name := range strings.Split(c.yes, " ") {
+			require.True(t, matches(t, resource.Glob, c.glob, name), "%q, %q", c.glob, name)
+		}
+		for _, name := range strings.Split(c.no, " ") {
+			if name != "" {
+				require.False(t, matches(t, resource.Glob, c.glob, name), "%q, %q", c.glob, name)
+			}
+		}
+	}
+}
+
+func TestRegexp_MatchesWholeNames(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ text, yes, no string }{
+		{"a", "a", "aa ba ab A a\n"},
+		{"a|b", "a b", "ax xb ab"},
+		{"ab?|abc", "a ab abc", "abcd"},
+		{"(?i)get .*", "GET_x", ""},
+		{"^a$", "a", "ab"},
+		{"(?m)^a$", "a", "a\nb b\na"},
+		{"a*", "aa", "b"},
+		{".", "a é", "\n ab"},
+		{"(?s).", "\n", "ab"},
+		{`\Qa.b`, "a.b", "axb"},
+		{`\Qa.b\E+`, "a.bb", "axb"},
+		{`a\z`, "a", "ab"},
+	} {
+		for _, name := range strings.Split(c.yes, " ") {
+			require.True(t, matches(t, resource.Regexp, c.text, strings.ReplaceAll(name, "_", " ")), "%q, %q", c.text, name)
+		}
+		for _, name := range strings.Split(c.no, " ") {
+			if name != "" {
+				require.False(t, matches(t, resource.Regexp, c.text, name), "%q, %q", c.text, name)
+			}
+		}
+	}
+}
+
+func TestCompile_Faults(t *testing.T) {
+	t.Parallel()
+	for _, glob := range []string{"[", "a[b", "[]", "[^]", "[^", "x[]", `\`, `a*\`, "[b-a]", "[a-]-0]["} {
+		_, err := resource.Glob.Compile(glob)
+		require.Error(t, err, "%q", glob)
+		require.NotContains(t, err.Error(), `\A`, "what was not given is not shown")
+	}
+	for _, text := range []string{"(", ")", "a)|(?:b", "[", "*", `\`, "a{1001}", "\xff"} {
+		_, err := resource.Regexp.Compile(text)
+		require.Error(t, err, "%q", text)
+		require.NotContains(t, err.Error(), `\A`, "what was not given is not shown")
+	}
+	_, err := resource.Exact.Compile("a")
+	require.ErrorContains(t, err, "no pattern matches by exact")
+	_, err = resource.Match(9).Compile("a")
+	require.ErrorContains(t, err, "match(9)")
+}
+
+// Other serves names of all kinds, so patterns of all kinds bind it.
+func TestMatches_OtherAndDefault(t *testing.T) {
+	t.Parallel()
+	for _, match := range []resource.Match{resource.Glob, resource.Regexp} {
+		require.True(t, matches(t, match, "x", resource.Other))
+		p, err := match.Compile("x")
+		require.NoError(t, err)
+		require.True(t, p.Matches("x", true), "an exact rule beside it changes nothing")
+		require.True(t, p.Matches(resource.Other, true))
+	}
+	p, err := resource.Default.Compile("*")
+	require.NoError(t, err)
+	for _, name := range []string{"a", resource.Other} {
+		require.True(t, p.Matches(name, false))
+		require.False(t, p.Matches(name, true))
+	}
+}
+
+func TestMatch_Names(t *testing.T) {
+	t.Parallel()
+	for i, name := range []string{"exact", "glob", "regexp", "default"} {
+		text, err := json.Marshal(resource.Match(i))
+		require.NoError(t, err)
+		require.Equal(t, `"`+name+`"`, string(text))
+		var m resource.Match
+		require.NoError(t, json.Unmarshal(text, &m))
+		require.Equal(t, resource.Match(i), m)
+	}
+	var m resource.Match
+	require.ErrorContains(t, m.UnmarshalText([]byte("prefix")), "exact, glob, regexp or default")
+}
+
+// naiveGlob goes through both, rune by rune.
+func naiveGlob(glob, name []rune) bool {
+	if len(glob) == 0 {
+		return len(name) == 0
+	}
+	switch glob[0] {
+	case '*':
+		return naiveGlob(glob[1:], name) || len(name) > 0 && naiveGlob(glob, name[1:])
+	case '?':
+		return len(name) > 0 && naiveGlob(glob[1:], name[1:])
+	case '[':
+		end := 2
+		if glob[1] == '^' {
+			end = 3
+		}
+		for glob[end] != ']' {
+			end++
+		}
+		return len(name) > 0 && inClass(glob[1:end], name[0]) && naiveGlob(glob[end+1:], name[1:])
+	case '\\':
+		glob = glob[1:]
+	}
+	return len(name) > 0 && glob[0] == name[0] && naiveGlob(glob[1:], name[1:])
+}
+
+func inClass(class []rune, r rune) bool {
+	not := class[0] == '^'
+	if not {
+		class = class[1:]
+	}
+	for i := 0; i < len(class); i++ {
+		if i+2 < len(class) && class[i+1] == '-' {
+			if class[i] <= r && r <= class[i+2] {
+				return !not
+			}
+			i += 2
+		} else if class[i] == r {
+			return !not
+		}
+	}
+	return not
+}
+
+// No glob makes it panic, and what it takes matches as it does rune by rune.
+func FuzzGlob(f *testing.F) {
+	for _, glob := range []string{"", "*", "a*b?c", "[a-c]", "[^]-a]", `\[x\]`, "[", "[z-a]", "**a**", "[a-b-c]", "(?i)", "[[:digit:]]", "é[à-ü]*", "\xff"} {
+		f.Add(glob, "abc")
+		f.Add(glob, glob)
+	}
+	f.Fuzz(func(t *testing.T, glob, name string) {
+		if len(glob) > 30 || len(name) > 30 || strings.Count(glob, "*") > 4 {
+			return // the naive one takes its time
+		}
+		p, err := resource.Glob.Compile(glob)
+		if err != nil {
+			if !strings.ContainsAny(glob, `[\`) {
+				t.Fatalf("%q is refused: %v", glob, err)
+			}
+			return
+		}
+		got := p.Matches(name, false)
+		if name == resource.Other {
+			if !got {
+				t.Fatalf("%q does not bind %q", glob, name)
+			}
+			return
+		}
+		if !utf8.ValidString(glob) || !utf8.ValidString(name) {
+			return // bytes that are no text are taken for U+FFFD
+		}
+		if want := naiveGlob([]rune(glob), []rune(name)); got != want {
+			t.Fatalf("%q on %q is %v", glob, name, got)
+		}
+	})
+}
