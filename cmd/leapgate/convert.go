@@ -1,0 +1,54 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+
+	"github.com/leapgate-go/leapgate/rulefile"
+)
+
+var convertCommand = command{
+	name:      "convert",
+	arguments: "[-json] FILE",
+	about: `Convert reads a rule file, or a JSON array of Sentinel's flow or isolation rules, and
+writes the rules as a rule file to standard output. Comments are lost. What could not be
+translated, or means something else now, goes to standard error as file:line:column: what,
+and the exit code is 1 if a rule was left out.
+
+FILE may be a folder, or - for standard input.
+`,
+	prepare: func(flags *flag.FlagSet) func([]string, streams) int {
+		json := flags.Bool("json", false, "write JSON instead of YAML")
+		return func(args []string, std streams) int { return convert(args, *json, std) }
+	},
+}
+
+func convert(args []string, json bool, std streams) int {
+	if len(args) != 1 {
+		return misused(std, "convert", "%d files; want one", len(args))
+	}
+	in, err := load(args[0], std.in)
+	if err != nil {
+		fmt.Fprintln(std.err, err)
+		return exitFaults
+	}
+	write := rulefile.Rules.YAML
+	if json {
+		write = rulefile.Rules.JSON
+	}
+	text, err := write(in.rules)
+	if err == nil {
+		_, err = std.out.Write(text)
+	}
+	if err != nil {
+		fmt.Fprintln(std.err, "leapgate convert:", err)
+		return exitFaults
+	}
+	for _, note := range in.notes {
+		fmt.Fprintln(std.err, note)
+	}
+	if in.skipped() {
+		return exitFaults
+	}
+	return exitOK
+}

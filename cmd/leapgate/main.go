@@ -1,0 +1,124 @@
+// Leapgate checks and converts rule files.
+//
+//	leapgate check rules.yaml        # what is wrong, or what the rules mean
+//	leapgate convert sentinel.json   # rules of Sentinel as a rule file
+//	leapgate version
+//
+// It is installed by
+//
+//	go install github.com/leapgate-go/leapgate/cmd/leapgate@latest
+//
+// Faults go to standard error, one to a line, as file:line:column: message. The exit code is
+// 0 if all is well, 1 if a file has faults, 2 if the command was not understood.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/leapgate-go/leapgate/internal/escape"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFaults = 1
+	exitUsage  = 2
+)
+
+const usage = `Leapgate checks and converts rule files.
+
+Usage:
+
+	leapgate <command> [flags] [arguments]
+
+The commands are:
+
+	check     tell what is wrong with rule files, or what their rules mean
+	convert   write rules as a rule file; also those of Sentinel
+	version   tell the version
+
+Use "leapgate <command> -h" for more about a command.
+`
+
+// command is one of the tool's commands.
+type command struct {
+	name, arguments, about string
+	// prepare defines the flags, and gives what runs when they have been read.
+	prepare func(flags *flag.FlagSet) func(args []string, std streams) int
+}
+
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+var commands = []command{checkCommand, convertCommand, versionCommand}
+
+// run is the program. It gives the exit code.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	std := streams{stdin, stdout, stderr}
+	if len(args) == 0 {
+		fmt.Fprint(stderr, usage)
+		return exitUsage
+	}
+	switch args[0] {
+	case "-h", "-help", "--help":
+		fmt.Fprint(stdout, usage)
+		return exitOK
+	case "help":
+		if len(args) == 1 {
+			fmt.Fprint(stdout, usage)
+			return exitOK
+		}
+		args = []string{args[1], "-h"}
+	case "-version", "--version":
+		args = []string{"version"}
+	}
+	for _, c := range commands {
+		if c.name == args[0] {
+			return c.run(args[1:], std)
+		}
+	}
+	fmt.Fprintf(stderr, "leapgate: unknown command %s; want check, convert or version\nRun \"leapgate help\" for usage.\n", escape.Text(args[0]))
+	return exitUsage
+}
+
+func (c command) run(args []string, std streams) int {
+	flags := flag.NewFlagSet("leapgate "+c.name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // errors and help are printed here, each to where it belongs
+	action := c.prepare(flags)
+	help := func(w io.Writer) {
+		fmt.Fprintf(w, "Usage: leapgate %s %s\n\n%s", c.name, c.arguments, c.about)
+		some := false
+		flags.VisitAll(func(*flag.Flag) { some = true })
+		if some {
+			fmt.Fprint(w, "\nFlags:\n")
+			flags.SetOutput(w)
+			flags.PrintDefaults()
+		}
+	}
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		help(std.out)
+		return exitOK
+	case err != nil:
+		fmt.Fprintf(std.err, "leapgate %s: %v\n", c.name, err)
+		help(std.err)
+		return exitUsage
+	}
+	return action(flags.Args(), std)
+}
+
+// misused tells that a command was used in another way than it can be.
+func misused(std streams, name, format string, args ...any) int {
+	fmt.Fprintf(std.err, "leapgate %s: %s\nRun \"leapgate %s -h\" for usage.\n", name, fmt.Sprintf(format, args...), name)
+	return exitUsage
+}

@@ -1,0 +1,73 @@
+package rulefile
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Defaults of [Config].
+const (
+	DefaultSettle = 100 * time.Millisecond
+	DefaultPoll   = 30 * time.Second
+)
+
+// Config says what to watch, and how. Path and Gate are required; the zero of everything
+// else is a good default.
+type Config struct {
+	// Path is a rule file, or a folder of them; see [Read]. It is the Source of the rules
+	// that are loaded from it, as it is given here.
+	Path string
+
+	// Gate gets the rules.
+	Gate Gate
+
+	// Logger is told what was loaded, and what was refused, the latter once per distinct
+	// error. Nil is slog.Default().
+	Logger *slog.Logger
+
+	// Optional lets Watch begin without rules if the path is not there or is no good: the
+	// gate keeps what it has, the error is logged and in Status, and the rules come when
+	// the path is good. Without it, Watch fails then, and starts nothing.
+	Optional bool
+
+	// Settle is how long a path must be quiet before it is read, 1 ms to 1 minute; 0 is
+	// 100 ms. It is then read twice, Settle apart, and what was found is loaded if it
+	// was the same both times. So a file that is being written is waited for. With an empty
+	// file it must be the same ten times, for many writers empty a file first.
+	Settle time.Duration
+
+	// Poll is how often the path is read although nothing was heard of it, 10 ms to 24 h;
+	// 0 is 30 s. It is for what the system does not tell: changes on network file
+	// systems, and a folder far up in the path that is replaced.
+	Poll time.Duration
+}
+
+// ErrConfig is what an error of [Watch] is that the configuration is to blame for.
+var ErrConfig = errors.New("leapgate: bad configuration of a rule file's watcher")
+
+// complete fills in the defaults, and tells everything that is wrong.
+func (cfg *Config) complete() error {
+	var faults []error
+	if cfg.Path == "" {
+		faults = append(faults, fmt.Errorf("%w: Path is empty; want a file or a folder", ErrConfig))
+	}
+	if cfg.Gate == nil {
+		faults = append(faults, fmt.Errorf("%w: Gate is nil; want a gate", ErrConfig))
+	}
+	bounded := func(name string, d *time.Duration, least, most, standard time.Duration) {
+		if *d == 0 {
+			*d = standard
+		}
+		if *d < least || *d > most {
+			faults = append(faults, fmt.Errorf("%w: %s is %v; want %v to %v, or 0 for %v", ErrConfig, name, *d, least, most, standard))
+		}
+	}
+	bounded("Settle", &cfg.Settle, time.Millisecond, time.Minute, DefaultSettle)
+	bounded("Poll", &cfg.Poll, 10*time.Millisecond, 24*time.Hour, DefaultPoll)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,88 @@
+// Package rulefile keeps the rules of a gate in files: YAML or JSON, one file or a folder of
+// them, read again whenever they change.
+//
+//	watcher, err := rulefile.Watch(rulefile.Config{Path: "/etc/shop/rules.yaml", Gate: gate})
+//	…
+//	defer watcher.Close()
+//
+// [Watch] loads the rules and follows the file: written in place, replaced by another, or
+// swapped by a symbolic link, as Kubernetes does. A file that is no good, or gone, changes
+// nothing: the last good rules stay, and [Watcher.Status] says what is wrong. [Parse] and
+// [Read] only read; [Rules.YAML] and [Rules.JSON] write; [Sentinel] translates the rules of
+// Alibaba Sentinel. The command leapgate checks and converts files.
+//
+// # Rule files
+//
+// A rule file is a mapping with two lists, each of which may be left out:
+//
+//	flow:
+//	  - id: orders-qps
+//	    resource: GET /orders
+//	    threshold: 100
+//	  - resource: "GET /*"
+//	    match: glob
+//	    threshold: 1000
+//	    interval: 1m
+//	    mode: shadow
+//	isolation:
+//	  - resource: db.query
+//	    maxInFlight: 20
+//	    maxWait: 500ms
+//
+// JSON has the same fields. The rules of flow are [flow.Rule], which says more about each
+// field:
+//
+//	field                value               default     meaning
+//	id                   up to 1,040 bytes   resource/1  names the rule; unique among the flow rules of a gate
+//	resource             1 to 1,024 bytes    required    the resource, or the pattern; none with match default
+//	match                exact, glob,        exact       what resource is
+//	                     regexp, default
+//	origin               up to 1,024 bytes   everyone    one caller, or other
+//	threshold            0 or more           required    calls admitted per interval; 0 blocks all
+//	candidate            0 or more           0, none     a threshold that is tried and blocks nothing
+//	interval             1ms to 24h          1s          the length of the window
+//	buckets              1 to 1,000          10          into which the interval divides, at least 1ms each
+//	strict               true, false         false       bounds every interval, wherever it begins
+//	mode                 enforce, shadow,    enforce     what is done with the decision
+//	                     off
+//	strategy             direct, warm-up,    direct      how the threshold comes about
+//	                     memory-adaptive
+//	behavior             reject, pace        reject      what happens beyond it
+//	maxWait              0s to 24h           0s; 500ms   how long a call waits with pace; with reject, one with
+//	                                                     priority, at most interval
+//	warmUpPeriod         1s to 24h           required    from cold to warm, with strategy warm-up
+//	coldFactor           over 1, to 1,000    3           threshold when warm by that when cold
+//	highMemoryThreshold  0 to threshold      0           the threshold from highMemory on
+//	lowMemory            1 byte or more      required    with strategy memory-adaptive: up to here threshold holds
+//	highMemory           over lowMemory      required    and from here on highMemoryThreshold
+//	associated           a resource          none        the rule blocks while that passes more than threshold
+//
+// Those of isolation are [isolation.Rule]:
+//
+//	field        value               default     meaning
+//	id           up to 1,040 bytes   resource/1  names the rule; unique among the isolation rules of a gate
+//	resource     1 to 1,024 bytes    required    the resource, or the pattern; none with match default
+//	match        exact, glob,        exact       what resource is
+//	             regexp, default
+//	maxInFlight  1 to 1,000,000,000  required    calls in flight
+//	maxWait      0s to 24h           0s          how long a call waits for a place
+//	mode         enforce, shadow,    enforce     what is done with the decision
+//	             off
+//
+// Durations are text with a unit, as [time.ParseDuration] reads it: 250ms, 1s, 1h30m.
+// Memory is a number of bytes, or text with a unit of GOMEMLIMIT: B, KiB, MiB, GiB, TiB.
+// Numbers are decimal, as in JSON. What an ID or a name is must be text: "404", in quotes.
+//
+// An unknown field, a field that is there twice, a value of another type are errors, and so
+// is whatever [flow.Validate] and [isolation.Validate] refuse. All of them are told at once,
+// with line and column.
+//
+// # What is not read
+//
+// Of YAML, a rule file has what JSON can say: no anchors and aliases, no merge keys, no tags,
+// and one document. Text is UTF-8; a byte order mark is skipped. A file may have 4 MiB and
+// 250,000 values and keys, 32 lists and mappings in each other; a folder 16 MiB and 1,000
+// files. Within these limits, the worst file takes some 200 MB while it is read.
+//
+// A file with nothing in it has no rules, and is no error. flow: [] says so on purpose.
+package rulefile

@@ -1,0 +1,74 @@
+package rulefile
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+// mostErrors is how many errors are told at once. Nobody reads more, and a file of
+// rubbish has millions.
+const mostErrors = 100
+
+// Errors is everything that is wrong with a rule file or a folder of them, in the order of
+// the files, one to a line. Beyond a hundred, the last one tells how many more there are.
+type Errors []*Error
+
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i, fault := range e {
+		lines[i] = fault.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives the errors one by one.
+func (e Errors) Unwrap() []error {
+	errs := make([]error, len(e))
+	for i, fault := range e {
+		errs[i] = fault
+	}
+	return errs
+}
+
+// As lets errors.As find what is wrong with the rules themselves, as loading them would
+// tell it: with a target of type *[resource.RuleErrors].
+func (e Errors) As(target any) bool {
+	rules, ok := target.(*resource.RuleErrors)
+	if !ok {
+		return false
+	}
+	var found resource.RuleErrors
+	for _, fault := range e {
+		var rule *resource.RuleError
+		var several resource.RuleErrors // of a gate
+		if errors.As(fault.Err, &several) {
+			found = append(found, several...)
+		} else if errors.As(fault.Err, &rule) {
+			found = append(found, rule)
+		}
+	}
+	if found == nil {
+		return false
+	}
+	*rules = found
+	return true
+}
+
+// orNil gives the errors as an error: nil if there are none, and not more than are read.
+// untold is how many there are besides.
+func (e Errors) orNil(untold int) error {
+	if len(e) == 0 {
+		return nil
+	}
+	if len(e) > mostErrors {
+		e, untold = e[:mostErrors:mostErrors], untold+len(e)-mostErrors
+	}
+	if untold > 0 {
+		last := e[len(e)-1]
+		e = append(e, &Error{File: last.File, Line: last.Line, Column: last.Column, Message: fmt.Sprintf("and %d more errors", untold)})
+	}
+	return e
+}

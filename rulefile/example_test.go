@@ -1,0 +1,135 @@
+package rulefile_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/rulefile"
+)
+
+func ExampleParse() {
+	rules, err := rulefile.Parse("rules.yaml", []byte(`
+flow:
+  - id: orders-qps
+    resource: GET /orders
+    threshold: 100
+    mode: shadow
+isolation:
+  - resource: db.query
+    maxInFlight: 20
+    maxWait: 500ms
+`))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(rules.Flow[0].ID, rules.Flow[0].Threshold, rules.Flow[0].Mode)
+	fmt.Println(rules.Isolation[0].Resource, rules.Isolation[0].MaxInFlight, rules.Isolation[0].MaxWait)
+	// Output:
+	// orders-qps 100 shadow
+	// db.query 20 500ms
+}
+
+// All errors are told at once.
+func ExampleParse_errors() {
+	_, err := rulefile.Parse("rules.yaml", []byte(`
+flow:
+  - id: orders-qps
+    resource: GET /orders
+    treshold: 100
+    interval: 1
+  - resource: GET /search
+    threshold: -1
+`))
+	fmt.Println(err)
+	var errs rulefile.Errors
+	if errors.As(err, &errs) {
+		fmt.Println(len(errs), errs[2].Line, errs[2].Field)
+	}
+	// Output:
+	// rules.yaml:5:5: flow rule "orders-qps": unknown field "treshold"; did you mean threshold?
+	// rules.yaml:6:15: flow rule "orders-qps": interval is 1; want a duration such as "250ms", "1s" or "1h30m"; a number has no unit
+	// rules.yaml:8:16: flow rule on "GET /search": threshold is -1; want a finite number of at least 0
+	// 3 8 threshold
+}
+
+func ExampleRules_YAML() {
+	text, err := rulefile.Rules{
+		Flow:      []flow.Rule{{ID: "orders-qps", Resource: "GET /orders", Threshold: 100, Mode: flow.Shadow}},
+		Isolation: []isolation.Rule{{Resource: "db.query", MaxInFlight: 20}},
+	}.YAML()
+	if err != nil {
+		panic(err)
+	}
+	fmt.Print(string(text))
+	// Output:
+	// flow:
+	//   - id: orders-qps
+	//     resource: GET /orders
+	//     threshold: 100
+	//     mode: shadow
+	// isolation:
+	//   - resource: db.query
+	//     maxInFlight: 20
+}
+
+func ExampleSentinel() {
+	rules, notes, err := rulefile.Sentinel("flow.json", []byte(`[
+		{"resource": "GET /orders", "threshold": 100, "statIntervalInMs": 1000, "controlBehavior": 1, "maxQueueingTimeMs": 500},
+		{"resource": "db.query", "strategy": 1, "retryTimeoutMs": 3000, "threshold": 0.5}
+	]`))
+	if err != nil {
+		panic(err)
+	}
+	for _, note := range notes {
+		fmt.Println(note)
+	}
+	text, err := rules.YAML()
+	if err != nil {
+		panic(err)
+	}
+	fmt.Print(string(text))
+	// Output:
+	// flow.json:3:61: skipped: circuit breaker rule on "db.query": there are no such rules in Leapgate
+	// flow:
+	//   - resource: GET /orders
+	//     threshold: 100
+	//     interval: 1s
+	//     behavior: pace
+	//     maxWait: 500ms
+}
+
+// printer is a gate that prints what it is given.
+type printer struct{}
+
+func (printer) ReplaceRules(source string, flow []flow.Rule, isolation []isolation.Rule) error {
+	fmt.Println("loaded", len(flow), "flow rules and", len(isolation), "isolation rules from", filepath.Base(source))
+	return nil
+}
+
+func ExampleWatch() {
+	folder, err := os.MkdirTemp("", "rules")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, "rules.yaml")
+	if err := os.WriteFile(path, []byte("flow: [{resource: GET /orders, threshold: 100}]"), 0o600); err != nil {
+		panic(err)
+	}
+
+	watcher, err := rulefile.Watch(rulefile.Config{Path: path, Gate: printer{}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		panic(err)
+	}
+	defer watcher.Close()
+	status := watcher.Status()
+	fmt.Println(status.FlowRules, status.Loads, status.Since.IsZero(), status.Err)
+	// Output:
+	// loaded 1 flow rules and 0 isolation rules from rules.yaml
+	// 1 1 false <nil>
+}

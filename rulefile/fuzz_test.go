@@ -1,0 +1,79 @@
+package rulefile
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/isolation"
+)
+
+func requirePrintable(t *testing.T, text string) {
+	t.Helper()
+	for _, r := range text {
+		if r != '\n' && !unicode.IsPrint(r) {
+			t.Fatalf("%q is in %q", r, text)
+		}
+	}
+}
+
+// Nothing that is read makes a panic; what is refused is refused in words that can be
+// printed; and what is taken can be written and read again.
+func FuzzParse(f *testing.F) {
+	f.Add(false, []byte(everyField))
+	f.Add(false, []byte("flow:\n  - id: \"\\e\"\n    resource: *a\n"))
+	f.Add(false, []byte("flow: [{resource: a, threshold: .nan, unknown: &a [*a]}]\n---\n"))
+	f.Add(false, []byte("\xef\xbb\xbfflow:\r\n- resource: a\r\n  threshold: 1\r\n"))
+	f.Add(false, []byte("flow:\n  - {<<: {resource: x}, ? [a] : b, !!str c: 'd\u202e'}\n"))
+	f.Add(false, []byte("a: |\n  b\n\tc: >-\n"))
+	f.Add(true, []byte(`{"flow": [{"resource": "\ud800", "threshold": 1e999, "id": "a\u0000"}], "isolation": null}`))
+	f.Add(true, []byte("{\"flow\": [{\"resource\": \"\u2028\", \"threshold\": -0.0}]}"))
+	f.Add(true, []byte(`[{"count": 5}]`))
+	f.Fuzz(func(t *testing.T, json bool, data []byte) {
+		name := "r.yaml"
+		if json {
+			name = "r.json"
+		}
+		rules, err := Parse(name, data)
+		if err != nil {
+			requirePrintable(t, err.Error())
+			require.Zero(t, rules)
+			var errs Errors
+			require.ErrorAs(t, err, &errs)
+			lines := 1 + strings.Count(string(data), "\n") + strings.Count(string(data), "\r") + strings.Count(string(data), "\u0085") +
+				strings.Count(string(data), "\u2028") + strings.Count(string(data), "\u2029")
+			for _, e := range errs {
+				require.Equal(t, name, e.File)
+				require.LessOrEqual(t, e.Line, lines+1)
+			}
+			return
+		}
+		requireRoundTrip(t, rules)
+	})
+}
+
+// Nothing makes the importer panic, and what it gives are good rules.
+func FuzzSentinel(f *testing.F) {
+	f.Add([]byte(`[{"id": "a", "resource": "b", "tokenCalculateStrategy": 1, "controlBehavior": 1, "threshold": 5, "warmUpPeriodSec": 1, "statIntervalInMs": 3}]`))
+	f.Add([]byte(`[{"resource": "b", "lowMemUsageThreshold": 5, "highMemUsageThreshold": 1, "memLowWaterMarkBytes": 1, "memHighWaterMarkBytes": 2, "tokenCalculateStrategy": 2}]`))
+	f.Add([]byte(`[{"resource": "a", "count": 5, "grade": 0}, {"resource": "a", "metricType": 0, "threshold": 1e9}]`))
+	f.Add([]byte(`[{"resource": "a", "count": 5, "strategy": 1, "refResource": "a"}, {"id": 1, "resource": ".", "threshold": 1, "regex": true}, {"id": 1}]`))
+	f.Add([]byte(`[{"resource": "a", "count": 5, "limitApp": "other", "controlBehavior": 3, "clusterMode": true}, null, [1], {}]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		rules, notes, err := Sentinel("s.json", data)
+		if err != nil {
+			requirePrintable(t, err.Error())
+			return
+		}
+		for _, note := range notes {
+			requirePrintable(t, note.String())
+			require.NotContains(t, note.String(), "\n")
+		}
+		require.NoError(t, flow.Validate(rules.Flow))
+		require.NoError(t, isolation.Validate(rules.Isolation))
+		requireRoundTrip(t, rules)
+	})
+}

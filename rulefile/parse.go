@@ -1,0 +1,196 @@
+package rulefile
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/leapgate-go/leapgate/internal/escape"
+
+	"github.com/leapgate-go/leapgate/internal/document"
+)
+
+// Parse reads the rules of one file. name is what errors call it, and it says what it
+// holds: a name that ends in .json means JSON; under any other, JSON and YAML are told
+// apart by how they look. Data without rules, such as nil, gives none and no error.
+//
+// The error, if any, is [Errors] with everything that is wrong, and there are no rules
+// then. The rules have been validated as loading them would.
+func Parse(name string, data []byte) (Rules, error) {
+	var d draft
+	d.add(name, data)
+	return d.finish()
+}
+
+// draft is rules that are being read, from one file or several, with where everything
+// stands.
+type draft struct {
+	rules     Rules
+	flow      []place // of rules.Flow
+	isolation []place // of rules.Isolation
+	errs      Errors
+	untold    int // errors beyond those that are told
+}
+
+// place is where a rule stands.
+type place struct {
+	file         string
+	line, column int
+	fields       map[string]*document.Node // the values, by the name in Go
+	// faulty are the fields, by their name in Go, that have an error already. What
+	// depends on them is not to be judged.
+	faulty map[string]bool
+}
+
+func (d *draft) add(name string, data []byte) {
+	root, fault := document.Parse(data, strings.EqualFold(filepath.Ext(name), ".json"))
+	if fault != nil {
+		d.fail(name, fault.Line, fault.Column, "", "%s", fault.Message)
+		return
+	}
+	if root != nil {
+		d.readRoot(name, root)
+	}
+}
+
+// full tells whether what is read from here on need not be told: it comes after more errors
+// than are told at once.
+func (d *draft) full() bool { return len(d.errs) >= mostErrors }
+
+func (d *draft) fail(file string, line, column int, field, format string, args ...any) {
+	if d.full() {
+		d.untold++
+		return
+	}
+	d.errs = append(d.errs, &Error{File: file, Line: line, Column: column, Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+var topFields = []string{"flow", "isolation"}
+
+func (d *draft) readRoot(file string, root *document.Node) {
+	if root.Kind == document.Null {
+		return
+	}
+	if root.Kind != document.Mapping {
+		hint := ""
+		if looksLikeSentinel(root) {
+			hint = "; these look like the rules of Sentinel, which leapgate convert translates"
+		}
+		d.fail(file, root.Line, root.Column, "", "%v; want a mapping with flow and isolation%s", root.Kind, hint)
+		return
+	}
+	seen := map[string]int{}
+	for _, f := range root.Fields {
+		if line, twice := seen[f.Key]; twice {
+			d.fail(file, f.Line, f.Column, f.Key, "%s is there twice, first in line %d", escape.Text(f.Key), line)
+			continue
+		}
+		seen[f.Key] = f.Line
+		switch f.Key {
+		case "flow":
+			readList(d, file, "flow", f.Value, flowFields, &d.rules.Flow, &d.flow)
+		case "isolation":
+			readList(d, file, "isolation", f.Value, isolationFields, &d.rules.Isolation, &d.isolation)
+		default:
+			if d.full() {
+				d.untold++
+				continue
+			}
+			hint := ""
+			if near := nearest(f.Key, topFields, topSynonyms); near != "" {
+				hint = fmt.Sprintf("; did you mean %s?", near)
+			}
+			d.fail(file, f.Line, f.Column, f.Key, "unknown field %s; want flow or isolation%s", quoted(f.Key), hint)
+		}
+	}
+}
+
+// readList reads the rules of one guard.
+func readList[R any](d *draft, file, guard string, list *document.Node, fields *schema[R], rules *[]R, places *[]place) {
+	switch list.Kind {
+	case document.Null:
+		return // flow: with nothing behind it
+	case document.List:
+	default:
+		d.fail(file, list.Line, list.Column, guard, "%s is %v; want a list of rules", guard, list.Kind)
+		return
+	}
+	for _, item := range list.Items {
+		if item.Kind != document.Mapping {
+			d.fail(file, item.Line, item.Column, guard, "%s in the list of %s rules; want a rule: a mapping with resource and %s",
+				described(item), guard, fields.required())
+			continue
+		}
+		rule, at := readRule(d, file, guard, item, fields)
+		*rules = append(*rules, rule)
+		*places = append(*places, at)
+	}
+}
+
+func readRule[R any](d *draft, file, guard string, item *document.Node, fields *schema[R]) (R, place) {
+	var rule R
+	at := place{file: file, line: item.Line, column: item.Column, fields: make(map[string]*document.Node, len(item.Fields)), faulty: map[string]bool{}}
+	label := func() string { return labelOf(guard, item) } // few rules have errors
+	seen := make(map[string]int, len(item.Fields))
+	for _, f := range item.Fields {
+		if line, twice := seen[f.Key]; twice {
+			d.fail(file, f.Line, f.Column, f.Key, "%s: %s is there twice, first in line %d", label(), escape.Text(f.Key), line)
+			continue
+		}
+		seen[f.Key] = f.Line
+		field := fields.known[f.Key]
+		if field == nil && d.full() {
+			d.untold++
+			continue
+		}
+		if field == nil {
+			message, near := unknown(f.Key, fields.names)
+			if near != "" {
+				at.faulty[fields.known[near].goName] = true // it is there, under another name
+			}
+			d.fail(file, f.Line, f.Column, f.Key, "%s: %s", label(), message)
+			continue
+		}
+		at.fields[field.goName] = f.Value
+		if f.Value.Kind == document.Null {
+			at.faulty[field.goName] = true
+			d.fail(file, f.Value.Line, f.Value.Column, f.Key, "%s: %s is empty; want a value, or the line left out", label(), f.Key)
+			continue
+		}
+		if want := field.read(f.Value, &rule); want != "" {
+			at.faulty[field.goName] = true
+			d.fail(file, f.Value.Line, f.Value.Column, f.Key, "%s: %s is %s; want %s", label(), f.Key, described(f.Value), want)
+		}
+	}
+	for _, f := range fields.fields {
+		if _, there := at.fields[f.goName]; f.required != "" && !there && !at.faulty[f.goName] {
+			at.faulty[f.goName] = true
+			d.fail(file, item.Line, item.Column, f.name, "%s: %s is missing; want %s", label(), f.name, f.required)
+		}
+	}
+	return rule, at
+}
+
+// labelOf names a rule: flow rule "orders-qps", flow rule on "GET /orders".
+func labelOf(guard string, item *document.Node) string {
+	for _, by := range []struct{ key, form string }{{"id", "%s rule %s"}, {"resource", "%s rule on %s"}} {
+		for _, f := range item.Fields {
+			if f.Key == by.key && f.Value.Kind == document.Text && f.Value.Text != "" {
+				return fmt.Sprintf(by.form, guard, quoted(f.Value.Text))
+			}
+		}
+	}
+	return guard + " rule"
+}
+
+// described is a value as errors show it.
+func described(n *document.Node) string {
+	switch n.Kind {
+	case document.Text:
+		return quoted(n.Text)
+	case document.Bool, document.Number:
+		return escape.Text(n.Text)
+	default:
+		return n.Kind.String()
+	}
+}

@@ -1,0 +1,411 @@
+package rulefile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/document"
+	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+const everyField = `
+flow:
+  - id: a
+    resource: GET /*
+    match: glob
+    origin: other
+    threshold: 1.5e2
+    candidate: 0.5
+    interval: 1m30s
+    buckets: 9
+    strict: true
+    mode: shadow
+  - id: b
+    resource: b
+    threshold: 100
+    behavior: pace
+    maxWait: 500ms
+    strategy: warm-up
+    warmUpPeriod: 10s
+    coldFactor: 4
+  - id: c
+    resource: c
+    threshold: 100
+    strategy: memory-adaptive
+    highMemoryThreshold: 10
+    lowMemory: 512MiB
+    highMemory: 2147483648
+  - id: d
+    resource: d
+    threshold: 0
+    associated: e
+    mode: off
+isolation:
+  - id: i
+    resource: .*
+    match: regexp
+    maxInFlight: 5
+    maxWait: 1s
+    mode: enforce
+  - {id: "404", match: default, maxInFlight: 1e3}
+`
+
+func everyRule() Rules {
+	return Rules{
+		Flow: []flow.Rule{
+			{
+				ID: "a", Resource: "GET /*", Match: flow.Glob, Origin: flow.OtherOrigins, Threshold: 150, Candidate: 0.5,
+				Interval: 90 * time.Second, Buckets: 9, Strict: true, Mode: flow.Shadow,
+			},
+			{
+				ID: "b", Resource: "b", Threshold: 100, Behavior: flow.Pace, MaxWait: 500 * time.Millisecond,
+				Strategy: flow.WarmUp, WarmUpPeriod: 10 * time.Second, ColdFactor: 4,
+			},
+			{
+				ID: "c", Resource: "c", Threshold: 100, Strategy: flow.MemoryAdaptive,
+				HighMemoryThreshold: 10, LowMemory: 512 << 20, HighMemory: 2 << 30,
+			},
+			{ID: "d", Resource: "d", Associated: "e", Mode: flow.Off},
+		},
+		Isolation: []isolation.Rule{
+			{ID: "i", Resource: ".*", Match: isolation.Regexp, MaxInFlight: 5, MaxWait: time.Second},
+			{ID: "404", Match: isolation.Default, MaxInFlight: 1000},
+		},
+	}
+}
+
+func TestParse_EveryField(t *testing.T) {
+	t.Parallel()
+	rules, err := Parse("rules.yaml", []byte(everyField))
+	require.NoError(t, err)
+	require.Equal(t, everyRule(), rules)
+	require.Equal(t, 6, rules.Len())
+}
+
+func TestParse_JSONWithTabsIsTheSame(t *testing.T) {
+	t.Parallel()
+	text := "\ufeff{\n\t\"flow\": [\n\t\t{\"id\":\t\"a\", \"resource\": \"GET \\/ü\", \"threshold\": 5, \"mode\": \"off\"}\n\t],\r\n\t\"isolation\": null\n}\n"
+	for _, name := range []string{"rules.json", "rules.JSON", "rules.yaml", "rules", ""} {
+		rules, err := Parse(name, []byte(text))
+		require.NoError(t, err, name)
+		require.Equal(t, Rules{Flow: []flow.Rule{{ID: "a", Resource: "GET /ü", Threshold: 5, Mode: flow.Off}}}, rules)
+	}
+}
+
+func TestParse_NothingIsNoRules(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", " \n", "\ufeff", "# nothing yet\n", "---\n# nothing\n", "flow:\nisolation:\n", "{}", "flow: []", "null", "~"} {
+		rules, err := Parse("rules.yaml", []byte(text))
+		require.NoError(t, err, "%q", text)
+		require.Zero(t, rules.Len())
+	}
+	rules, err := Parse("rules.json", nil)
+	require.NoError(t, err)
+	require.Zero(t, rules)
+}
+
+// Every field of a rule but Source is in the schema, and under its own name.
+func TestSchema_HasEveryField(t *testing.T) {
+	t.Parallel()
+	requireSchema(t, flowFields)
+	requireSchema(t, isolationFields)
+}
+
+func requireSchema[R any](t *testing.T, s *schema[R]) {
+	t.Helper()
+	names := map[string]string{}
+	for _, f := range s.fields {
+		names[f.goName] = f.name
+		for _, other := range f.with {
+			_, known := reflect.TypeFor[R]().FieldByName(other)
+			require.True(t, known, other)
+		}
+	}
+	rule := reflect.TypeFor[R]()
+	require.Len(t, s.fields, rule.NumField()-1)
+	for i := range rule.NumField() {
+		name := rule.Field(i).Name
+		if name == "Source" {
+			continue
+		}
+		require.NotEmpty(t, names[name], name)
+		if name != "ID" {
+			require.Equal(t, strings.ToLower(name[:1])+name[1:], names[name])
+		}
+	}
+}
+
+// What is wrong, as it is told.
+func TestParse_Errors(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"every kind of slip at once", `flow:
+  - id: orders
+    resource: GET /orders
+    treshold: 3
+    maxwait: 1s
+    interval: 5
+    mode: Off
+  - id: orders
+    resource: "*"
+    match: glob
+    threshold: -1
+    buckets: 7
+    coldFactor: 3
+    strategy: warm-up
+  - resource: x
+    threshold: 1
+    threshold: 2
+    coldFactor: 5
+    lowMemory: 5MB
+    behaviour: pace
+    origin:
+    source: me
+isolation:
+  - resource: a
+  - 5
+  - resource: "["
+    match: glob
+    maxInFlight: "5"
+  - resource: "b"
+    maxInFlight: 0
+    maxWait: 25h
+extra: 1
+flow: 3
+`, []string{
+			`4:5: flow rule "orders": unknown field "treshold"; did you mean threshold?`,
+			`5:5: flow rule "orders": unknown field "maxwait"; did you mean maxWait?`,
+			`6:15: flow rule "orders": interval is 5; want a duration such as "250ms", "1s" or "1h30m"; a number has no unit`,
+			`7:11: flow rule "orders": mode is "Off"; want enforce, shadow or off, in small letters`,
+			`8:5: flow rule "orders": warmUpPeriod is missing; want 1s to 24h with strategy warm-up`,
+			`8:9: flow rule "orders": id is "orders", as that of the rule in line 2; want another`,
+			`11:16: flow rule "orders": threshold is -1; want a finite number of at least 0`,
+			`12:14: flow rule "orders": buckets is 7; want a number that divides 1s into buckets of at least 1ms, such as 5`,
+			`17:5: flow rule on "x": threshold is there twice, first in line 16`,
+			`18:17: flow rule on "x": coldFactor is 5; leave it out, it is for strategy warm-up`,
+			`19:16: flow rule on "x": lowMemory is "5MB"; want a number of bytes, or text such as "512MiB" or "2GiB"; the units are B, KiB, MiB, GiB and TiB`,
+			`20:5: flow rule on "x": unknown field "behaviour"; did you mean behavior?`,
+			`21:12: flow rule on "x": origin is empty; want a value, or the line left out`,
+			`22:5: flow rule on "x": unknown field source; a rule's source is the file itself`,
+			`24:5: isolation rule on "a": maxInFlight is missing; want how many calls may be in flight`,
+			`25:5: 5 in the list of isolation rules; want a rule: a mapping with resource and maxInFlight`,
+			`26:15: isolation rule on "[": resource is "["; want a good glob: a [ without its ]`,
+			`28:18: isolation rule on "[": maxInFlight is "5"; want a whole number, without quotes`,
+			`30:18: isolation rule on "b": maxInFlight is 0; want 1 to 1000000000`,
+			`31:14: isolation rule on "b": maxWait is "25h"; want 0 to 24h`,
+			`32:1: unknown field "extra"; want flow or isolation`,
+			`33:1: flow is there twice, first in line 1`,
+		}},
+		{"numbers and text", `flow:
+  - {resource: a, threshold: .inf}
+  - {resource: a, threshold: 1_000}
+  - {resource: a, threshold: 0x10}
+  - {resource: a, threshold: 1e999}
+  - {resource: a, threshold: 1, interval: 1d, lowMemory: 1.5GiB, highMemory: 9999999999TiB}
+  - {resource: a, id: 5, threshold: '5', strict: yes, buckets: 1.5}
+  - {resource: a, threshold: 1, interval: "5", buckets: 99999999999, match: 1}
+  - {resource: [a], threshold: true, mode: {}}
+`, []string{
+			`2:30: flow rule on "a": threshold is .inf; want a decimal number, such as 100 or 0.5`,
+			`3:30: flow rule on "a": threshold is 1_000; want a decimal number, such as 100 or 0.5`,
+			`4:30: flow rule on "a": threshold is 0x10; want a decimal number, such as 100 or 0.5`,
+			`5:30: flow rule on "a": threshold is 1e999; want a number that is not so large`,
+			`6:43: flow rule on "a": interval is "1d"; want a duration such as "250ms", "1s" or "1h30m"; the largest unit is h`,
+			`6:58: flow rule on "a": lowMemory is "1.5GiB"; want a number of bytes, or text such as "512MiB" or "2GiB"; whole numbers only`,
+			`6:78: flow rule on "a": highMemory is "9999999999TiB"; want a number of bytes, or text such as "512MiB" or "2GiB"; whole numbers only`,
+			`7:23: flow rule on "a": id is 5; want text: "5", in quotes`,
+			`7:37: flow rule on "a": threshold is "5"; want a decimal number, such as 100 or 0.5, without quotes`,
+			`7:50: flow rule on "a": strict is "yes"; want true or false, without quotes`,
+			`7:64: flow rule on "a": buckets is 1.5; want a whole number`,
+			`8:43: flow rule on "a": interval is "5"; want a duration such as "250ms", "1s" or "1h30m"; there is no unit, perhaps "5s" is meant`,
+			`8:57: flow rule on "a": buckets is 99999999999; want a whole number of at most 2147483647`,
+			`8:77: flow rule on "a": match is 1; want exact, glob, regexp or default`,
+			`9:16: flow rule: resource is a list; want text`,
+			`9:32: flow rule: threshold is true; want a decimal number, such as 100 or 0.5`,
+			`9:44: flow rule: mode is a mapping; want enforce, shadow or off`,
+		}},
+		{"rules that contradict themselves", `flow:
+  - {resource: a, threshold: 5, associated: a, maxWait: 1s, strict: true}
+  - {resource: a, threshold: 5, interval: 50h}
+  - {threshold: 5}
+  - {resource: x, match: default, threshold: 5}
+  - {resource: a, threshold: 5, strategy: memory-adaptive, highMemoryThreshold: 6, highMemory: 5}
+  - {resource: "(", match: regexp, threshold: 5}
+  - {resource: a, id: a/1, threshold: 5}
+`, []string{
+			`2:45: flow rule on "a": associated is "a"; want another resource than the rule's own`,
+			`2:57: flow rule on "a": maxWait is "1s"; leave it out, it is for rules without associated`,
+			`2:69: flow rule on "a": strict is true; leave it out, it is for rules without associated`,
+			`3:43: flow rule on "a": interval is "50h"; want 1ms to 24h`,
+			`4:5: flow rule: resource is missing; want a name of 1 to 1024 bytes`,
+			`5:16: flow rule on "x": resource is "x"; want "*" or nothing with match default`,
+			`6:5: flow rule on "a": lowMemory is missing; want 1 byte or more`,
+			`6:81: flow rule on "a": highMemoryThreshold is 6; want less than threshold, which is 5`,
+			"7:16: flow rule on \"(\": resource is \"(\"; want a good regexp: error parsing regexp: missing closing ): `(`",
+			`8:23: flow rule "a/1": id is "a/1", which the rule in line 2 gets, for it has none; want another`,
+		}},
+		{"it is no rule file", "- resource: x\n", []string{`1:1: a list; want a mapping with flow and isolation`}},
+		{"it is Sentinel's", `[{"resource": "x", "count": 5, "grade": 1}]`, []string{
+			`1:1: a list; want a mapping with flow and isolation; these look like the rules of Sentinel, which leapgate convert translates`,
+		}},
+		{"text alone", "hello", []string{`1:1: text; want a mapping with flow and isolation`}},
+		{"no list", "flow: 3\nisolation: {}\nflows: []", []string{
+			`1:7: flow is a number; want a list of rules`,
+			`2:12: isolation is a mapping; want a list of rules`,
+			`3:1: unknown field "flows"; want flow or isolation; did you mean flow?`,
+		}},
+		{"a pattern without quotes", "flow:\n  - resource: *\n", []string{`2:15: a value that begins with * or & is no text in YAML; put it in quotes`}},
+		{"a control character in a name", "flow: [{resource: a, \"b\\u202e\\e[31m\": 1, threshold: 1}]", []string{
+			`1:22: flow rule on "a": unknown field "b\u202e\x1b[31m"; want one of id, resource, match, origin, threshold, candidate, interval, buckets, strict, mode, strategy, behavior, maxWait, warmUpPeriod, coldFactor, highMemoryThreshold, lowMemory, highMemory, associated`,
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			rules, err := Parse("r.yaml", []byte(c.text))
+			require.Error(t, err)
+			require.Zero(t, rules)
+			require.ErrorIs(t, err, ErrRuleFile)
+			for i, line := range c.want {
+				c.want[i] = "r.yaml:" + line
+			}
+			require.Equal(t, c.want, strings.Split(err.Error(), "\n"))
+		})
+	}
+}
+
+// JSON and YAML that say the same have their errors at the same places.
+func TestParse_PositionsOfJSON(t *testing.T) {
+	t.Parallel()
+	text := []byte("{\n\t\"flow\": [\n\t\t{\"ünit\": 1, \"resource\": \"x\", \"threshold\": -1},\n\t\t{\"resource\": \"\"}]}")
+	_, asJSON := Parse("r.json", text)
+	require.EqualError(t, asJSON, `r.json:3:4: flow rule on "x": unknown field "ünit"; want one of id, resource, match, origin, threshold, candidate, interval, buckets, strict, mode, strategy, behavior, maxWait, warmUpPeriod, coldFactor, highMemoryThreshold, lowMemory, highMemory, associated
+r.json:3:45: flow rule on "x": threshold is -1; want a finite number of at least 0
+r.json:4:3: flow rule: threshold is missing; want how many calls are admitted per interval; 0 blocks all
+r.json:4:16: flow rule: resource is ""; want a name of 1 to 1024 bytes`)
+	// With a comment it is YAML.
+	_, asYAML := Parse("r.yaml", append(text, " # a comment"...))
+	require.EqualError(t, asYAML, strings.ReplaceAll(asJSON.Error(), "r.json", "r.yaml"))
+}
+
+func TestParse_FaultsOfRulesAreFound(t *testing.T) {
+	t.Parallel()
+	_, err := Parse("r.yaml", []byte("flow: [{resource: a, threshold: -1}, {resource: '', threshold: 1, unknown: 5}]\nisolation: [{resource: a, maxInFlight: 0}]"))
+	var fault *flow.RuleError
+	require.ErrorAs(t, err, &fault)
+	require.Equal(t, "Threshold", fault.Field)
+	var faults resource.RuleErrors
+	require.ErrorAs(t, err, &faults)
+	require.Len(t, faults, 3)
+	require.ErrorIs(t, err, flow.ErrRule)
+	var first *Error
+	require.ErrorAs(t, err, &first)
+	require.Equal(t, Error{File: "r.yaml", Line: 1, Column: 33, Field: "threshold", Message: first.Message, Err: fault}, *first)
+
+	_, err = Parse("r.yaml", []byte("flow: 5"))
+	require.NotErrorAs(t, err, &faults)
+	require.NotErrorIs(t, err, flow.ErrRule)
+}
+
+func TestParse_ManyErrorsAreNotAllTold(t *testing.T) {
+	t.Parallel()
+	_, err := Parse("r.yaml", []byte("flow: ["+strings.Repeat("1,\n", 1000)+"]"))
+	var errs Errors
+	require.ErrorAs(t, err, &errs)
+	require.Len(t, errs, 101)
+	require.Equal(t, "r.yaml:100:1: and 900 more errors", errs[100].Error())
+}
+
+func TestParse_TooLarge(t *testing.T) {
+	t.Parallel()
+	_, err := Parse("r.yaml", make([]byte, MaxFileSize+1))
+	require.EqualError(t, err, "r.yaml: the file is larger than 4 MiB")
+	_, err = Parse("r.yaml", []byte("flow: ["+strings.Repeat("1,", MaxValues)+"]"))
+	require.EqualError(t, err, "r.yaml: more than 250000 values; split the file")
+	_, err = Parse("r.json", []byte("["+strings.Repeat("1,", MaxValues)+"1]"))
+	require.EqualError(t, err, "r.json:1:500000: more than 250000 values; split the file")
+	for _, name := range []string{"r.yaml", "r.json"} {
+		_, err = Parse(name, []byte(strings.Repeat("[", 1000)))
+		require.EqualError(t, err, name+":1:33: more than 32 lists and mappings in each other")
+	}
+}
+
+func TestError_FilesWithNamesFromOutside(t *testing.T) {
+	t.Parallel()
+	_, err := Parse("a\n\x1b[2J.yaml", []byte("flow: 5"))
+	require.EqualError(t, err, `"a\n\x1b[2J.yaml":1:7: flow is a number; want a list of rules`)
+	require.EqualError(t, &Error{Message: "no file"}, "no file")
+	_, err = Parse("", []byte("flow: 5"))
+	require.EqualError(t, err, "line 1, column 7: flow is a number; want a list of rules")
+	require.Equal(t, `"`+strings.Repeat("x", 64)+`"…`, quoted(strings.Repeat("x", 65)))
+}
+
+// A fault of validation that the schema does not know must not get lost.
+func TestJudge_UnknownFaults(t *testing.T) {
+	t.Parallel()
+	var d draft
+	places := []place{{file: "f", line: 3, column: 4}}
+	judge(&d, resource.RuleErrors{{Kind: "flow", Index: 0, Field: "New"}, {Kind: "flow", Index: 9, Field: "ID"}}, flowFields, places)
+	judge(&d, errors.New("what\n?"), flowFields, places)
+	require.Len(t, d.errs, 3)
+	require.Equal(t, "f:3:4: flow rule 0: New is <nil>; want ", d.errs[0].Error())
+	require.Equal(t, "flow rule 9: ID is <nil>; want ", d.errs[1].Error())
+	require.Equal(t, `"what\n?"`, d.errs[2].Error())
+}
+
+func TestNearest(t *testing.T) {
+	t.Parallel()
+	names := flowFields.names
+	for given, want := range map[string]string{
+		"treshold": "threshold", "Threshold": "threshold", "max_wait": "maxWait", "warm-up-period": "warmUpPeriod",
+		"count": "threshold", "limitApp": "origin", "resorce": "resource", "recource": "resource", "inetrval": "interval",
+		"xyz": "", "": "", strings.Repeat("a", 100): "", "concurrency": "",
+	} {
+		require.Equal(t, want, nearest(given, names, synonyms), given)
+	}
+	require.Equal(t, "isolation", nearest("isolaton", topFields, topSynonyms))
+}
+
+func TestDistance(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"kitten", "sitting", 3}, {"threshold", "treshold", 1}} {
+		require.Equal(t, c.want, distance(c.a, c.b), fmt.Sprint(c))
+		require.Equal(t, c.want, distance(c.b, c.a), fmt.Sprint(c))
+	}
+}
+
+func TestDescribed(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "nothing", described(&document.Node{}))
+}
+
+// The table in the package's documentation has the fields that there are, in their order.
+func TestDoc_NamesEveryField(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	_, text, _ = bytes.Cut(text, []byte("field                value"))
+	var names []string
+	for line := range strings.Lines(string(text)) {
+		if name, ok := strings.CutPrefix(line, "//\t"); ok && name[0] != ' ' && !strings.HasPrefix(name, "field ") {
+			names = append(names, strings.Fields(name)[0])
+		}
+	}
+	require.Equal(t, slices.Concat(flowFields.names, isolationFields.names), names)
+}

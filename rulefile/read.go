@@ -1,0 +1,190 @@
+package rulefile
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/leapgate-go/leapgate/internal/escape"
+
+	"github.com/leapgate-go/leapgate/internal/document"
+)
+
+// Limits of what is read. YAML and JSON files have the same.
+const (
+	MaxFileSize   = document.MaxSize   // bytes in a file
+	MaxValues     = document.MaxValues // values and keys in a file
+	MaxDepth      = document.MaxDepth  // lists and mappings in each other
+	MaxFolderSize = 4 * MaxFileSize    // bytes in a folder
+	MaxFiles      = 1000               // files in a folder
+)
+
+// Read reads the rules of a file, or of all files in a folder whose names end in .yaml,
+// .yml or .json, in the order of their names. Names that begin with a dot are not looked
+// at, nor are folders in the folder. IDs must be unique over all of them. A folder without
+// a rule file is an error, since one that is not mounted looks like that.
+//
+// The error, if any, is [Errors], as with [Parse].
+func Read(path string) (Rules, error) {
+	c, err := gather(path)
+	if err != nil {
+		return Rules{}, err
+	}
+	return c.parse()
+}
+
+// content is what the files of a path hold at one time.
+type content struct {
+	files []file
+	sum   [sha256.Size]byte // of all of it, names included
+}
+
+type file struct {
+	name string
+	data []byte
+}
+
+// parse reads the rules of all files.
+func (c *content) parse() (Rules, error) {
+	var d draft
+	for _, f := range c.files {
+		d.add(f.name, f.data)
+	}
+	return d.finish()
+}
+
+// names gives the names of the files.
+func (c *content) names() []string {
+	names := make([]string, len(c.files))
+	for i, f := range c.files {
+		names[i] = f.name
+	}
+	return names
+}
+
+// hasEmpty tells whether there is nothing in one of the files.
+func (c *content) hasEmpty() bool {
+	return slices.ContainsFunc(c.files, func(f file) bool { return len(bytes.TrimSpace(f.data)) == 0 })
+}
+
+// gather reads the files of a path. The error is Errors.
+func gather(path string) (*content, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, Errors{readError(path, err)}
+	}
+	names := []string{path}
+	if info.IsDir() {
+		if names, err = ruleFiles(path); err != nil {
+			return nil, err
+		}
+	}
+	c := &content{}
+	hash := sha256.New()
+	var errs Errors
+	size := 0
+	for _, name := range names {
+		data, err := readFile(name)
+		if err != nil {
+			errs = append(errs, readError(name, err))
+			continue
+		}
+		if size += len(data); info.IsDir() && size > MaxFolderSize {
+			errs = append(errs, &Error{File: path, Message: fmt.Sprintf("the files of the folder are larger than %d MiB together", MaxFolderSize>>20)})
+			break
+		}
+		c.files = append(c.files, file{name, data})
+		fmt.Fprintf(hash, "%q %d\n", name, len(data))
+		hash.Write(data)
+	}
+	if len(errs) > 0 {
+		return nil, errs.orNil(0)
+	}
+	hash.Sum(c.sum[:0])
+	return c, nil
+}
+
+// ruleFiles gives the rule files of a folder, in the order of their names.
+func ruleFiles(folder string) ([]string, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, Errors{readError(folder, err)}
+	}
+	var names []string
+	for _, entry := range entries {
+		if !isRuleFile(entry.Name()) {
+			continue
+		}
+		name := filepath.Join(folder, entry.Name())
+		if entry.Type()&fs.ModeSymlink != 0 { // in a ConfigMap, all are
+			if info, err := os.Stat(name); err == nil && info.IsDir() {
+				continue
+			}
+		} else if entry.IsDir() {
+			continue
+		}
+		names = append(names, name)
+	}
+	switch {
+	case len(names) == 0:
+		return nil, Errors{&Error{File: folder, Message: "no rule file in this folder; want at least one *.yaml, *.yml or *.json"}}
+	case len(names) > MaxFiles:
+		return nil, Errors{&Error{File: folder, Message: fmt.Sprintf("%d rule files in this folder; want at most %d", len(names), MaxFiles)}}
+	default:
+		return names, nil
+	}
+}
+
+// isRuleFile tells whether a file of that name in a folder is read. The dot keeps away the
+// ..data of ConfigMaps, and what editors leave about.
+func isRuleFile(name string) bool {
+	if strings.HasPrefix(name, ".") {
+		return false
+	}
+	switch filepath.Ext(name) {
+	case ".yaml", ".yml", ".json":
+		return true
+	default:
+		return false
+	}
+}
+
+var errNotRegular = errors.New("it is no regular file")
+
+// readFile reads a file, as far as its size may go and one byte more.
+func readFile(name string) ([]byte, error) {
+	// Before it is opened, for opening a pipe waits for who writes it.
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNotRegular
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, MaxFileSize+1))
+}
+
+func readError(name string, err error) *Error {
+	cause := err
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		cause = path.Err // it is said already which file
+	}
+	message := "cannot be read: " + escape.Text(cause.Error())
+	if errors.Is(err, fs.ErrNotExist) {
+		message = "there is no such file or folder"
+	}
+	return &Error{File: name, Message: message, Err: err}
+}

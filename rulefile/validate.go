@@ -1,0 +1,125 @@
+package rulefile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/leapgate-go/leapgate/internal/escape"
+
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+// finish validates the rules that were read, all together, and gives them, or all errors.
+func (d *draft) finish() (Rules, error) {
+	judge(d, flow.Validate(d.rules.Flow), flowFields, d.flow)
+	judge(d, isolation.Validate(d.rules.Isolation), isolationFields, d.isolation)
+	if len(d.errs) == 0 {
+		return d.rules, nil
+	}
+	// Files are read in the order of their names, and named in full.
+	slices.SortStableFunc(d.errs, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return Rules{}, d.errs.orNil(d.untold)
+}
+
+// judge gives the faults of rules the places in the files.
+func judge[R any](d *draft, err error, fields *schema[R], places []place) {
+	var faults resource.RuleErrors
+	if !errors.As(err, &faults) {
+		if err != nil { // it never is, but must not get lost
+			d.errs = append(d.errs, &Error{Message: escape.Text(err.Error()), Err: err})
+		}
+		return
+	}
+	for _, fault := range faults {
+		if fault.Index < 0 || fault.Index >= len(places) {
+			d.errs = append(d.errs, &Error{Message: escape.Text(fault.Error()), Err: fault})
+			continue
+		}
+		at := &places[fault.Index]
+		i := slices.IndexFunc(fields.fields, func(f field[R]) bool { return f.goName == fault.Field })
+		e := &Error{File: at.file, Line: at.line, Column: at.column, Field: fault.Field, Err: fault}
+		if i < 0 {
+			e.Message = escape.Text(fault.Error())
+			d.errs = append(d.errs, e)
+			continue
+		}
+		f := fields.fields[i]
+		if at.faulty[f.goName] || slices.ContainsFunc(f.with, func(other string) bool { return at.faulty[other] }) {
+			continue // it may be a consequence
+		}
+		e.Field = f.name
+		e.Message = fmt.Sprintf("%s: %s", labelOfFault(fault), sentence(fault, f.name, at, places))
+		if p, there := at.fields[f.goName]; there {
+			e.Line, e.Column = p.Line, p.Column
+		}
+		d.errs = append(d.errs, e)
+	}
+}
+
+func labelOfFault(fault *resource.RuleError) string {
+	switch {
+	case fault.ID != "":
+		return fmt.Sprintf("%s rule %s", fault.Kind, quoted(fault.ID))
+	case fault.Resource != "":
+		return fmt.Sprintf("%s rule on %s", fault.Kind, quoted(fault.Resource))
+	default:
+		return fault.Kind + " rule"
+	}
+}
+
+// sentence says what is wrong in the words of rule files.
+func sentence(fault *resource.RuleError, name string, at *place, places []place) string {
+	if number, twice := strings.CutPrefix(fault.Want, "one that is not the ID of rule "); twice && fault.Field == "ID" {
+		if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(places) {
+			where := fmt.Sprintf("in line %d", places[i].line)
+			if places[i].file != at.file {
+				where = fmt.Sprintf("at %s:%d", escape.Text(places[i].file), places[i].line)
+			}
+			if _, there := at.fields["ID"]; !there {
+				return fmt.Sprintf("it gets the id %v, which the rule %s has; want an id", quoted(fmt.Sprint(fault.Value)), where)
+			}
+			if _, has := places[i].fields["ID"]; !has {
+				return fmt.Sprintf("id is %v, which the rule %s gets, for it has none; want another", quoted(fmt.Sprint(fault.Value)), where)
+			}
+			return fmt.Sprintf("id is %v, as that of the rule %s; want another", quoted(fmt.Sprint(fault.Value)), where)
+		}
+	}
+	p, there := at.fields[fault.Field]
+	if _, users, unused := strings.Cut(fault.Want, ", since it is for "); unused && there {
+		return fmt.Sprintf("%s is %s; leave it out, it is for %s", name, described(p), inFile(users))
+	}
+	want := fault.Want
+	if fault.Field != "Resource" || !strings.HasPrefix(want, "a good ") { // there it has the pattern in it
+		want = inFile(want)
+	}
+	if !there {
+		return fmt.Sprintf("%s is missing; want %s", name, escape.Text(want))
+	}
+	return fmt.Sprintf("%s is %s; want %s", name, described(p), escape.Text(want))
+}
+
+// inFile puts the words of Go into those of rule files.
+func inFile(want string) string { return goWords.Replace(want) }
+
+var goWords = strings.NewReplacer(
+	"24h0m0s", "24h",
+	"rules without Associated", "rules without associated",
+	"with Associated", "with associated",
+	"with Match Default", "with match default",
+	"Strategy WarmUp", "strategy warm-up",
+	"Strategy MemoryAdaptive", "strategy memory-adaptive",
+	"Behavior Pace", "behavior pace",
+	"LowMemory", "lowMemory",
+	"Threshold", "threshold",
+	"Candidate", "candidate",
+	"Direct", "direct",
+	"Reject", "reject",
+)

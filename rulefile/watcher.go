@@ -1,0 +1,266 @@
+package rulefile
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leapgate-go/leapgate/internal/escape"
+)
+
+// ErrClosed is the error of [Watcher.Reload] after Close.
+var ErrClosed = errors.New("leapgate: the rule file's watcher is closed")
+
+// Watcher keeps the rules of a gate those of a file or a folder. Make one with [Watch], and
+// end it with [Watcher.Close]. Its methods may be called by any number of goroutines at
+// once.
+type Watcher struct {
+	cfg   Config
+	trail *trail // nil in tests that need no events
+
+	changes   chan struct{} // one waits; closed by Close
+	stop      chan struct{} // closed when Close begins
+	ended     chan struct{} // closed when the goroutine has ended
+	closeOnce sync.Once
+
+	loading sync.Mutex // one load at a time; guards the rest of this block
+	closed  bool
+	loaded  bool   // whether active is
+	active  string // the key of what was loaded last
+	seen    string // the key of what was read last, if it is not what is active
+	times   int    // how often it was, one after the other
+	logged  string // the last error that was logged, if it still holds
+
+	mu     sync.Mutex // guards status and rules; nothing is called under it
+	status Status
+	rules  Rules
+}
+
+// Watch loads the rules of a file or a folder into a gate and goes on doing so whenever they
+// change, until Close: if a file is written in place, if another is renamed over it, if a
+// symbolic link on the way to it is changed, as with a Kubernetes ConfigMap.
+//
+// Rules that cannot be read, or are no good, change nothing: the gate keeps the last good
+// ones, and the error is logged and in [Watcher.Status]. The same holds if the file, or the
+// folder, is taken away. A file that is taken out of a folder takes its rules with it, if
+// other files are left.
+//
+// A file should be written beside its place and renamed over it. One that is written in place
+// is waited for, but a writer that pauses for longer than Config.Settle may be caught half
+// way, and half a YAML file may be a good one. (Half a JSON file never is.)
+//
+// If there are no good rules to begin with, Watch gives the error and starts nothing,
+// unless cfg.Optional is set: a service that starts without the limits that it was given is
+// rarely what its operator wants.
+func Watch(cfg Config) (*Watcher, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	w := newWatcher(cfg)
+	if err := w.Reload(); err != nil && !cfg.Optional {
+		return nil, err
+	}
+	notices, faults := w.listen()
+	go w.run(notices, faults)
+	return w, nil
+}
+
+func newWatcher(cfg Config) *Watcher {
+	return &Watcher{
+		cfg:     cfg,
+		changes: make(chan struct{}, 1),
+		stop:    make(chan struct{}),
+		ended:   make(chan struct{}),
+		status:  Status{Path: cfg.Path},
+	}
+}
+
+// Status tells what is active and since when, and what is wrong, if anything is.
+func (w *Watcher) Status() Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	status := w.status
+	status.Files = slices.Clone(status.Files)
+	return status
+}
+
+// Rules gives copies of the active rules: those that were given to the gate last.
+func (w *Watcher) Rules() Rules {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return Rules{Flow: slices.Clone(w.rules.Flow), Isolation: slices.Clone(w.rules.Isolation)}
+}
+
+// Changes gives something when the Status has changed since it last did: rules were loaded,
+// or refused. Close closes it. It is one channel, for one reader.
+func (w *Watcher) Changes() <-chan struct{} { return w.changes }
+
+// Reload reads the path and loads what it holds now. It does not wait for a file that is
+// being written. The error is what is wrong with the path, which is in Status too;
+// [ErrClosed] after Close.
+func (w *Watcher) Reload() error {
+	w.loading.Lock()
+	defer w.loading.Unlock()
+	if w.closed {
+		return ErrClosed
+	}
+	c, err := gather(w.cfg.Path)
+	w.times = 0
+	return w.load(c, err)
+}
+
+// Close ends the watching, and waits until it has ended: no rules are given to the gate
+// afterwards. Those that are active stay. Closing again does nothing. The error is always
+// nil.
+func (w *Watcher) Close() error {
+	w.closeOnce.Do(func() {
+		close(w.stop)
+		<-w.ended
+		w.loading.Lock()
+		defer w.loading.Unlock()
+		w.closed = true
+		close(w.changes)
+	})
+	return nil
+}
+
+// Readings that must agree before what was read is believed.
+const (
+	readings      = 2
+	emptyReadings = 10
+)
+
+// look reads the path, and loads what it holds if it has held that for long enough. It tells
+// whether to look again after a while.
+func (w *Watcher) look() (again bool) {
+	w.loading.Lock()
+	defer w.loading.Unlock()
+	if w.trail != nil {
+		// Before reading: what changes after it is heard of.
+		if err := w.trail.follow(); err != nil {
+			w.cfg.Logger.Warn("leapgate: not every change of the rule file will be heard of; it is read regularly",
+				slog.String("path", escape.Text(w.cfg.Path)), slog.String("error", escape.Text(err.Error())),
+				slog.Duration("every", w.cfg.Poll))
+		}
+	}
+	c, err := gather(w.cfg.Path)
+	key := keyOf(c, err)
+	need := readings
+	if err == nil && c.hasEmpty() {
+		need = emptyReadings
+	}
+	if key != w.seen {
+		w.seen, w.times = key, 0
+	}
+	w.times++
+	active := w.loaded && key == w.active
+	if w.times < need && !active {
+		return true
+	}
+	_ = w.load(c, err) // it is in Status
+	return false
+}
+
+func keyOf(c *content, err error) string {
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	return string(c.sum[:])
+}
+
+// load gives what was read to the gate, if it is new and good.
+func (w *Watcher) load(c *content, err error) error {
+	if err == nil && w.loaded && keyOf(c, nil) == w.active {
+		w.recovered()
+		return nil
+	}
+	var rules Rules
+	if err == nil {
+		rules, err = c.parse()
+	}
+	if err == nil {
+		rules.own(w.cfg.Path)
+		if refusal := w.cfg.Gate.ReplaceRules(w.cfg.Path, slices.Clone(rules.Flow), slices.Clone(rules.Isolation)); refusal != nil {
+			err = Errors{&Error{File: w.cfg.Path, Message: "the gate refused the rules: " + oneLine(refusal), Err: refusal}}
+		}
+	}
+	if err != nil {
+		w.refused(err)
+		return err
+	}
+	w.loaded, w.active, w.logged = true, keyOf(c, nil), ""
+	w.mu.Lock()
+	w.rules = rules
+	w.status = Status{
+		Path: w.cfg.Path, Files: c.names(), FlowRules: len(rules.Flow), IsolationRules: len(rules.Isolation),
+		Since: time.Now(), Loads: w.status.Loads + 1,
+	}
+	w.mu.Unlock()
+	w.cfg.Logger.Info("leapgate: rules loaded", slog.String("path", escape.Text(w.cfg.Path)),
+		slog.Int("flow", len(rules.Flow)), slog.Int("isolation", len(rules.Isolation)))
+	w.tell()
+	return nil
+}
+
+// own marks the rules as those of a source.
+func (r Rules) own(source string) {
+	for i := range r.Flow {
+		r.Flow[i].Source = source
+	}
+	for i := range r.Isolation {
+		r.Isolation[i].Source = source
+	}
+}
+
+// recovered notes that the path holds what is active.
+func (w *Watcher) recovered() {
+	w.mu.Lock()
+	healed := w.status.Err != nil
+	w.status.Err, w.status.ErrSince = nil, time.Time{}
+	w.mu.Unlock()
+	if healed {
+		w.logged = ""
+		w.cfg.Logger.Info("leapgate: rule file is good again, with the rules that are active", slog.String("path", escape.Text(w.cfg.Path)))
+		w.tell()
+	}
+}
+
+// refused notes an error. The rules stay.
+func (w *Watcher) refused(err error) {
+	if text := err.Error(); text != w.logged {
+		w.logged = text
+		w.mu.Lock()
+		w.status.Err, w.status.ErrSince = err, time.Now()
+		w.mu.Unlock()
+		w.cfg.Logger.Error("leapgate: rule file refused, the rules stay as they are",
+			slog.String("path", escape.Text(w.cfg.Path)), slog.String("error", oneLine(err)))
+		w.tell()
+	}
+}
+
+func (w *Watcher) tell() {
+	select {
+	case w.changes <- struct{}{}:
+	default: // the reader has not yet seen the last one
+	}
+}
+
+// oneLine is the text of an error for a log: in one line, with nothing in it that cannot be
+// printed, and of bounded length.
+func oneLine(err error) string {
+	const most = 10
+	lines := strings.Split(err.Error(), "\n")
+	more := ""
+	if len(lines) > most {
+		more = fmt.Sprintf("; and %d more", len(lines)-most)
+		lines = lines[:most]
+	}
+	for i, line := range lines {
+		lines[i] = escape.Text(line)
+	}
+	return strings.Join(lines, "; ") + more
+}

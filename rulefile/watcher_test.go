@@ -1,0 +1,418 @@
+package rulefile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+// memory is a gate that keeps what it is given.
+type memory struct {
+	mu        sync.Mutex
+	source    string
+	flow      []flow.Rule
+	isolation []isolation.Rule
+	calls     int
+	refuse    error
+}
+
+func (g *memory) ReplaceRules(source string, flow []flow.Rule, isolation []isolation.Rule) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.calls++
+	if g.refuse != nil {
+		return g.refuse
+	}
+	g.source, g.flow, g.isolation = source, flow, isolation
+	return nil
+}
+
+func (g *memory) threshold() float64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.flow) == 0 {
+		return -1
+	}
+	return g.flow[0].Threshold
+}
+
+func ruleText(threshold int) string {
+	return fmt.Sprintf("flow: [{id: a, resource: x, threshold: %d}]\n", threshold)
+}
+
+// still gives a watcher whose goroutine does not run, with the rules of a file loaded.
+func still(t *testing.T, path string) (*Watcher, *memory, *bytes.Buffer) {
+	t.Helper()
+	gate, log := &memory{}, &bytes.Buffer{}
+	cfg := Config{Path: path, Gate: gate, Logger: slog.New(slog.NewTextHandler(log, nil))}
+	require.NoError(t, cfg.complete())
+	w := newWatcher(cfg)
+	require.NoError(t, w.Reload())
+	return w, gate, log
+}
+
+func changed(w *Watcher) bool {
+	select {
+	case <-w.Changes():
+		return true
+	default:
+		return false
+	}
+}
+
+func TestReload_LoadsAndMarks(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	writeFile(t, path, ruleText(1)+"isolation: [{id: b, resource: x, maxInFlight: 2}]")
+	before := time.Now()
+	w, gate, _ := still(t, path)
+	require.Equal(t, path, gate.source)
+	require.Equal(t, []flow.Rule{{ID: "a", Resource: "x", Threshold: 1, Source: path}}, gate.flow)
+	require.Equal(t, []isolation.Rule{{ID: "b", Resource: "x", MaxInFlight: 2, Source: path}}, gate.isolation)
+	status := w.Status()
+	require.WithinRange(t, status.Since, before, time.Now())
+	require.Equal(t, Status{Path: path, Files: []string{path}, FlowRules: 1, IsolationRules: 1, Since: status.Since, Loads: 1}, status)
+	require.True(t, changed(w))
+	require.False(t, changed(w))
+
+	// What is given away is not what is kept.
+	gate.flow[0].Threshold = 9
+	status.Files[0] = "?"
+	w.Rules().Flow[0].Threshold = 9
+	require.Equal(t, 1.0, w.Rules().Flow[0].Threshold)
+	require.Equal(t, path, w.Status().Files[0])
+}
+
+func TestReload_TheSameIsNotLoadedAgain(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	writeFile(t, path, ruleText(1))
+	w, gate, _ := still(t, path)
+	status := w.Status()
+	writeFile(t, path, ruleText(1))
+	require.NoError(t, w.Reload())
+	require.Equal(t, 1, gate.calls)
+	require.Equal(t, status, w.Status())
+}
+
+func TestReload_KeepsTheLastGoodRules(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	path := filepath.Join(folder, "rules.yaml")
+	writeFile(t, path, ruleText(1))
+	w, gate, log := still(t, path)
+	good := w.Status()
+	changed(w)
+	log.Reset()
+	for _, c := range []struct {
+		what string
+		do   func()
+		want string
+	}{
+		{"wrong", func() { writeFile(t, path, ruleText(-1)) }, "threshold is -1"},
+		{"half", func() { writeFile(t, path, ruleText(5)[:20]) }, "want a comma or }"},
+		{"gone", func() { require.NoError(t, os.Remove(path)) }, "there is no such file"},
+		{"a folder with nothing in it", func() { require.NoError(t, os.Mkdir(path, 0o700)) }, "no rule file in this folder"},
+	} {
+		c.do()
+		for range 3 { // only the first is news
+			err := w.Reload()
+			require.ErrorIs(t, err, ErrRuleFile, c.what)
+			require.ErrorContains(t, err, c.want)
+			require.Equal(t, err, w.Status().Err)
+		}
+		status := w.Status()
+		require.False(t, status.ErrSince.IsZero())
+		status.Err, status.ErrSince = nil, time.Time{}
+		require.Equal(t, good, status)
+		require.Equal(t, 1, strings.Count(log.String(), "refused"), log)
+		require.Contains(t, log.String(), c.want)
+		log.Reset()
+		require.True(t, changed(w))
+		require.False(t, changed(w))
+	}
+	require.Equal(t, 1, gate.calls)
+
+	// What is active comes back: all is well, and nothing to load.
+	require.NoError(t, os.Remove(path))
+	writeFile(t, path, ruleText(1))
+	require.NoError(t, w.Reload())
+	require.Equal(t, good, w.Status())
+	require.Equal(t, 1, gate.calls)
+	require.True(t, changed(w))
+	require.Contains(t, log.String(), "good again")
+
+	// The same error is news again.
+	log.Reset()
+	writeFile(t, path, ruleText(-1))
+	require.Error(t, w.Reload())
+	require.Contains(t, log.String(), "refused")
+	writeFile(t, path, ruleText(2))
+	require.NoError(t, w.Reload())
+	require.Equal(t, 2.0, gate.threshold())
+	require.NoError(t, w.Status().Err)
+	require.Equal(t, int64(2), w.Status().Loads)
+}
+
+func TestReload_GateRefuses(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	writeFile(t, path, ruleText(1))
+	w, gate, _ := still(t, path)
+	gate.refuse = errors.New("id\x1b[2J taken\nand more")
+	writeFile(t, path, ruleText(2))
+	err := w.Reload()
+	require.ErrorIs(t, err, gate.refuse)
+	require.ErrorIs(t, err, ErrRuleFile)
+	require.EqualError(t, err, path+`: the gate refused the rules: "id\x1b[2J taken"; and more`)
+	require.Equal(t, 1.0, w.Rules().Flow[0].Threshold)
+
+	gate.refuse = resource.RuleErrors{{Kind: "flow", Field: "ID"}, {Kind: "flow", Index: 1, Field: "ID"}}
+	var faults resource.RuleErrors
+	require.ErrorAs(t, w.Reload(), &faults)
+	require.Equal(t, gate.refuse, faults)
+
+	// The reason may lie elsewhere: it is tried again, with the same file.
+	gate.refuse = nil
+	require.NoError(t, w.Reload())
+	require.Equal(t, 2.0, gate.threshold())
+}
+
+func TestLook_BelievesWhatItSeesTwice(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	writeFile(t, path, ruleText(1))
+	w, gate, _ := still(t, path)
+	require.False(t, w.look(), "nothing is new")
+	for i := 2; i < 9; i++ { // it is being written
+		writeFile(t, path, ruleText(i))
+		require.True(t, w.look())
+		require.Equal(t, 1.0, gate.threshold())
+	}
+	require.False(t, w.look())
+	require.Equal(t, 8.0, gate.threshold())
+
+	writeFile(t, path, "}")
+	require.True(t, w.look())
+	require.NoError(t, w.Status().Err)
+	require.False(t, w.look())
+	require.Error(t, w.Status().Err)
+	require.False(t, w.look(), "it is known to be wrong, and still is")
+
+	require.NoError(t, os.Remove(path))
+	require.True(t, w.look())
+	writeFile(t, path, ruleText(8)) // delete and return
+	require.False(t, w.look())
+	require.NoError(t, w.Status().Err)
+	require.Equal(t, 2, gate.calls)
+}
+
+func TestLook_EmptyFileIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	writeFile(t, path, ruleText(1))
+	w, gate, _ := still(t, path)
+	writeFile(t, path, "\n")
+	for range emptyReadings - 1 {
+		require.True(t, w.look())
+	}
+	require.Equal(t, 1.0, gate.threshold())
+	require.False(t, w.look())
+	require.Equal(t, -1.0, gate.threshold())
+	require.NoError(t, w.Status().Err)
+	require.Zero(t, w.Status().FlowRules)
+
+	writeFile(t, path, "flow: [] # none") // says so, and is believed at once
+	require.True(t, w.look())
+	require.False(t, w.look())
+	require.Equal(t, int64(3), w.Status().Loads)
+}
+
+func TestLog_NothingFromOutsideIsUnescaped(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "a\x1b[31m\nb")
+	require.NoError(t, os.Mkdir(folder, 0o700))
+	path := filepath.Join(folder, "rules.yaml")
+	writeFile(t, path, ruleText(1))
+	gate := &memory{}
+	var log rawHandler
+	w, err := Watch(Config{Path: path, Gate: gate, Logger: slog.New(&log)})
+	require.NoError(t, err)
+	writeFile(t, path, "flow: [{resource: x, threshold: 1, \"\\e]0;\\n\\u202e\": 5, id: \"\\n\\n\", mode: \"\\e[1m\"}]\n\"\\r\\n\": 1")
+	require.Error(t, w.Reload())
+	gate.refuse = errors.New("\x1b\n\x1b")
+	writeFile(t, path, ruleText(2))
+	require.Error(t, w.Reload())
+	require.NoError(t, w.Close())
+	require.Len(t, log.lines, 3)
+	for _, line := range log.lines {
+		require.NotContains(t, line, "\n")
+		require.NotContains(t, line, "\r")
+		require.NotContains(t, line, "\x1b")
+		require.NotContains(t, line, "\u202e")
+	}
+}
+
+func TestOneLine_IsBounded(t *testing.T) {
+	t.Parallel()
+	err := errors.New(strings.Repeat("a\n", 100) + "z")
+	require.Equal(t, "a; a; a; a; a; a; a; a; a; a; and 91 more", oneLine(err))
+}
+
+func TestWatch_NothingIsStartedIfTheFileIsBad(t *testing.T) {
+	t.Parallel() // goleak looks, at the end
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	_, err := Watch(Config{Path: path, Gate: &memory{}, Logger: slog.New(slog.DiscardHandler)})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	writeFile(t, path, ruleText(-1))
+	gate := &memory{}
+	_, err = Watch(Config{Path: path, Gate: gate, Logger: slog.New(slog.DiscardHandler)})
+	require.ErrorIs(t, err, flow.ErrRule)
+	require.Zero(t, gate.calls)
+}
+
+func TestWatch_Optional(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	gate := &memory{}
+	w, err := Watch(Config{Path: path, Gate: gate, Optional: true, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	defer w.Close()
+	status := w.Status()
+	require.ErrorIs(t, status.Err, os.ErrNotExist)
+	require.Zero(t, status.Since)
+	require.Empty(t, status.Files)
+	require.Zero(t, w.Rules())
+	writeFile(t, path, ruleText(3))
+	require.NoError(t, w.Reload())
+	require.Equal(t, 3.0, gate.threshold())
+}
+
+func TestWatch_BadConfig(t *testing.T) {
+	t.Parallel()
+	_, err := Watch(Config{Settle: -1, Poll: 25 * time.Hour})
+	require.ErrorIs(t, err, ErrConfig)
+	require.EqualError(t, err, `leapgate: bad configuration of a rule file's watcher: Path is empty; want a file or a folder
+leapgate: bad configuration of a rule file's watcher: Gate is nil; want a gate
+leapgate: bad configuration of a rule file's watcher: Settle is -1ns; want 1ms to 1m0s, or 0 for 100ms
+leapgate: bad configuration of a rule file's watcher: Poll is 25h0m0s; want 10ms to 24h0m0s, or 0 for 30s`)
+}
+
+func TestClose_EndsEverything(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	writeFile(t, path, ruleText(1))
+	gate := &memory{}
+	w, err := Watch(Config{Path: path, Gate: gate, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() { w.Close() })
+		wg.Go(func() {
+			for w.Reload() == nil {
+				w.Status()
+				w.Rules()
+			}
+		})
+	}
+	wg.Wait()
+	require.NoError(t, w.Close())
+	require.ErrorIs(t, w.Reload(), ErrClosed)
+	calls := gate.calls
+	writeFile(t, path, ruleText(2))
+	require.ErrorIs(t, w.Reload(), ErrClosed)
+	require.Equal(t, calls, gate.calls)
+	require.Equal(t, 1.0, w.Rules().Flow[0].Threshold, "the rules stay")
+	for range w.Changes() { // until it is closed
+	}
+}
+
+// Close waits for rules that are just being given to the gate.
+func TestClose_WaitsForALoad(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	writeFile(t, path, ruleText(1))
+	gate := &slowGate{entered: make(chan struct{}), leave: make(chan struct{})}
+	w, err := Watch(Config{Path: path, Gate: gate, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	gate.slow = true
+	writeFile(t, path, ruleText(2))
+	reloaded := make(chan error, 1)
+	go func() { reloaded <- w.Reload() }()
+	<-gate.entered
+	closed := make(chan struct{})
+	go func() { w.Close(); close(closed) }()
+	<-w.stop
+	select {
+	case <-closed:
+		t.Fatal("Close did not wait")
+	default:
+	}
+	w.Status() // does not wait
+	close(gate.leave)
+	<-closed
+	require.NoError(t, <-reloaded)
+}
+
+type slowGate struct {
+	slow           bool
+	entered, leave chan struct{}
+}
+
+func (g *slowGate) ReplaceRules(string, []flow.Rule, []isolation.Rule) error {
+	if g.slow {
+		g.entered <- struct{}{}
+		<-g.leave
+	}
+	return nil
+}
+
+// rawHandler writes log records as a careless handler would.
+type rawHandler struct {
+	slog.Handler // for what is not asked
+	mu           sync.Mutex
+	lines        []string
+}
+
+func (h *rawHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *rawHandler) Handle(_ context.Context, r slog.Record) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		line += " " + a.Key + "=" + a.Value.String()
+		return true
+	})
+	h.lines = append(h.lines, line)
+	return nil
+}
+
+func TestLook_EmptyFileInAFolderIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	writeFile(t, filepath.Join(folder, "a.yaml"), ruleText(1))
+	writeFile(t, filepath.Join(folder, "b.yaml"), "flow: [{resource: y, threshold: 1}]")
+	w, gate, _ := still(t, folder)
+	writeFile(t, filepath.Join(folder, "b.yaml"), "")
+	for range emptyReadings - 1 {
+		require.True(t, w.look())
+		require.Len(t, gate.flow, 2)
+	}
+	require.False(t, w.look())
+	require.Len(t, gate.flow, 1)
+}

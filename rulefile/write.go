@@ -1,0 +1,213 @@
+package rulefile
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/leapgate-go/leapgate/internal/document"
+)
+
+// YAML writes the rules as a rule file: [Parse] reads the same rules from it, except for
+// their Sources, which no file has. Fields that hold their zero are left out. Equal rules
+// give equal text. The error is a value that no file can hold: a name that is not UTF-8, a
+// threshold that is not finite, an unknown enumeration. Rules that are no good otherwise
+// are written.
+func (r Rules) YAML() ([]byte, error) {
+	lists, err := r.lists()
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	for _, list := range lists {
+		if len(list.rules) == 0 {
+			continue
+		}
+		fmt.Fprintf(&out, "%s:\n", list.name)
+		for _, rule := range list.rules {
+			lead := "  - "
+			for _, f := range rule {
+				value := f.value
+				if f.text {
+					value = yamlText(value)
+				}
+				fmt.Fprintf(&out, "%s%s: %s\n", lead, f.name, value)
+				lead = "    "
+			}
+		}
+	}
+	if out.Len() == 0 {
+		return []byte("flow: []\n"), nil // an empty file would do, but looks like an accident
+	}
+	return out.Bytes(), nil
+}
+
+// JSON is like [Rules.YAML], but writes JSON.
+func (r Rules) JSON() ([]byte, error) {
+	lists, err := r.lists()
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	out.WriteString("{")
+	comma := "\n"
+	for _, list := range lists {
+		if len(list.rules) == 0 {
+			continue
+		}
+		fmt.Fprintf(&out, "%s  %q: [", comma, list.name)
+		for i, rule := range list.rules {
+			if i > 0 {
+				out.WriteString(",")
+			}
+			out.WriteString("\n    {")
+			for k, f := range rule {
+				if k > 0 {
+					out.WriteString(", ")
+				}
+				value := f.value
+				if f.text {
+					value = jsonText(value)
+				}
+				fmt.Fprintf(&out, "%q: %s", f.name, value)
+			}
+			out.WriteString("}")
+		}
+		out.WriteString("\n  ]")
+		comma = ",\n"
+	}
+	if comma != "\n" {
+		out.WriteString("\n")
+	}
+	out.WriteString("}\n")
+	return out.Bytes(), nil
+}
+
+// MarshalJSON is [Rules.JSON], so that rules in a larger answer look as in a file.
+func (r Rules) MarshalJSON() ([]byte, error) { return r.JSON() }
+
+// UnmarshalJSON is [Parse].
+func (r *Rules) UnmarshalJSON(data []byte) error {
+	rules, err := Parse("", data)
+	if err == nil {
+		*r = rules
+	}
+	return err
+}
+
+type writtenList struct {
+	name  string
+	rules [][]writtenField
+}
+
+type writtenField struct {
+	name, value string
+	text        bool
+}
+
+func (r Rules) lists() ([]writtenList, error) {
+	flow, err := writeRules("flow", r.Flow, flowFields)
+	if err != nil {
+		return nil, err
+	}
+	isolation, err := writeRules("isolation", r.Isolation, isolationFields)
+	if err != nil {
+		return nil, err
+	}
+	return []writtenList{{"flow", flow}, {"isolation", isolation}}, nil
+}
+
+func writeRules[R any](guard string, rules []R, fields *schema[R]) ([][]writtenField, error) {
+	out := make([][]writtenField, len(rules))
+	for i := range rules {
+		for _, f := range fields.fields {
+			s, text, zero, err := f.write(&rules[i])
+			switch {
+			case err != nil:
+				return nil, fmt.Errorf("%w: %s rule %d: %s: %w", ErrRuleFile, guard, i, f.name, err)
+			case zero && f.required == "":
+				continue
+			case !utf8.ValidString(s):
+				return nil, fmt.Errorf("%w: %s rule %d: %s is %s, which is not UTF-8", ErrRuleFile, guard, i, f.name, quoted(s))
+			}
+			out[i] = append(out[i], writtenField{f.name, s, text})
+		}
+	}
+	return out, nil
+}
+
+func jsonText(s string) string {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(s); err != nil {
+		panic(err) // text can always be written
+	}
+	return strings.TrimSuffix(out.String(), "\n")
+}
+
+// yamlText writes text so that every reader of YAML takes it for this text: without quotes
+// only if nobody could think of anything else.
+func yamlText(s string) string {
+	if isPlain(s) {
+		return s
+	}
+	var out strings.Builder
+	out.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			out.WriteByte('\\')
+			out.WriteRune(r)
+		case r == '\n':
+			out.WriteString(`\n`)
+		case r == '\t':
+			out.WriteString(`\t`)
+		case unicode.IsPrint(r):
+			out.WriteRune(r)
+		case r <= 0xff:
+			fmt.Fprintf(&out, `\x%02x`, r)
+		case r <= 0xffff:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&out, `\U%08x`, r)
+		}
+	}
+	out.WriteByte('"')
+	return out.String()
+}
+
+func isPlain(s string) bool {
+	if s == "" || strings.HasSuffix(s, " ") {
+		return false
+	}
+	for i, r := range s {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		inside := r >= '0' && r <= '9' || strings.ContainsRune(" /_.-", r)
+		if !letter && (i == 0 && r != '/' || !inside) {
+			// Durations and sizes begin with a digit, and have a letter.
+			if i == 0 && r >= '1' && r <= '9' && isQuantity(s) {
+				continue
+			}
+			return false
+		}
+	}
+	switch strings.ToLower(s) {
+	case "true", "false", "null", "yes", "no", "on", "y", "n":
+		return false
+	default:
+		return true // off is text in YAML 1.2, and reads better bare as a mode
+	}
+}
+
+// isQuantity tells whether s is a duration or a size of memory, as they are written.
+func isQuantity(s string) bool {
+	if _, want := bytesKind.parse(&document.Node{Kind: document.Text, Text: s}); want == "" {
+		return true
+	}
+	d, want := durationKind.parse(&document.Node{Kind: document.Text, Text: s})
+	return want == "" && shortDuration(d) == s
+}

@@ -1,0 +1,207 @@
+package rulefile
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/isolation"
+)
+
+func TestWrite_EveryRule(t *testing.T) {
+	t.Parallel()
+	yaml, err := everyRule().YAML()
+	require.NoError(t, err)
+	requireText(t, `flow:
+  - id: a
+    resource: "GET /*"
+    match: glob
+    origin: other
+    threshold: 150
+    candidate: 0.5
+    interval: 1m30s
+    buckets: 9
+    strict: true
+    mode: shadow
+  - id: b
+    resource: b
+    threshold: 100
+    strategy: warm-up
+    behavior: pace
+    maxWait: 500ms
+    warmUpPeriod: 10s
+    coldFactor: 4
+  - id: c
+    resource: c
+    threshold: 100
+    strategy: memory-adaptive
+    highMemoryThreshold: 10
+    lowMemory: 512MiB
+    highMemory: 2GiB
+  - id: d
+    resource: d
+    threshold: 0
+    mode: off
+    associated: e
+isolation:
+  - id: i
+    resource: ".*"
+    match: regexp
+    maxInFlight: 5
+    maxWait: 1s
+  - id: "404"
+    match: default
+    maxInFlight: 1000
+`, string(yaml))
+	text, err := Rules{
+		Flow:      []flow.Rule{{Resource: "a"}, {Resource: "b<>", Threshold: 0.25, Interval: 24 * time.Hour}},
+		Isolation: everyRule().Isolation,
+	}.JSON()
+	require.NoError(t, err)
+	requireText(t, `{
+  "flow": [
+    {"resource": "a", "threshold": 0},
+    {"resource": "b<>", "threshold": 0.25, "interval": "24h"}
+  ],
+  "isolation": [
+    {"id": "i", "resource": ".*", "match": "regexp", "maxInFlight": 5, "maxWait": "1s"},
+    {"id": "404", "match": "default", "maxInFlight": 1000}
+  ]
+}
+`, string(text))
+	requireRoundTrip(t, everyRule())
+}
+
+func TestWrite_NoRules(t *testing.T) {
+	t.Parallel()
+	yaml, err := Rules{}.YAML()
+	require.NoError(t, err)
+	requireText(t, "flow: []\n", string(yaml))
+	text, err := Rules{}.JSON()
+	require.NoError(t, err)
+	requireText(t, "{}\n", string(text))
+}
+
+// requireText demands the text, not what it means.
+func requireText(t *testing.T, want, got string) {
+	t.Helper()
+	require.Equal(t, strings.Split(want, "\n"), strings.Split(got, "\n"))
+}
+
+// requireRoundTrip demands that rules are the same after they were written and read.
+func requireRoundTrip(t require.TestingT, rules Rules) {
+	yaml, err := rules.YAML()
+	require.NoError(t, err)
+	back, err := Parse("r.yaml", yaml)
+	require.NoError(t, err, "%s", yaml)
+	require.Equal(t, rules, back, "%s", yaml)
+
+	text, err := rules.JSON()
+	require.NoError(t, err)
+	require.True(t, json.Valid(text))
+	back, err = Parse("r.json", text)
+	require.NoError(t, err, "%s", text)
+	require.Equal(t, rules, back, "%s", text)
+}
+
+func TestWrite_AnyRulesComeBack(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.OneOf(rapid.StringN(1, 20, 200), rapid.SampledFrom([]string{
+			"true", "Off", "on", "null", "~", "404", "1s", "1e5", "0x1", "2020-01-01", "- a", "a: b", "a #b", "*", "&a", "!x", "|", "'", `"`, "\n",
+			" a", "a ", "<<", "=", "?", "#", "@a", "`", "{", "[x]", "1_0", ".5", "a\u2028b", "\u007f", "\u0085", "512MiB", "y", "\ufeff", "😀", "\u0000", "/a", "..", "---",
+		}))
+		span := rapid.Map(rapid.Int64Range(1, int64(24*time.Hour)), func(n int64) time.Duration { return time.Duration(n) })
+		mode := rapid.SampledFrom([]flow.Mode{flow.Enforce, flow.Shadow, flow.Off})
+		var rules Rules
+		ids := map[string]bool{}
+		id := func() string {
+			s := "id " + name.Draw(t, "id")
+			if ids[s] {
+				return ""
+			}
+			ids[s] = true
+			return s
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "flow") {
+			r := flow.Rule{
+				ID: id(), Resource: name.Draw(t, "resource"), Origin: name.Draw(t, "origin"), Mode: mode.Draw(t, "mode"),
+				Threshold: rapid.Float64Range(0, math.MaxFloat64).Draw(t, "threshold"), Candidate: rapid.Float64Range(0, 1e6).Draw(t, "candidate"),
+				Interval: max(time.Millisecond, span.Draw(t, "interval")), Buckets: 1, Strict: rapid.Bool().Draw(t, "strict"),
+			}
+			switch rapid.IntRange(0, 3).Draw(t, "kind") {
+			case 0:
+				r.Strategy, r.WarmUpPeriod = flow.WarmUp, max(time.Second, span.Draw(t, "period"))
+				r.ColdFactor = rapid.Float64Range(1.1, 1000).Draw(t, "factor")
+			case 1:
+				r.Strategy, r.HighMemoryThreshold = flow.MemoryAdaptive, 1e-9
+				r.Threshold, r.Candidate = r.Threshold+1, 0
+				r.LowMemory = rapid.Int64Range(1, 1<<50).Draw(t, "low")
+				r.HighMemory = r.LowMemory + rapid.Int64Range(1, 1<<50).Draw(t, "more")
+			case 2:
+				r.Behavior, r.Strict, r.MaxWait = flow.Pace, false, span.Draw(t, "wait")
+			}
+			rules.Flow = append(rules.Flow, r)
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "isolation") {
+			rules.Isolation = append(rules.Isolation, isolation.Rule{
+				ID: id(), Resource: name.Draw(t, "resource"), Mode: mode.Draw(t, "mode"),
+				MaxInFlight: rapid.Int64Range(1, isolation.MostInFlight).Draw(t, "places"), MaxWait: span.Draw(t, "wait"),
+			})
+		}
+		requireRoundTrip(t, rules)
+	})
+}
+
+func TestWrite_WhatNoFileCanHold(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rules Rules
+		want  string
+	}{
+		{Rules{Flow: []flow.Rule{{}, {Resource: "a\xff"}}}, `leapgate: bad rule file: flow rule 1: resource is "a\xff", which is not UTF-8`},
+		{Rules{Flow: []flow.Rule{{Threshold: math.NaN()}}}, `leapgate: bad rule file: flow rule 0: threshold: NaN; want a finite number`},
+		{Rules{Isolation: []isolation.Rule{{Mode: 7}}}, `leapgate: bad rule file: isolation rule 0: mode: unknown mode 7; want 0 to 2`},
+	} {
+		_, err := c.rules.YAML()
+		require.EqualError(t, err, c.want)
+		require.ErrorIs(t, err, ErrRuleFile)
+		_, err = c.rules.JSON()
+		require.EqualError(t, err, c.want)
+	}
+}
+
+// Rules are part of larger JSON.
+func TestRules_InJSON(t *testing.T) {
+	t.Parallel()
+	type answer struct{ Rules Rules }
+	text, err := json.Marshal(answer{everyRule()})
+	require.NoError(t, err)
+	var back answer
+	require.NoError(t, json.Unmarshal(text, &back))
+	require.Equal(t, everyRule(), back.Rules)
+	require.ErrorIs(t, json.Unmarshal([]byte(`{"Rules": {"flow": 5}}`), &back), ErrRuleFile)
+	require.Equal(t, everyRule(), back.Rules)
+}
+
+func TestShortDuration(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "0s", time.Second: "1s", time.Minute: "1m", 10 * time.Minute: "10m", time.Hour: "1h", 24 * time.Hour: "24h",
+		time.Hour + time.Second: "1h0m1s", 90 * time.Minute: "1h30m", 1500 * time.Microsecond: "1.5ms",
+	} {
+		require.Equal(t, want, shortDuration(d))
+	}
+}
+
+func writeFile(t *testing.T, name, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+}
