@@ -77,8 +77,8 @@ func TestReplaceRules_AllOrNoneOfBothKinds(t *testing.T) { // RM-03
 	require.Len(t, flows, 3)
 	require.Equal(t, "b.yaml", flows[2].Source)
 	err := g.ReplaceRules("a.yaml", []flow.Rule{{Resource: "a", Threshold: -1}}, []isolation.Rule{{Resource: "a"}})
-	require.EqualError(t, err, `flow rule 2 (on "a"): Threshold is -1; want a finite number of at least 0
-isolation rule 0 (on "a"): MaxInFlight is 0; want 1 to 1000000000`)
+	require.EqualError(t, err, `flow rule 2 ("a/1" on "a"): Threshold is -1; want a finite number of at least 0
+isolation rule 0 ("a/1" on "a"): MaxInFlight is 0; want 1 to 1000000000`)
 	require.ErrorIs(t, err, flow.ErrRule)
 	require.Error(t, g.ReplaceRules("a.yaml", nil, []isolation.Rule{{Resource: "a"}}))
 	require.Error(t, g.ReplaceRules("a.yaml", []flow.Rule{{}}, nil))

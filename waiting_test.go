@@ -77,9 +77,9 @@ func TestWaiting_PacedResourceIsEvictedMeanwhile(t *testing.T) {
 		if len(slept) > 1 {
 			return nil
 		}
-		c.Advance(time.Hour)
+		c.Advance(2 * time.Hour)
 		require.True(t, enter(t, g, "other name"))
-		c.Advance(time.Hour)
+		c.Advance(2 * time.Hour)
 		return nil
 	}})
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{{

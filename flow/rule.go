@@ -37,8 +37,9 @@ type Rule struct {
 	Match Match
 
 	// Origin limits the rule to calls of one caller, as [resource.WithOrigin] tells it;
-	// or, if it is [OtherOrigins], to those of callers that no rule with the same
-	// resource names, the unknown ones included. Empty: everyone. At most 1,024 bytes.
+	// or, if it is [OtherOrigins], to those of callers that no rule on the resource
+	// names, whatever its mode; the unknown ones included. Empty: everyone. At most 1,024
+	// bytes.
 	Origin string
 
 	// Threshold is how many calls are admitted per Interval, 0 or more. What is
@@ -74,7 +75,8 @@ type Rule struct {
 
 	// Behavior tells what happens beyond the threshold: Reject, which is the default,
 	// blocks. Pace lets calls pass one by one, Interval / Threshold apart, and
-	// makes them wait for their turn.
+	// makes them wait for their turn; a call that counts more than Threshold never gets
+	// one, so for less than one call a second make Interval longer.
 	Behavior Behavior
 
 	// MaxWait is how long a call may have to wait: 0 to 24 h. With Pace it is the
