@@ -8,6 +8,8 @@ import (
 
 // A case that nobody runs rots.
 func TestCases_Run(t *testing.T) {
+	keyDivisor = 1000
+	defer func() { keyDivisor = 1 }()
 	for _, c := range Cases {
 		t.Run(c.Name, func(t *testing.T) {
 			worker := c.Make()
@@ -63,7 +65,8 @@ var allocationsPerRun = map[string]float64{
 func TestLeapgateCases_Allocations(t *testing.T) {
 	// A bucket that opens allocates, ten times a second. Here, none does.
 	now = func() int64 { return givenStart }
-	defer func() { now = nil }()
+	keyDivisor = 1000
+	defer func() { now, keyDivisor = nil, 1 }()
 	for _, c := range Cases {
 		if !strings.HasPrefix(c.Name, "leapgate/") {
 			continue

@@ -1,5 +1,6 @@
 // Command memory prints how many bytes of live heap a resource takes: when it was
-// only registered, when it was called once, and when it was busy for a minute.
+// only registered, when it was called once, and when it was busy for a minute; and how
+// many a key of a keyed limiter takes, of Leapgate's and of the peers'.
 //
 // Time is given, so that a minute takes a second or two. There is one processor,
 // so that every resource has one stripe.
@@ -13,9 +14,11 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/bench"
 	"github.com/leapgate-go/leapgate/resource"
 )
 
@@ -29,10 +32,11 @@ const (
 func main() {
 	many := flag.Int("resources", 10_000, "how many resources are registered, and called once")
 	few := flag.Int("busy", 500, "how many resources are busy")
+	keys := flag.Int("keys", 1_000_000, "how many keys a keyed limiter has; 0: leave them out")
 	lasting := flag.Duration("for", 65*time.Second, "how long they are busy; rings of marks are full after 61 s")
 	flag.Parse()
-	if *many < 1 || *few < 1 || *lasting <= 0 {
-		fmt.Fprintln(os.Stderr, "memory: want at least 1 resource, and a time above 0")
+	if *many < 1 || *few < 1 || *lasting <= 0 || *keys < 0 {
+		fmt.Fprintln(os.Stderr, "memory: want at least 1 resource, a time above 0, and 0 keys or more")
 		os.Exit(2)
 	}
 	runtime.GOMAXPROCS(1)
@@ -45,6 +49,36 @@ func main() {
 	row(fmt.Sprintf("%d called once", *many), bytesEach(*many, callOnce), targetCalledOnce)
 	row(fmt.Sprintf("%d busy for %v", *few, *lasting),
 		bytesEach(*few, func(g *leapgate.Gate, c *clock, names []string) { keepBusy(g, c, names, *lasting) }), targetBusy)
+
+	if *keys == 0 {
+		return
+	}
+	fmt.Printf("\n| %d keys of %d bytes | bytes each besides the key |\n|---|---:|\n", *keys, keyLength)
+	for _, l := range bench.KeyedLimiters {
+		fmt.Printf("| %s | %d |\n", l.Name, bytesPerKey(*keys, l))
+	}
+}
+
+const keyLength = 20
+
+// bytesPerKey makes a limiter with room for n keys, asks for each once, and gives how much
+// the live heap has grown by that, per key, without the bytes of the key if it keeps
+// that.
+func bytesPerKey(n int, l bench.KeyedLimiter) int {
+	keys := bench.RandomKeys(n)
+	before := liveHeap()
+	allow := l.New(n)
+	for _, key := range keys {
+		allow(strings.Clone(key)) // as it comes with a request; who keeps it, pays for it
+	}
+	after := liveHeap()
+	runtime.KeepAlive(allow)
+	runtime.KeepAlive(keys)
+	each := int(math.Round((float64(after) - float64(before)) / float64(n)))
+	if !l.NoKey {
+		each -= keyLength
+	}
+	return each
 }
 
 // bytesEach makes a gate with n places, uses it on n names, and gives how much

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/bench"
 )
 
 // The figure of a busy resource means nothing if its calls are not what they
@@ -36,5 +37,12 @@ func TestBytesEach(t *testing.T) {
 	registered, called := bytesEach(1000, register), bytesEach(1000, callOnce)
 	if registered <= 0 || called <= registered {
 		t.Errorf("a registered resource takes %d bytes, one that was called %d; want more for the latter", registered, called)
+	}
+}
+
+func TestBytesPerKey(t *testing.T) {
+	// The one promise about memory: a key of a counter takes at most 80 bytes besides itself.
+	if got := bytesPerKey(20_000, bench.KeyedLimiters[0]); got <= 0 || got > 80 {
+		t.Errorf("a key of %s takes %d bytes besides itself, want up to 80", bench.KeyedLimiters[0].Name, got)
 	}
 }

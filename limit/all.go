@@ -1,0 +1,251 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Group is several limits together: a call passes if all of them admit it. Make one with
+// [All].
+type Group struct {
+	limiters []Limiter // in the order of asking
+}
+
+// All makes one limiter of several, such as 10 a second and 1,000 an hour for the same
+// key. Each limit is asked in turn, [Remote] ones first, and takes what it admits; when
+// one refuses, those before it get back exactly what they took. So a call that is
+// refused has cost nothing, unless a window turned in between; and a call may be refused
+// because of what another took for a moment.
+//
+// A limiter must not be nil; All panics if one is. Without any, everything is allowed,
+// and Limit and Remaining are 0.
+//
+// Each limit reads its own clock once. An admitted decision of more than one limit
+// allocates once, for their tickets.
+func All(limiters ...Limiter) *Group {
+	g := &Group{}
+	for _, remote := range []bool{true, false} {
+		for i, l := range limiters {
+			if l == nil {
+				panic(fmt.Sprintf("limit: All: limiter %d is nil", i))
+			}
+			if isRemote(l) == remote {
+				g.limiters = append(g.limiters, l)
+			}
+		}
+	}
+	return g
+}
+
+func isRemote(l Limiter) bool {
+	r, ok := l.(Remote)
+	return ok && r.Remote()
+}
+
+// Remote tells whether any of the limits is.
+func (g *Group) Remote() bool { return len(g.limiters) > 0 && isRemote(g.limiters[0]) }
+
+// part is what one of the limits decided.
+type part struct {
+	decision Decision
+	next     *part
+}
+
+// Allow is shorthand for AllowN of 1.
+func (g *Group) Allow(ctx context.Context, key string) (Decision, error) {
+	return g.AllowN(ctx, key, 1)
+}
+
+// AllowN admits n of key if every limit does, or refuses and takes nothing. The decision
+// has the Name and the Limit of the first that refused, or if none did of the one with
+// the least Remaining. It has the least Remaining, and the longest RetryAfter and
+// ResetAfter of all: when one refuses, the limits of this package are asked how long they
+// would. With an error of any limit, nothing was taken either.
+func (g *Group) AllowN(ctx context.Context, key string, n int64) (Decision, error) {
+	if err := g.check(ctx, key, n); err != nil {
+		return Decision{}, err
+	}
+	var few [4]Decision // most have no more, and stay off the heap
+	said := few[:0]
+	for i, l := range g.limiters {
+		d, err := l.AllowN(ctx, key, n)
+		if err != nil {
+			return Decision{}, errors.Join(err, g.refund(ctx, key, said))
+		}
+		if !d.Allowed {
+			if err := g.refund(ctx, key, said); err != nil {
+				return Decision{}, err
+			}
+			return g.refusal(key, n, i, d, said), nil
+		}
+		said = append(said, d)
+	}
+	switch len(said) {
+	case 0:
+		return Decision{Allowed: true}, nil
+	case 1:
+		return said[0], nil
+	}
+	var whole Decision
+	for i, d := range said {
+		whole = merge(whole, d, i == 0)
+	}
+	whole.Charged, whole.Ticket = n, 0
+	whole.parts = nil
+	if n > 0 {
+		parts := make([]part, len(said))
+		for i, d := range said {
+			parts[i].decision = d
+			if i > 0 {
+				parts[i-1].next = &parts[i]
+			}
+		}
+		whole.parts = &parts[0]
+	}
+	return whole, nil
+}
+
+func (g *Group) check(ctx context.Context, key string, n int64) error {
+	if n < 0 {
+		return badCount(n)
+	}
+	if key == "" || len(key) > MaxKeyLength {
+		return badKey(key)
+	}
+	return ended(ctx)
+}
+
+// refund gives back what the first limits took. That ctx has ended does not matter.
+func (g *Group) refund(ctx context.Context, key string, said []Decision) (err error) {
+	for i, d := range said {
+		if d.Charged > 0 {
+			err = errors.Join(err, g.limiters[i].Refund(lasting(ctx), key, d, d.Charged))
+		}
+	}
+	return err
+}
+
+// lasting is ctx without its end.
+func lasting(ctx context.Context) context.Context {
+	if ctx == nil {
+		return context.Background()
+	}
+	return context.WithoutCancel(ctx)
+}
+
+// asker is a limiter that can say what it would do.
+type asker interface {
+	would(key string, n int64) Decision
+}
+
+func (c *core) would(key string, n int64) Decision {
+	return c.ask(c.clock.Now(), key, max(1, n))
+}
+
+func (g *Group) would(key string, n int64) Decision {
+	whole := Decision{Allowed: true}
+	first := true
+	for _, l := range g.limiters {
+		if a, ok := l.(asker); ok {
+			whole = merge(whole, a.would(key, n), first)
+			first = false
+		}
+	}
+	return whole
+}
+
+// refusal is the decision when the limit at an index said no, and those before it have
+// got back what they took.
+func (g *Group) refusal(key string, n int64, index int, no Decision, said []Decision) Decision {
+	whole := no
+	for i, l := range g.limiters {
+		switch a, ok := l.(asker); {
+		case i == index:
+		case ok:
+			whole = merge(whole, a.would(key, n), false)
+		case i < index:
+			d := said[i]
+			d.Remaining += d.Charged
+			whole = merge(whole, d, false)
+		}
+	}
+	whole.Charged, whole.Ticket, whole.parts = 0, 0, nil
+	return whole
+}
+
+// merge makes one decision of the ones so far and another.
+func merge(whole, d Decision, first bool) Decision {
+	if first {
+		return d
+	}
+	if whole.Allowed && (!d.Allowed || d.Remaining < whole.Remaining) {
+		whole.Name, whole.Limit = d.Name, d.Limit
+	}
+	whole.Allowed = whole.Allowed && d.Allowed
+	whole.Degraded = whole.Degraded || d.Degraded
+	whole.Crowded = whole.Crowded || d.Crowded
+	whole.Remaining = min(whole.Remaining, d.Remaining)
+	whole.RetryAfter = max(whole.RetryAfter, d.RetryAfter)
+	whole.ResetAfter = max(whole.ResetAfter, d.ResetAfter)
+	return whole
+}
+
+// Peek tells how things stand for a key: whether one more would pass all limits now, how
+// many, when. It takes nothing. Limits that are not of this package are not asked.
+func (g *Group) Peek(key string) Decision {
+	if g.check(nil, key, 0) != nil { //nolint:staticcheck // a nil context never ends
+		return Decision{RetryAfter: Never}
+	}
+	return g.would(key, 1)
+}
+
+// Wait waits until n of key are admitted by all limits, as [Counter.Wait] does.
+func (g *Group) Wait(ctx context.Context, key string, n int64) (Decision, error) {
+	return wait(ctx, n, nil, func() (Decision, error) { return g.AllowN(ctx, key, n) })
+}
+
+// Refund gives back n of what d charged to key, to each limit that was charged.
+func (g *Group) Refund(ctx context.Context, key string, d Decision, n int64) error {
+	return g.each(d, n, func(l Limiter, d Decision) error { return l.Refund(ctx, key, d, n) })
+}
+
+// Settle corrects what d charged to key, in each limit, as [Counter.Settle] does. A limit
+// that is not a [Settler] gets a refund or, for more, an AllowN, whose answer does not
+// matter.
+func (g *Group) Settle(ctx context.Context, key string, d Decision, actual int64) error {
+	if err := g.check(nil, key, actual); err != nil { //nolint:staticcheck // a nil context never ends
+		return err
+	}
+	return g.each(d, 0, func(l Limiter, d Decision) error {
+		if s, ok := l.(Settler); ok {
+			return s.Settle(ctx, key, d, actual)
+		}
+		more := actual - d.Charged
+		if more <= 0 {
+			return l.Refund(ctx, key, d, -more)
+		}
+		_, err := l.AllowN(lasting(ctx), key, more)
+		return err
+	})
+}
+
+// each calls do with every limit and what it decided. All are called; the error is of all
+// that failed.
+func (g *Group) each(d Decision, n int64, do func(Limiter, Decision) error) (err error) {
+	if n > d.Charged {
+		return badRefund(n, d)
+	}
+	if len(g.limiters) == 1 {
+		return do(g.limiters[0], d)
+	}
+	next := d.parts
+	for _, l := range g.limiters {
+		var mine Decision // of a decision that refused: nothing was charged
+		if next != nil {
+			mine, next = next.decision, next.next
+		}
+		err = errors.Join(err, do(l, mine))
+	}
+	return err
+}

@@ -1,0 +1,43 @@
+package limit
+
+import "time"
+
+// Decision is the answer of a limiter. It is a plain value.
+type Decision struct {
+	Allowed bool
+
+	// Degraded says that the decision was made without the state that is shared with
+	// other processes, because that could not be reached. The limiters of this package
+	// never set it.
+	Degraded bool
+	// Crowded says that all MaxKeys were taken by other keys, so that this one has no
+	// count of its own: see [Deny] and [Share].
+	Crowded bool
+
+	// Name is the limit that decided: Config.Name. With [All], it is the one that
+	// refused, or if none did the one with the least Remaining.
+	Name  string
+	Limit int64 // of that name
+
+	// Remaining is how many more would be admitted now: 0 to Limit. What a settlement
+	// has charged beyond the limit makes it no less than 0.
+	Remaining int64
+
+	// RetryAfter is how long from now the same call would pass if nobody else came: it
+	// is not refused then, and it is a nanosecond earlier. It is 0 if it was allowed,
+	// and [Never] if it cannot pass. If Crowded, it is a time by which there is a
+	// place for the key if nobody else comes; one may be free before.
+	RetryAfter time.Duration
+
+	// ResetAfter is how long from now the key has all of Limit again if nobody uses it;
+	// 0 if it has. With [All], it is the longest.
+	ResetAfter time.Duration
+
+	// Charged is how much was taken: n if allowed, else 0.
+	Charged int64
+	// Ticket tells the limiter that was charged where: Refund needs it. It means
+	// nothing to others.
+	Ticket int64
+
+	parts *part // what the limits of a Group decided, in the order of asking, if charged
+}

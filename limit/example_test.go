@@ -1,0 +1,268 @@
+package limit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// clock is a given clock, so that the examples always print the same.
+type clock struct{ now time.Time }
+
+func newClock() *clock { return &clock{time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)} }
+
+func (c *clock) Now() int64 { return c.now.UnixNano() }
+
+func show(what string, d limit.Decision) {
+	switch {
+	case d.Allowed:
+		fmt.Printf("%s: passed, %d of %d left\n", what, d.Remaining, d.Limit)
+	case d.RetryAfter == limit.Never:
+		fmt.Printf("%s: refused, for ever\n", what)
+	default:
+		fmt.Printf("%s: refused by %q, retry in %v\n", what, d.Name, d.RetryAfter)
+	}
+}
+
+func ExampleNewCounter() {
+	c := newClock()
+	perClient, err := limit.NewCounter(limit.Config{Name: "per client", Limit: 3, Window: 4 * time.Second, Now: c.Now})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	c.now = c.now.Add(time.Second)
+	for i := range 4 {
+		d, err := perClient.Allow(context.Background(), "198.51.100.7")
+		if err != nil {
+			fmt.Println(err)
+		}
+		show(fmt.Sprint("call ", i+1), d)
+		c.now = c.now.Add(time.Second)
+	}
+	c.now = c.now.Add(time.Second)
+	d, _ := perClient.Allow(context.Background(), "198.51.100.7")
+	show("two seconds later", d)
+	// Output:
+	// call 1: passed, 2 of 3 left
+	// call 2: passed, 1 of 3 left
+	// call 3: passed, 0 of 3 left
+	// call 4: refused by "per client", retry in 1.333333334s
+	// two seconds later: passed, 0 of 3 left
+}
+
+func ExampleNewLog() {
+	c := newClock()
+	logins, err := limit.NewLog(limit.Config{Name: "logins", Limit: 2, Window: time.Minute, Now: c.Now})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for i := range 3 {
+		d, _ := logins.Allow(context.Background(), "alice")
+		show(fmt.Sprint("login ", i+1), d)
+		c.now = c.now.Add(10 * time.Second)
+	}
+	// Output:
+	// login 1: passed, 1 of 2 left
+	// login 2: passed, 0 of 2 left
+	// login 3: refused by "logins", retry in 40s
+}
+
+func ExampleNewBucketed() {
+	c := newClock()
+	l, err := limit.NewBucketed(limit.Config{Name: "exact", Limit: 100, Window: time.Minute, Buckets: 6, Strict: true, Now: c.Now})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	d, _ := l.AllowN(context.Background(), "tenant", 100)
+	show("a burst", d)
+	d, _ = l.Allow(context.Background(), "tenant")
+	show("one more", d)
+	// Output:
+	// a burst: passed, 0 of 100 left
+	// one more: refused by "exact", retry in 1m10s
+}
+
+func ExampleConfig() {
+	_, err := limit.NewCounter(limit.Config{Name: "per client", Limit: -1, Window: time.Microsecond})
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, limit.ErrConfig))
+
+	var fault *limit.ConfigError
+	if errors.As(err, &fault) {
+		fmt.Println(fault.Field, fault.Value)
+	}
+	// Output:
+	// limit: bad configuration of Counter "per client": Limit is -1; want 0 to 2305843009213693951
+	// limit: bad configuration of Counter "per client": Window is 1µs; want 1ms to 8784h0m0s, or 0 for 1s
+	// true
+	// Limit -1
+}
+
+func ExampleCounter_AllowN() {
+	c := newClock()
+	bytes, _ := limit.NewCounter(limit.Config{Name: "bytes", Limit: 1 << 20, Now: c.Now})
+	for _, n := range []int64{1 << 19, 1 << 19, 0, 1 << 21} {
+		d, err := bytes.AllowN(context.Background(), "upload", n)
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		show(fmt.Sprint(n), d)
+	}
+	_, err := bytes.AllowN(context.Background(), "", 1)
+	fmt.Println(err)
+	// Output:
+	// 524288: passed, 524288 of 1048576 left
+	// 524288: passed, 0 of 1048576 left
+	// 0: refused by "bytes", retry in 1.000000954s
+	// 2097152: refused, for ever
+	// limit: bad key: it is empty; want 1 to 1024 bytes
+}
+
+func ExampleCounter_AllowNAt() {
+	c, _ := limit.NewCounter(limit.Config{Limit: 100, Window: time.Minute})
+	minute := int64(time.Minute)
+	c.AllowNAt(0, "a", 60)      // in the minute before
+	c.AllowNAt(minute, "a", 20) // in this one
+	d := c.AllowNAt(minute+minute/2, "a", 0)
+	fmt.Println("half of it is over, and", d.Limit-d.Remaining, "are held")
+	// Output: half of it is over, and 50 are held
+}
+
+func ExampleCounter_Peek() {
+	c := newClock()
+	l, _ := limit.NewCounter(limit.Config{Limit: 10, Now: c.Now})
+	fmt.Println(l.Peek("a").Remaining)
+	_, _ = l.Allow(context.Background(), "a")
+	fmt.Println(l.Peek("a").Remaining, l.Peek("a").ResetAfter)
+	// Output:
+	// 10
+	// 9 2s
+}
+
+func ExampleCounter_Wait() {
+	c := newClock()
+	l, _ := limit.NewCounter(limit.Config{Limit: 10, Now: c.Now})
+	d, err := l.Wait(context.Background(), "a", 10)
+	fmt.Println(d.Allowed, err)
+
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	d, err = l.Wait(ctx, "a", 1) // it would take longer, and does not wait at all
+	fmt.Println(d.Allowed, d.RetryAfter, err)
+	// Output:
+	// true <nil>
+	// false 1.1s <nil>
+}
+
+// The cost of a call to a language model is known when it has answered.
+func ExampleCounter_Settle() {
+	c := newClock()
+	ctx := context.Background()
+	tokens, _ := limit.NewCounter(limit.Config{Name: "tokens", Limit: 10_000, Window: time.Minute, Now: c.Now})
+	d, _ := tokens.AllowN(ctx, "team", 4000) // the prompt, and an estimate of the answer
+	fmt.Println(tokens.Settle(ctx, "team", d, 1500), tokens.Peek("team").Remaining)
+
+	d, _ = tokens.AllowN(ctx, "team", 4000)
+	fmt.Println(tokens.Settle(ctx, "team", d, 9000), tokens.Peek("team").Remaining)
+	show("the next", tokens.Peek("team"))
+	// Output:
+	// <nil> 8500
+	// <nil> 0
+	// the next: refused by "tokens", retry in 1m2.862857143s
+}
+
+func ExampleCounter_Refund() {
+	c := newClock()
+	ctx := context.Background()
+	l, _ := limit.NewCounter(limit.Config{Limit: 10, Now: c.Now})
+	d, _ := l.AllowN(ctx, "a", 5)
+	fmt.Println(l.Refund(ctx, "a", d, 5), l.Peek("a").Remaining) // the call was not made after all
+	fmt.Println(l.Refund(ctx, "a", d, 6))
+	// Output:
+	// <nil> 10
+	// limit: bad count: a refund of 6 of a decision that charged 5
+}
+
+func ExampleCounter_Reset() {
+	l, _ := limit.NewCounter(limit.Config{Limit: 10})
+	_, _ = l.AllowN(context.Background(), "a", 10)
+	l.Reset("a")
+	fmt.Println(l.Peek("a").Remaining)
+	// Output: 10
+}
+
+func ExampleCounter_Offenders() {
+	c := newClock()
+	l, _ := limit.NewCounter(limit.Config{Limit: 1, Offenders: 100, Now: c.Now})
+	for range 50 {
+		_, _ = l.Allow(context.Background(), "198.51.100.7")
+	}
+	for range 3 {
+		_, _ = l.Allow(context.Background(), "203.0.113.5")
+	}
+	for _, o := range l.Offenders(10) {
+		fmt.Printf("%q was refused %d times\n", o.Key, o.Refused)
+	}
+	l.ForgetOffenders()
+	fmt.Println(len(l.Offenders(10)))
+	// Output:
+	// "198.51.100.7" was refused 49 times
+	// "203.0.113.5" was refused 2 times
+	// 0
+}
+
+func ExampleCounter_Stats() {
+	c := newClock()
+	l, _ := limit.NewCounter(limit.Config{Limit: 1, MaxKeys: 100, WhenFull: limit.Deny, Now: c.Now})
+	for i := range 150 {
+		_, _ = l.Allow(context.Background(), fmt.Sprint("client ", i))
+	}
+	s := l.Stats()
+	fmt.Println(s.Keys, "keys,", s.Crowded, "refused for want of a place,", s.Evicted, "forgotten")
+	c.now = c.now.Add(time.Hour)
+	l.Sweep()
+	fmt.Println(l.Stats().Keys, "keys,", l.Stats().Expired, "expired")
+	// Output:
+	// 100 keys, 50 refused for want of a place, 0 forgotten
+	// 0 keys, 100 expired
+}
+
+func ExampleCounter_Close() {
+	l, _ := limit.NewCounter(limit.Config{Limit: 1})
+	fmt.Println(l.Close())
+	_, err := l.Allow(context.Background(), "a")
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// limit: limiter is closed
+}
+
+func ExampleAll() {
+	c := newClock()
+	ctx := context.Background()
+	second, _ := limit.NewCounter(limit.Config{Name: "per second", Limit: 2, Now: c.Now})
+	hour, _ := limit.NewBucketed(limit.Config{Name: "per hour", Limit: 3, Window: time.Hour, Now: c.Now})
+	both := limit.All(second, hour)
+	for i := range 4 {
+		d, err := both.Allow(ctx, "a")
+		if err != nil {
+			fmt.Println(err)
+		}
+		show(fmt.Sprint("call ", i+1), d)
+		c.now = c.now.Add(2 * time.Second)
+	}
+	fmt.Println(second.Peek("a").Remaining, "left of the second: a refusal costs nothing")
+	// Output:
+	// call 1: passed, 1 of 2 left
+	// call 2: passed, 1 of 2 left
+	// call 3: passed, 0 of 3 left
+	// call 4: refused by "per hour", retry in 59m54s
+	// 2 left of the second: a refusal costs nothing
+}

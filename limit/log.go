@@ -1,0 +1,23 @@
+package limit
+
+// Log is the exact sliding-window log: for each key, the time of every admission in the
+// last Window. Never, in any true window of that length, wherever it begins, are more than
+// Limit admitted.
+//
+// A decision looks at the newest and the oldest admissions only, whatever the Limit; it
+// takes a lock, one for each key. A key keeps 16 bytes for each admission in its window
+// (those of one nanosecond together), in a ring that starts with four and doubles as
+// needed. A Log is for limits that must not be exceeded by one, and not by much larger
+// than some thousands; see Config.MaxBytes.
+//
+// Make one with [NewLog].
+type Log struct{ core }
+
+// NewLog makes a log. The error, if any, is [ErrConfig], and tells everything that is
+// wrong with cfg as one or more [*ConfigError].
+func NewLog(cfg Config) (*Log, error) {
+	if err := cfg.complete(kindLog); err != nil {
+		return nil, err
+	}
+	return &Log{newCore(cfg, newJournals(cfg))}, nil
+}

@@ -1,0 +1,18 @@
+package limit
+
+// Stats is the figures of a limiter's store of keys.
+type Stats struct {
+	Keys    int // that are kept now, expired ones that were not cleared away included
+	MaxKeys int
+
+	// Since the limiter was made:
+	Expired int64 // keys cleared away that held nothing any more
+	Evicted int64 // keys that were forgotten although they held something: see [Evict]
+	Crowded int64 // calls of new keys for which there was no place: see [Deny] and [Share]
+
+	// Bytes is the memory in which a [Log] keeps times, besides the first four of each
+	// key; at most Config.MaxBytes. Coarse is how often an admission was joined with
+	// the one before it because MaxBytes was used up. Both are 0 for other limiters.
+	Bytes  int64
+	Coarse int64
+}

@@ -1,0 +1,151 @@
+package limit
+
+import (
+	"math"
+	"math/bits"
+	"time"
+)
+
+// sliding is the arithmetic of the sliding-window counter. Time is cut into windows of
+// equal length. A key holds what the window before this one was charged, weighted by
+// the part of it that a window ending now still covers, and what this one was:
+//
+//	held = ⌈previous × (length − elapsed) / length⌉ + current
+//
+// and n more pass if held + n ≤ limit. Everything is an integer and exact: rounding the
+// share up decides as real numbers would, since the rest are whole numbers.
+//
+// Sources: Cloudflare, "How we built rate limiting capable of scaling to millions of
+// domains" (2017); Figma, "An alternative approach to rate limiting" (2017).
+type sliding struct {
+	limit  int64
+	length int64
+}
+
+// tally is what a key holds at a time.
+type tally struct {
+	previous, current int64
+	elapsed           int64 // since the window began: 0 to length − 1
+	// number is the window's. ahead is how far the time of the tally is after that of
+	// the caller: 0 unless the key has seen a later time.
+	number, ahead int64
+}
+
+// split gives the window of a time, and how much of it is over.
+func (s *sliding) split(now int64) (number, elapsed int64) {
+	number = now / s.length
+	if elapsed = now - number*s.length; elapsed < 0 {
+		number--
+		elapsed += s.length
+	}
+	return number, elapsed
+}
+
+// turn makes what was counted in the window last seen into what counts in the window
+// number, elapsed.
+func (s *sliding) turn(seen, previous, current, number, elapsed int64) tally {
+	switch ahead := seen - number; {
+	case ahead == 0:
+		return tally{previous: previous, current: current, elapsed: elapsed, number: number}
+	case ahead == -1:
+		return tally{previous: current, elapsed: elapsed, number: number}
+	case ahead < 0:
+		return tally{elapsed: elapsed, number: number}
+	default:
+		// The caller's time is older than what the key has seen: it is taken for the
+		// beginning of that window. Moving the key back would admit a limit twice.
+		return tally{previous: previous, current: current, number: seen, ahead: s.until(ahead) - elapsed}
+	}
+}
+
+// until is the length of so many windows, at most longest.
+func (s *sliding) until(windows int64) int64 {
+	if windows > longest/s.length {
+		return longest
+	}
+	return windows * s.length
+}
+
+// minTime is before all times: what is shared begins with it, whatever the clock tells.
+const minTime = math.MinInt64
+
+// longest is a time that no sum of times here overflows.
+const longest = math.MaxInt64 / 4
+
+// between is how long it is from now to at, no more than longest either way, so that
+// clocks that tell nonsense make no wait that is below 0.
+func between(now, at int64) int64 {
+	d := at - now
+	if (d < 0) != (at < now) { // it has overflowed
+		d = ^d // to the other sign, and large
+	}
+	return min(max(d, -longest), longest)
+}
+
+// share is ⌈n × part / whole⌉, where part ≤ whole.
+func share(n, part, whole int64) int64 {
+	hi, lo := bits.Mul64(uint64(n), uint64(part))
+	q, r := bits.Div64(hi, lo, uint64(whole))
+	if r > 0 {
+		q++
+	}
+	return int64(q)
+}
+
+func (s *sliding) held(t *tally) int64 {
+	if t.previous == 0 {
+		return t.current
+	}
+	return share(t.previous, s.length-t.elapsed, s.length) + t.current
+}
+
+// left is the part of the window that must still be covered, at most, so that weight
+// times it is no more than room: ⌊room × length / weight⌋, where room < weight.
+func (s *sliding) left(room, weight int64) int64 {
+	hi, lo := bits.Mul64(uint64(room), uint64(s.length))
+	q, _ := bits.Div64(hi, lo, uint64(weight))
+	return int64(q)
+}
+
+// wait is how long after the tally n more will fit, which do not fit now, if nobody else
+// comes. n is at most the limit.
+//
+// While this window lasts, only the share of the previous one shrinks. If that is not
+// enough, what was charged in this window must shrink: it is the previous one of the
+// next, and then nothing else is held.
+func (s *sliding) wait(t *tally, n int64) time.Duration {
+	rest := s.length - t.elapsed
+	if room := s.limit - t.current - n; room >= 0 {
+		return time.Duration(t.ahead + rest - s.left(room, t.previous))
+	}
+	return time.Duration(t.ahead + rest + s.length - s.left(s.limit-n, t.current))
+}
+
+// reset is how long after the tally nothing will be held.
+func (s *sliding) reset(t *tally) time.Duration {
+	rest := t.ahead + s.length - t.elapsed
+	switch {
+	case t.current > 0:
+		return time.Duration(rest + s.length)
+	case t.previous > 0:
+		return time.Duration(rest)
+	default:
+		return 0
+	}
+}
+
+// refuse makes d the decision that refuses n to a key that holds t.
+func (s *sliding) refuse(d *Decision, t *tally, held, n int64) {
+	d.Limit, d.Remaining, d.RetryAfter, d.ResetAfter = s.limit, max(0, s.limit-held), Never, s.reset(t)
+	if n <= s.limit {
+		d.RetryAfter = s.wait(t, n)
+	}
+}
+
+// first is the decision that made the key, which now holds t.
+func (s *sliding) first(t *tally, generation uint32) Decision {
+	return Decision{
+		Allowed: true, Limit: s.limit, Remaining: s.limit - t.current, ResetAfter: s.reset(t),
+		Charged: t.current, Ticket: ticket(generation, t.number),
+	}
+}
