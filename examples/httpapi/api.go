@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/leaphttp"
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+type limits struct {
+	perAddress int64 // in a window
+	window     time.Duration
+	perKey     int64 // in a minute
+}
+
+// customers have API keys.
+var customers = map[string]string{"key-of-ann": "ann", "key-of-bob": "bob"}
+
+// newGate makes a gate with a rule that protects the reports, whoever asks for them.
+func newGate() (*leapgate.Gate, error) {
+	gate, err := leapgate.New(leapgate.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return gate, gate.LoadFlowRules([]flow.Rule{{ID: "reports", Resource: "GET /reports/{id}", Threshold: 20}})
+}
+
+// newAPI is two routes and a health check. All but that are guarded by the gate and by a
+// limit for each address; the reports also by a limit for each customer.
+func newAPI(gate *leapgate.Gate, limits limits) (http.Handler, error) {
+	perAddress, err := limit.NewCounter(limit.Config{Name: "per-address", Limit: limits.perAddress, Window: limits.window})
+	if err != nil {
+		return nil, err
+	}
+	perKey, err := limit.NewCounter(limit.Config{Name: "per-key", Limit: limits.perKey, Window: time.Minute})
+	if err != nil {
+		return nil, err
+	}
+	// A proxy on this machine may say for whom it asks.
+	address, err := leaphttp.NewAddress(leaphttp.AddressConfig{Trusted: leaphttp.PrivateNetworks()})
+	if err != nil {
+		return nil, err
+	}
+
+	// Inside authenticate, so that only keys that were checked are counted.
+	reports, err := leaphttp.New(leaphttp.Config{
+		Limits: []leaphttp.Limit{{Limiter: perKey, Key: leaphttp.FromContext(customer)}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /time", tellTime)
+	mux.Handle("GET /reports/{id}", authenticate(reports(http.HandlerFunc(tellReport))))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+
+	everything, err := leaphttp.New(leaphttp.Config{
+		Gate:    gate,
+		Mux:     mux,
+		Limits:  []leaphttp.Limit{{Limiter: perAddress, Key: address.Key}},
+		Exclude: []string{"/healthz"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return everything(mux), nil
+}
+
+func tellTime(w http.ResponseWriter, _ *http.Request) {
+	fmt.Fprintln(w, time.Now().UTC().Format(time.TimeOnly))
+}
+
+func tellReport(w http.ResponseWriter, r *http.Request) {
+	fmt.Fprintf(w, "report %q for %s\n", r.PathValue("id"), customer(r.Context()))
+}
+
+type customerKey struct{}
+
+func customer(ctx context.Context) string {
+	name, _ := ctx.Value(customerKey{}).(string)
+	return name
+}
+
+// authenticate tells who calls by the API key.
+func authenticate(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, ok := customers[r.Header.Get("X-Api-Key")]
+		if !ok {
+			http.Error(w, "no such API key", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), customerKey{}, name)))
+	})
+}

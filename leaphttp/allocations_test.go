@@ -1,0 +1,58 @@
+package leaphttp_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/leaphttp"
+)
+
+// TestAllocations holds the middleware to what it adds to a bare handler. It does not
+// run in parallel: it counts the allocations of the whole program.
+func TestAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	measure := func(c *benchCase) float64 {
+		h, r := c.make(t), c.request()
+		serve(h, r)
+		return testing.AllocsPerRun(1000, func() { serve(h, r) })
+	}
+	bare := measure(&benchCases[0])
+	for i := range benchCases[1:] {
+		c := &benchCases[i+1]
+		added := measure(c) - bare
+		require.LessOrEqual(t, added, c.allocs, c.name)
+		t.Logf("%s: %v allocations", c.name, added)
+	}
+}
+
+// TestAllocations_HandlerWithoutHeader: the first field makes the map that a bare handler
+// would not have needed.
+func TestAllocations_HandlerWithoutHeader(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	silent := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	guarded := leaphttp.Handler(silent, leaphttp.Config{
+		Gate: newGate(t), Limits: []leaphttp.Limit{{Limiter: counter(t, "client")}},
+	})
+	r := benchCases[0].request()
+	count := func(h http.Handler) float64 { return testing.AllocsPerRun(1000, func() { serve(h, r) }) }
+	require.LessOrEqual(t, count(guarded)-count(silent), 4.0)
+}
+
+// TestAllocations_Mux: the route is looked up once more.
+func TestAllocations_Mux(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	bare, guarded := mux(), guardedMux(t)
+	r := benchCases[0].request()
+	count := func(h http.Handler) float64 { return testing.AllocsPerRun(1000, func() { serve(h, r) }) }
+	added := count(guarded) - count(bare)
+	t.Logf("%v allocations", added)
+	require.LessOrEqual(t, added, 4.0)
+}

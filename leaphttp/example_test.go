@@ -1,0 +1,315 @@
+package leaphttp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/leaphttp"
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// frozen is a clock that stands still, so that the examples print the same every day.
+func frozen() int64 { return int64(1_700_000_040 * time.Second) }
+
+// show sends a request and prints what came back.
+func show(h http.Handler, method, url string, headers ...string) {
+	r := httptest.NewRequest(method, url, http.NoBody)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	fmt.Print(w.Code)
+	for _, name := range []string{"RateLimit", "X-RateLimit-Remaining", "Retry-After"} {
+		if value := w.Header().Get(name); value != "" {
+			fmt.Printf("  %s: %s", name, value)
+		}
+	}
+	fmt.Println()
+}
+
+func hello(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") }
+
+// Around a ServeMux: rules on routes, and a limit for each address.
+func Example() {
+	gate := leapgate.Must(leapgate.Config{Now: frozen})
+	_ = gate.LoadFlowRules([]flow.Rule{{Resource: "GET /orders/{id}", Threshold: 2, Interval: 10 * time.Second}})
+	perClient, err := limit.NewCounter(limit.Config{Name: "per-client", Limit: 100, Window: time.Minute, Now: frozen})
+	if err != nil {
+		panic(err)
+	}
+
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /orders/{id}", hello)
+	mux.HandleFunc("GET /healthz", hello)
+	protect, err := leaphttp.New(leaphttp.Config{
+		Gate:    gate,
+		Mux:     mux,
+		Limits:  []leaphttp.Limit{{Limiter: perClient}},
+		Exclude: []string{"/healthz"},
+	})
+	if err != nil {
+		panic(err)
+	}
+	handler := protect(mux)
+
+	show(handler, "GET", "/orders/1")
+	show(handler, "GET", "/orders/2")
+	show(handler, "GET", "/orders/3") // refused by the rule: the limit gets back what it took
+	show(handler, "GET", "/healthz")
+	for _, s := range gate.Snapshot() {
+		fmt.Println(s.Resource, "passed", s.Pass, "blocked", s.Block)
+	}
+	// Output:
+	// 200  RateLimit: "per-client";r=99;t=120
+	// 200  RateLimit: "per-client";r=98;t=120
+	// 429  RateLimit: "per-client";r=98;t=120  Retry-After: 10
+	// 200
+	// GET /orders/{id} passed 2 blocked 1
+}
+
+// One handler of a mux with a limit of its own.
+func ExampleHandler() {
+	exports, _ := limit.NewLog(limit.Config{Name: "exports", Limit: 1, Window: time.Hour, Now: frozen})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /orders", hello)
+	mux.Handle("POST /export", leaphttp.Handler(http.HandlerFunc(hello), leaphttp.Config{
+		Limits: []leaphttp.Limit{{Limiter: exports}},
+	}))
+
+	show(mux, "GET", "/orders")
+	show(mux, "POST", "/export")
+	show(mux, "POST", "/export")
+	// Output:
+	// 200
+	// 200  RateLimit: "exports";r=0;t=3600
+	// 429  RateLimit: "exports";r=0;t=3600  Retry-After: 3600
+}
+
+// router is what chi and others have: middlewares, in the form that they all take.
+type router struct {
+	middlewares []func(http.Handler) http.Handler
+	handler     http.Handler
+}
+
+func (r *router) Use(middlewares ...func(http.Handler) http.Handler) {
+	r.middlewares = append(r.middlewares, middlewares...)
+}
+
+func (r *router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	h := r.handler
+	for i := len(r.middlewares) - 1; i >= 0; i-- {
+		h = r.middlewares[i](h)
+	}
+	h.ServeHTTP(w, req)
+}
+
+// With chi's signature of middleware. Inside a route, chi.RouteContext tells the pattern:
+//
+//	Route: func(r *http.Request) string { return chi.RouteContext(r.Context()).RoutePattern() },
+//	…
+//	r.With(protect).Get("/orders/{id}", orders)
+func ExampleMiddleware() {
+	gate := leapgate.Must(leapgate.Config{Now: frozen})
+	protect := leaphttp.Must(leaphttp.Config{
+		Gate:  gate,
+		Route: func(*http.Request) string { return "/orders/{id}" },
+	})
+
+	r := &router{handler: http.HandlerFunc(hello)}
+	r.Use(protect)
+	show(r, "GET", "/orders/7")
+	fmt.Println(gate.Snapshot()[0].Resource)
+	// Output:
+	// 200
+	// GET /orders/{id}
+}
+
+func ExampleNew() {
+	_, err := leaphttp.New(leaphttp.Config{Limits: []leaphttp.Limit{{}}, Include: []string{"api"}})
+	fmt.Println(err)
+	// Output:
+	// leaphttp: bad configuration: Limits[0].Limiter is nil; want a limiter
+	// leaphttp: bad configuration: Include[0] is "api"; want a path that begins with /
+}
+
+func ExampleMust() {
+	perKey, _ := limit.NewCounter(limit.Config{Name: "per-key", Limit: 1, Window: time.Minute, Now: frozen})
+	protect := leaphttp.Must(leaphttp.Config{
+		Limits:  []leaphttp.Limit{{Limiter: perKey, Key: leaphttp.APIKey("Authorization")}},
+		Headers: leaphttp.Legacy,
+	})
+	handler := protect(http.HandlerFunc(hello))
+	show(handler, "GET", "/", "Authorization", "Bearer one")
+	show(handler, "GET", "/", "Authorization", "Bearer one")
+	show(handler, "GET", "/", "Authorization", "Bearer two")
+	show(handler, "GET", "/") // all without a key count together
+	show(handler, "GET", "/")
+	// Output:
+	// 200  X-RateLimit-Remaining: 0
+	// 429  X-RateLimit-Remaining: 0  Retry-After: 120
+	// 200  X-RateLimit-Remaining: 0
+	// 200  X-RateLimit-Remaining: 0
+	// 429  X-RateLimit-Remaining: 0  Retry-After: 120
+}
+
+func ExampleNewAddress() {
+	address, err := leaphttp.NewAddress(leaphttp.AddressConfig{
+		Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+	})
+	if err != nil {
+		panic(err)
+	}
+	r := httptest.NewRequest("GET", "/", http.NoBody)
+	r.Header.Set("X-Forwarded-For", "6.6.6.6, 203.0.113.7, 10.0.0.2") // the first one is forged
+	r.RemoteAddr = "10.0.0.1:4711"
+	fmt.Println(address.Of(r))
+	r.RemoteAddr = "198.51.100.9:4711" // not a proxy of ours
+	fmt.Println(address.Of(r))
+	r.RemoteAddr = "[2001:db8:1:2:3::4]:4711"
+	fmt.Println(address.Key(r))
+	// Output:
+	// 203.0.113.7
+	// 198.51.100.9
+	// 2001:db8:1:2::/64
+}
+
+func ExampleMustAddress() {
+	address := leaphttp.MustAddress(leaphttp.AddressConfig{
+		Trusted: leaphttp.PrivateNetworks(),
+		Header:  "Forwarded",
+	})
+	r := httptest.NewRequest("GET", "/", http.NoBody)
+	r.RemoteAddr = "127.0.0.1:4711"
+	r.Header.Set("Forwarded", `for=unknown, for="[2001:db8::1]:1234";proto=https`)
+	fmt.Println(address.Of(r))
+	// Output:
+	// 2001:db8::1
+}
+
+type userKey struct{}
+
+func ExampleFirstOf() {
+	user := leaphttp.FromContext(func(ctx context.Context) string {
+		name, _ := ctx.Value(userKey{}).(string)
+		return name
+	})
+	key := leaphttp.FirstOf(user, leaphttp.MustAddress(leaphttp.AddressConfig{}).Key)
+
+	r := httptest.NewRequest("GET", "/", http.NoBody)
+	fmt.Println(key(r))
+	fmt.Println(key(r.WithContext(context.WithValue(r.Context(), userKey{}, "ann"))))
+	// Output:
+	// 1:192.0.2.1
+	// 0:ann
+}
+
+func ExampleComposite() {
+	key := leaphttp.Composite(leaphttp.Header("X-Tenant"), leaphttp.PathValue("project"))
+	r := httptest.NewRequest("GET", "/", http.NoBody)
+	r.Header.Set("X-Tenant", "acme")
+	r.SetPathValue("project", "7")
+	fmt.Println(key(r))
+	// Output:
+	// 4:acme1:7
+}
+
+func ExampleRefusal() {
+	none, _ := limit.NewCounter(limit.Config{Name: "none"})
+	handler := leaphttp.Handler(http.HandlerFunc(hello), leaphttp.Config{
+		Limits: []leaphttp.Limit{{Limiter: none}},
+		Refuse: func(w http.ResponseWriter, r *http.Request, refusal *leaphttp.Refusal) {
+			if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+				refusal.WriteProblem(w)
+				return
+			}
+			w.WriteHeader(refusal.Status)
+			fmt.Fprintln(w, "<p>Too many requests. Please come again later.")
+		},
+	})
+	r := httptest.NewRequest("GET", "/", http.NoBody)
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	fmt.Print(w.Body)
+	r.Header.Set("Accept", "text/html")
+	w = httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	fmt.Print(w.Body)
+	// Output:
+	// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota exceeded","status":429,"detail":"The quota \"none\" is used up. Retry-After tells when to come again.","violated-policies":["none"]}
+	// <p>Too many requests. Please come again later.
+}
+
+func ExampleSetError() {
+	gate := leapgate.Must(leapgate.Config{Now: frozen})
+	handler := leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		leaphttp.SetError(w, errors.New("the database is down"))
+		fmt.Fprintln(w, "something from the cache")
+	}), leaphttp.Config{Gate: gate})
+	show(handler, "GET", "/")
+	fmt.Println("exceptions:", gate.Snapshot()[0].Exception)
+	// Output:
+	// 200
+	// exceptions: 1
+}
+
+// busy is a server that asks to wait.
+type busy struct{}
+
+func (busy) RoundTrip(*http.Request) (*http.Response, error) {
+	fmt.Println("sent")
+	return &http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {"7"}}, Body: http.NoBody}, nil
+}
+
+func ExampleTransport() {
+	client := &http.Client{Transport: leaphttp.MustTransport(leaphttp.TransportConfig{Base: busy{}})}
+	response, err := client.Get("https://api.example.com/orders")
+	if err != nil {
+		panic(err)
+	}
+	_ = response.Body.Close()
+	fmt.Println(response.StatusCode)
+
+	_, err = client.Get("https://api.example.com/orders") //nolint:bodyclose // it is not sent
+	var refused *leaphttp.RefusedError
+	if errors.As(err, &refused) {
+		fmt.Println(refused.Target, "asked to wait, with", refused.Status)
+	}
+	fmt.Println("blocked:", errors.Is(err, leapgate.ErrBlocked))
+	// Output:
+	// sent
+	// 429
+	// api.example.com asked to wait, with 429
+	// blocked: true
+}
+
+func ExampleNewTransport() {
+	gate := leapgate.Must(leapgate.Config{Now: frozen})
+	perHost, _ := limit.NewCounter(limit.Config{Name: "per-host", Limit: 1, Window: time.Second, Now: frozen})
+	transport, err := leaphttp.NewTransport(leaphttp.TransportConfig{
+		Base:   busy{},
+		Gate:   gate, // resources such as "GET api.example.com"
+		Limits: []leaphttp.Limit{{Limiter: perHost}},
+		Target: func(r *http.Request) string { return r.URL.Host + r.URL.Path },
+	})
+	if err != nil {
+		panic(err)
+	}
+	client := &http.Client{Transport: transport}
+	if response, err := client.Get("https://api.example.com/a"); err == nil {
+		_ = response.Body.Close()
+	}
+	_, err = client.Get("https://api.example.com/b") //nolint:bodyclose // it is not sent
+	fmt.Println(err)
+	// Output:
+	// sent
+	// Get "https://api.example.com/b": leaphttp: not sent: limit "per-host" is used up; retry in 2s
+}

@@ -1,0 +1,137 @@
+package leaphttp
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/leapgate-go/leapgate"
+)
+
+// guard is what stands in front of handlers.
+type guard struct {
+	gate             *leapgate.Gate
+	limits           limits
+	mux              *http.ServeMux
+	route            func(*http.Request) string
+	origin           func(*http.Request) string
+	include, exclude paths
+	fields           fields
+	status           func(*leapgate.BlockError) int
+	refuse           func(http.ResponseWriter, *http.Request, *Refusal)
+}
+
+// ErrPanic is the exception of a handler that panicked, [http.ErrAbortHandler] included,
+// or ended its goroutine.
+var ErrPanic = errors.New("leaphttp: the handler panicked")
+
+func (g *guard) wrap(next http.Handler) http.Handler {
+	if next == nil {
+		panic("leaphttp: the handler is nil")
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !g.guards(r):
+			next.ServeHTTP(w, r)
+		case g.gate != nil:
+			g.call(next, w, r)
+		case g.admit(w, r, new([2]string)):
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// guards tells whether the path is one that is guarded.
+func (g *guard) guards(r *http.Request) bool {
+	if g.include == nil && g.exclude == nil {
+		return true
+	}
+	if !isPlain(r.URL) {
+		return true
+	}
+	return (g.include == nil || g.include.match(r.URL.Path)) && !g.exclude.match(r.URL.Path)
+}
+
+// admit asks the limits when there is no gate. It answers what is refused.
+func (g *guard) admit(w http.ResponseWriter, r *http.Request, values *[2]string) bool {
+	var few [fewLimits]charge
+	charges, refusal := g.limits.take(r, few[:0])
+	g.fields.set(w.Header(), charges, values)
+	if refusal != nil {
+		g.answer(w, r, refusal)
+	}
+	return refusal == nil
+}
+
+// call asks the limits and the gate, and runs the handler as a call into the resource of
+// the route.
+func (g *guard) call(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	rec := &recorder{ResponseWriter: w}
+	if refusal := g.enter(rec, r); refusal != nil {
+		g.answer(w, r, refusal)
+		return
+	}
+	returned := false
+	defer func() {
+		// There is no recover: the panic goes on, with its own stack.
+		if !returned {
+			rec.entry.SetError(ErrPanic)
+		}
+		if rec.status >= http.StatusInternalServerError {
+			rec.entry.SetError(StatusError(rec.status))
+		}
+		rec.entry.Exit()
+	}()
+	next.ServeHTTP(rec.writer(), r)
+	returned = true
+}
+
+// enter asks the limits and then the gate, and sets the header fields.
+func (g *guard) enter(rec *recorder, r *http.Request) (refusal *Refusal) {
+	var few [fewLimits]charge
+	charges, refusal := g.limits.take(r, few[:0])
+	if refusal == nil {
+		if err := g.open(rec, r); err != nil {
+			g.limits.refund(r.Context(), charges)
+			refusal = g.blocked(err)
+		}
+	}
+	g.fields.set(rec.Header(), charges, &rec.values)
+	return refusal
+}
+
+// open makes the entry of the recorder.
+func (g *guard) open(rec *recorder, r *http.Request) (err error) {
+	name := g.resource(r)
+	if g.origin == nil {
+		rec.entry, err = g.gate.EntryContext(r.Context(), name)
+	} else {
+		rec.entry, err = g.gate.EntryContext(r.Context(), name, leapgate.WithOrigin(bounded(g.origin(r))))
+	}
+	return err
+}
+
+// blocked makes the refusal of an error of the gate. One that is no block is that of a
+// request whose context has ended: nobody waits for the answer.
+func (g *guard) blocked(err error) *Refusal {
+	refusal := &Refusal{Status: http.StatusServiceUnavailable, Err: err}
+	if errors.As(err, &refusal.Block) {
+		refusal.RetryAfter = refusal.Block.RetryAfter
+		if status := g.status(refusal.Block); status >= 400 && status <= 599 {
+			refusal.Status = status
+		}
+	}
+	return refusal
+}
+
+// defaultStatus is what Config.Status says.
+func defaultStatus(b *leapgate.BlockError) int {
+	if b.Cause != nil && b.Kind == "flow" {
+		return http.StatusTooManyRequests
+	}
+	return http.StatusServiceUnavailable
+}
+
+func (g *guard) answer(w http.ResponseWriter, r *http.Request, refusal *Refusal) {
+	refusal.setHeader(w.Header())
+	g.refuse(w, r, refusal)
+}

@@ -1,0 +1,261 @@
+package leaphttp
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// Headers says which header fields tell clients about the limits that they count
+// against. They can be added up: Draft10 | Legacy. They are set before the handler runs,
+// also on what is admitted.
+type Headers uint8
+
+const (
+	// Draft10 is RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers-10:
+	//
+	//	RateLimit-Policy: "burst";q=100;w=60, "daily";q=1000;w=86400
+	//	RateLimit: "burst";r=12;t=23, "daily";r=512;t=40000
+	//
+	// r is how many more would be admitted now, and t the seconds until all of q are
+	// there again. Of limits that [limit.All] joins, RateLimit has the one that decided,
+	// and t only with a refusal, where it is the wait: to tell of each, list them one by
+	// one in Config.Limits, which is as exact. Windows that are not whole seconds are
+	// left out, and so are partition keys, which would tell who the client is.
+	// Middlewares in each other add theirs: give their policies names. A later draft
+	// will be another option.
+	Draft10 Headers = 1 << iota
+	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset, which is
+	// in Unix seconds by the system's clock, of the limit that refused or else has the
+	// least remaining. A middleware in another overwrites them.
+	Legacy
+	// NoHeaders is neither. Refusals have Retry-After all the same.
+	NoHeaders
+)
+
+// fields writes these header fields.
+type fields struct {
+	draft, legacy bool
+	limits        int
+	policies      string // RateLimit-Policy of all limits; "" if it depends on decisions
+}
+
+// policy is a limit as it is announced.
+type policy struct {
+	name    string
+	quoted  string // as a string of RFC 9651
+	item    string // of RateLimit-Policy; "" if only decisions tell it
+	problem []byte // the answer when only this policy is violated
+}
+
+func newFields(h Headers, l limits, faults *faults) fields {
+	if h == 0 {
+		h = Draft10
+	}
+	if h >= NoHeaders<<1 || h&NoHeaders != 0 && h != NoHeaders {
+		faults.add("Headers is %d; want Draft10 (%d), Legacy (%d), both added up, or NoHeaders (%d)", h, Draft10, Legacy, NoHeaders)
+	}
+	f := fields{draft: h&Draft10 != 0, legacy: h&Legacy != 0, limits: len(l.all)}
+	for _, c := range l.all {
+		for _, p := range c.policies {
+			if p.item == "" {
+				f.policies = ""
+				return f
+			}
+			if f.policies != "" {
+				f.policies += ", "
+			}
+			f.policies += p.item
+		}
+	}
+	return f
+}
+
+// policiesOf gives what a limiter announces. name is for what has none.
+func policiesOf(l limit.Limiter, name string) []policy {
+	var described []limit.Description
+	if d, ok := l.(limit.Describer); ok {
+		described = d.Describe()
+	}
+	if len(described) == 0 {
+		return []policy{{name: name, quoted: quote(name), problem: problem(http.StatusTooManyRequests, []string{name})}}
+	}
+	var policies []policy
+	for _, d := range described {
+		if d.Name == "" {
+			d.Name = name
+		}
+		quoted := quote(d.Name)
+		item := string(strconv.AppendInt([]byte(quoted+";q="), integer(d.Limit), 10))
+		if d.Window >= time.Second && d.Window%time.Second == 0 {
+			item += ";w=" + strconv.FormatInt(integer(int64(d.Window/time.Second)), 10)
+		}
+		policies = append(policies, policy{d.Name, quoted, item, problem(http.StatusTooManyRequests, []string{d.Name})})
+	}
+	return policies
+}
+
+// policy finds the policy that decided.
+func (c *counted) policy(name string) *policy {
+	for i := range c.policies {
+		if c.policies[i].name == name {
+			return &c.policies[i]
+		}
+	}
+	return &c.policies[0] // it has the name of the Limit, or a limiter made one up
+}
+
+// set sets the fields. values is memory for two of them.
+func (f *fields) set(h http.Header, charges []charge, values *[2]string) {
+	if len(charges) == 0 {
+		return
+	}
+	if f.draft {
+		values[0] = f.policies
+		if f.policies == "" || len(charges) != f.limits {
+			values[0] = announce(charges)
+		}
+		values[1] = standing(charges)
+		// Clipped, so that who adds to a field makes a new slice.
+		add(h, "Ratelimit-Policy", values[0:1:1])
+		add(h, "Ratelimit", values[1:2:2])
+	}
+	if f.legacy {
+		c := tightest(charges)
+		t := until(c)
+		if t == limit.Never {
+			t = c.ResetAfter // the field must say something
+		}
+		reset := time.Now().Add(min(t, longestReset))
+		h["X-Ratelimit-Limit"] = []string{strconv.FormatInt(c.Limit, 10)}
+		h["X-Ratelimit-Remaining"] = []string{strconv.FormatInt(c.Remaining, 10)}
+		h["X-Ratelimit-Reset"] = []string{strconv.FormatInt(reset.Add(time.Second-1).Unix(), 10)}
+	}
+}
+
+// add sets a field, or adds to what a middleware around this one has set. The name is
+// canonical.
+func add(h http.Header, name string, value []string) {
+	if old := h[name]; len(old) > 0 {
+		value = append(old, value...)
+	}
+	h[name] = value
+}
+
+// announce is RateLimit-Policy of the limits that were asked.
+func announce(charges []charge) string {
+	var few [256]byte
+	b := few[:0]
+	for i := range charges {
+		c := &charges[i]
+		for j := range c.limit.policies {
+			p := &c.limit.policies[j]
+			if len(b) > 0 {
+				b = append(b, ", "...)
+			}
+			if p.item != "" {
+				b = append(b, p.item...)
+				continue
+			}
+			b = append(append(b, p.quoted...), ";q="...)
+			b = strconv.AppendInt(b, integer(c.Limit), 10)
+		}
+	}
+	return string(b)
+}
+
+// standing is RateLimit.
+func standing(charges []charge) string {
+	var few [256]byte
+	b := few[:0]
+	for i := range charges {
+		c := &charges[i]
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(b, c.limit.policy(c.Name).quoted...)
+		b = append(b, ";r="...)
+		b = strconv.AppendInt(b, integer(c.Remaining), 10)
+		if t := until(c); t != limit.Never {
+			b = append(b, ";t="...)
+			b = strconv.AppendInt(b, integer(seconds(t)), 10)
+		}
+	}
+	return string(b)
+}
+
+// until is when all of a limit is there again, or Never if it cannot be told. A key that
+// has no place is refused for longer. Of limits together, ResetAfter is that of the
+// longest, whose name need not be the decision's.
+func until(c *charge) time.Duration {
+	switch {
+	case !c.Allowed && (c.RetryAfter == limit.Never || len(c.limit.policies) > 1):
+		return c.RetryAfter
+	case !c.Allowed:
+		return max(c.ResetAfter, c.RetryAfter)
+	case len(c.limit.policies) > 1:
+		return limit.Never
+	default:
+		return c.ResetAfter
+	}
+}
+
+// longestReset keeps the time that X-RateLimit-Reset tells within what clients can read.
+const longestReset = 100 * 366 * 24 * time.Hour
+
+// tightest is the limit that refused for the longest, or else has the least remaining.
+func tightest(charges []charge) *charge {
+	least := &charges[0]
+	for i := range charges {
+		c := &charges[i]
+		switch {
+		case c.Allowed != least.Allowed:
+			if !c.Allowed {
+				least = c
+			}
+		case !c.Allowed:
+			if c.RetryAfter > least.RetryAfter {
+				least = c
+			}
+		case c.Remaining < least.Remaining:
+			least = c
+		}
+	}
+	return least
+}
+
+// seconds rounds up.
+func seconds(d time.Duration) int64 {
+	s := int64(d / time.Second)
+	if d%time.Second > 0 {
+		s++
+	}
+	return s
+}
+
+// integer is n as RFC 9651 allows it: no more than 15 digits.
+func integer(n int64) int64 { return min(max(n, 0), 999_999_999_999_999) }
+
+// quote makes a string of RFC 9651.
+func quote(s string) string {
+	quoted := []byte{'"'}
+	for i := range len(s) {
+		if s[i] == '"' || s[i] == '\\' {
+			quoted = append(quoted, '\\')
+		}
+		quoted = append(quoted, s[i])
+	}
+	return string(append(quoted, '"'))
+}
+
+// isPrintable tells whether s can be a string of RFC 9651.
+func isPrintable(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,144 @@
+package leaphttp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// Key gives the key that a request is counted by, or "" if it cannot be told. It may be
+// called by any number of goroutines at once. Any function will do; see also
+// [Address.Key], [Header], [APIKey], [FromContext], [PathValue], [Composite] and
+// [FirstOf].
+type Key func(*http.Request) string
+
+// What a key that stands for something else begins with. No key of a program does: see
+// bounded.
+const (
+	unknownKey = "\x00?" // all requests whose key cannot be told
+	hashedKey  = "\x00#"
+)
+
+// bounded is key, or its hash if it is too long for a limiter and for a gate, or looks
+// like one of ours.
+func bounded(key string) string {
+	if len(key) <= limit.MaxKeyLength && (key == "" || key[0] != 0) {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return hashedKey + base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// Header is the first value of a header field, as it was sent: a client can send any.
+// Use it for what a proxy or an authentication in front has set or checked, or else a
+// client gets a new limit with each value it makes up. It panics if name is empty.
+func Header(name string) Key {
+	if name == "" {
+		panic("leaphttp: Header: the name is empty")
+	}
+	name = http.CanonicalHeaderKey(name)
+	return func(r *http.Request) string { return first(r.Header[name]) }
+}
+
+// APIKey is the API key in a header field, hashed, so that no secret is kept in a
+// limiter or shown in its statistics. In Authorization, "Bearer" before it does not
+// matter. As with [Header], only a key that was checked tells clients apart. It panics if
+// name is empty.
+func APIKey(name string) Key {
+	value := Header(name)
+	authorization := http.CanonicalHeaderKey(name) == "Authorization"
+	return func(r *http.Request) string {
+		secret := value(r)
+		if authorization {
+			if scheme, rest, ok := strings.Cut(secret, " "); ok && strings.EqualFold(scheme, "Bearer") {
+				secret = strings.TrimLeft(rest, " ")
+			}
+		}
+		if secret == "" {
+			return ""
+		}
+		// 128 bits: nobody finds two secrets that are counted together.
+		sum := sha256.Sum256([]byte(secret))
+		return base64.RawURLEncoding.EncodeToString(sum[:16])
+	}
+}
+
+// FromContext is what get finds in the request's context: the user, whom an
+// authentication in front has put there. It panics if get is nil.
+func FromContext(get func(context.Context) string) Key {
+	if get == nil {
+		panic("leaphttp: FromContext: the function is nil")
+	}
+	return func(r *http.Request) string { return get(r.Context()) }
+}
+
+// PathValue is the part of the path that a wildcard of the route has matched, which is
+// there inside a route only: see [http.Request.PathValue]. It panics if name is empty.
+func PathValue(name string) Key {
+	if name == "" {
+		panic("leaphttp: PathValue: the name is empty")
+	}
+	return func(r *http.Request) string { return r.PathValue(name) }
+}
+
+// Composite counts by several keys together: each combination by itself. Each part
+// stands with its length, so that "a:" and "b" differ from "a" and ":b". A part that
+// cannot be told counts as one more value, unless none can be told. It panics without
+// keys, or if one is nil.
+func Composite(keys ...Key) Key {
+	check("Composite", keys)
+	return func(r *http.Request) string {
+		var few [128]byte
+		joined := few[:0]
+		told := false
+		for _, key := range keys {
+			part := key(r)
+			told = told || part != ""
+			joined = strconv.AppendInt(joined, int64(len(part)), 10)
+			joined = append(joined, ':')
+			joined = append(joined, part...)
+		}
+		if !told {
+			return ""
+		}
+		return string(joined)
+	}
+}
+
+// FirstOf counts by the first of several keys that can be told, such as the user, else
+// the address. The same text from two of them makes two keys, so that nobody can pass
+// for another by what is in a header. It panics without keys, or if one is nil.
+func FirstOf(keys ...Key) Key {
+	check("FirstOf", keys)
+	return func(r *http.Request) string {
+		for i, key := range keys {
+			if part := key(r); part != "" {
+				return strconv.Itoa(i) + ":" + part
+			}
+		}
+		return ""
+	}
+}
+
+func check(what string, keys []Key) {
+	if len(keys) == 0 {
+		panic("leaphttp: " + what + ": there is no key")
+	}
+	for i, key := range keys {
+		if key == nil {
+			panic("leaphttp: " + what + ": key " + strconv.Itoa(i) + " is nil")
+		}
+	}
+}
+
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}

@@ -1,0 +1,177 @@
+// Package leaphttp puts gates and limiters in front of HTTP handlers, and in front of
+// outgoing calls.
+//
+//	perClient, err := limit.NewCounter(limit.Config{Name: "per-client", Limit: 100, Window: time.Minute})
+//	…
+//	protect, err := leaphttp.New(leaphttp.Config{
+//		Gate:   gate, // rules on each route, and its statistics
+//		Mux:    mux,  // tells the route of a request
+//		Limits: []leaphttp.Limit{{Limiter: perClient}}, // by the address of the peer
+//	})
+//	…
+//	http.ListenAndServe(":8080", protect(mux))
+//
+// [Middleware] is a func(http.Handler) http.Handler, as chi and others take it; around a
+// single handler it makes limits for one route. [Handler] is both steps in one.
+//
+// A request that is refused gets 429 or 503 with Retry-After and problem details, and
+// no part of the handler runs. Requests that are admitted learn how things stand from
+// the RateLimit fields. [Transport] does the same for outgoing calls, and heeds what
+// servers answer.
+//
+// # Who is limited
+//
+// A [Key] tells which client a request counts for. By default it is the address of the
+// socket's peer; behind a proxy that is the proxy, so say whom to trust with an
+// [Address]. A request whose key cannot be told is limited too: all such requests
+// share one key.
+//
+// # Long connections
+//
+// A call lasts until the handler returns. For server-sent events and websockets that is
+// as long as the connection, if the handler stays with it: so a rule on calls in flight
+// bounds the open connections, and their response time is how long they were open. They
+// have a route, and so a resource, of their own. A handler that hijacks its connection
+// and returns has ended its call.
+package leaphttp
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/leapgate-go/leapgate"
+)
+
+// Config says what stands in front of a handler. It needs a Gate or Limits.
+type Config struct {
+	// Gate, if it is not nil, admits each request as a call into the resource of its
+	// route: "GET /orders/{id}". It is asked last; if it refuses, what the limits took
+	// is given back. An answer of 500 or more, a panic, and what [SetError] was told,
+	// count as exceptions, as far as the gate's IsException says so of a [StatusError],
+	// of [ErrPanic], and of what was told.
+	Gate *leapgate.Gate
+
+	// Limits are asked in this order, those that ask another process first. When one
+	// refuses, those before it get back what they took. That goes for the limits of one
+	// middleware: what one around it has taken stays taken.
+	Limits []Limit
+
+	// Mux, for a middleware around a ServeMux, tells the route of a request that has
+	// not yet been routed. Not together with Route.
+	Mux *http.ServeMux
+
+	// Route, for other routers, gives the pattern of the route, such as "/orders/{id}",
+	// or "" if there is none. A pattern without a method gets that of the request before
+	// it. It must never be the path itself, or else clients choose the names of
+	// resources. Nil, without a Mux: [http.Request.Pattern], which is there inside a
+	// route.
+	//
+	// What has no route has the resource "GET (unmatched)", or that of its method.
+	// Methods that are not in RFC 9110 or RFC 5789 are all "OTHER".
+	Route func(*http.Request) string
+
+	// Origin tells the gate who calls, for rules by origin. One that is too long is
+	// hashed. Nil: nobody.
+	Origin func(*http.Request) string
+
+	// Include are the paths that are guarded; none is all. Exclude are those that are
+	// not, even though included, such as health checks. Everything else passes the
+	// middleware untouched. "/healthz" is one path; "/api/" is all that begins so, and
+	// "/api"; a segment "{…}" stands for any one. Methods and hosts do not matter.
+	//
+	// A path that is written in an unusual way (with "//", "/../" or needless %-codes),
+	// which routers do not read alike, is always guarded.
+	Include, Exclude []string
+
+	// Headers says which header fields tell clients about limits. 0 is [Draft10].
+	Headers Headers
+
+	// Status is the status of a request that the gate refuses, 400 to 599. Nil: 429 if
+	// a flow rule refuses it, else 503, since the other guards protect the service
+	// from its own load and failures.
+	Status func(*leapgate.BlockError) int
+
+	// Refuse answers what is refused. The header fields are set already; Refusal.Status
+	// is the status that it should have. Nil is [Refusal.WriteProblem].
+	Refuse func(http.ResponseWriter, *http.Request, *Refusal)
+
+	// Logger is told when a limiter fails, at most once a minute for each. Nil is
+	// slog.Default().
+	Logger *slog.Logger
+}
+
+// ErrConfig is what every fault of a configuration is.
+var ErrConfig = errors.New("leaphttp: bad configuration")
+
+// Middleware puts what was configured in front of a handler. It may be called for any
+// number of handlers, which then share the limits. A nil handler panics.
+type Middleware func(next http.Handler) http.Handler
+
+// New makes a middleware. The error, if any, is [ErrConfig], and tells everything that
+// is wrong with cfg.
+func New(cfg Config) (Middleware, error) {
+	var faults faults
+	g := &guard{
+		gate: cfg.Gate, mux: cfg.Mux, route: cfg.Route, origin: cfg.Origin,
+		status: cfg.Status, refuse: cfg.Refuse,
+	}
+	if cfg.Gate == nil {
+		if len(cfg.Limits) == 0 {
+			faults.add("Gate is nil and Limits is empty; want one of them")
+		}
+		for _, useless := range []struct {
+			field string
+			set   bool
+		}{
+			{"Mux", cfg.Mux != nil},
+			{"Route", cfg.Route != nil},
+			{"Origin", cfg.Origin != nil},
+			{"Status", cfg.Status != nil},
+		} {
+			if useless.set {
+				faults.add("%s is set without a Gate, for which it is; want both", useless.field)
+			}
+		}
+	}
+	if cfg.Mux != nil && cfg.Route != nil {
+		faults.add("Mux and Route are both set; want one of them")
+	}
+	g.limits = newLimits(cfg.Limits, peerKey, cfg.Logger, &faults)
+	g.include = newPaths("Include", cfg.Include, &faults)
+	g.exclude = newPaths("Exclude", cfg.Exclude, &faults)
+	g.fields = newFields(cfg.Headers, g.limits, &faults)
+	if g.status == nil {
+		g.status = defaultStatus
+	}
+	if g.refuse == nil {
+		g.refuse = func(w http.ResponseWriter, _ *http.Request, refusal *Refusal) { refusal.WriteProblem(w) }
+	}
+	if err := faults.err(); err != nil {
+		return nil, err
+	}
+	return g.wrap, nil
+}
+
+// Must is [New] for a configuration that is known to be good. It panics otherwise.
+func Must(cfg Config) Middleware {
+	m, err := New(cfg)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// Handler is shorthand for [Must] around one handler: the router of the program, or the
+// handler of one route.
+func Handler(next http.Handler, cfg Config) http.Handler { return Must(cfg)(next) }
+
+// faults is everything that is wrong with a configuration.
+type faults []error
+
+func (f *faults) add(format string, args ...any) {
+	*f = append(*f, fmt.Errorf("%w: "+format, append([]any{ErrConfig}, args...)...))
+}
+
+func (f *faults) err() error { return errors.Join(*f...) }

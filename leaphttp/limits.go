@@ -1,0 +1,186 @@
+package leaphttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// Limit is one limiter and what it counts by.
+type Limit struct {
+	// Limiter decides; it is required. What [limit.All] gives is one limiter with
+	// several policies.
+	Limiter limit.Limiter
+
+	// Name is the name of the policy, where the limiter has none of its own. Empty is
+	// "limit-1", "limit-2" and so on. Clients see it: names are of printable ASCII, and
+	// each stands once in a middleware.
+	Name string
+
+	// Key tells which client a request counts for. Nil: the address of the socket's
+	// peer, as an [Address] without trusted proxies gives it; in a [Transport], the
+	// host that is called.
+	//
+	// "" means that the key cannot be told. All such requests share one key. A key that
+	// is longer than [limit.MaxKeyLength], or that begins with a NUL, is counted by its
+	// SHA-256.
+	Key Key
+
+	// Skip, if it is not nil, tells which requests this limit is not for.
+	Skip func(*http.Request) bool
+
+	// FailClosed refuses, with 503, while the limiter gives errors, such as that of a
+	// server that cannot be reached. Otherwise such errors admit: what protects a
+	// service should not be what takes it down. What a client can bring about never
+	// admits: limit.ErrKey, and the end of the request's context.
+	FailClosed bool
+}
+
+// fewLimits is how many limits need no memory for their decisions.
+const fewLimits = 4
+
+// limits are asked together.
+type limits struct {
+	all    []*counted
+	logger *slog.Logger // nil: slog.Default, as it is then
+}
+
+// counted is a Limit, ready for use.
+type counted struct {
+	limiter    limit.Limiter
+	name       string
+	key        Key
+	skip       func(*http.Request) bool
+	failClosed bool
+	policies   []policy
+	logged     atomic.Int64 // when an error of the limiter was last logged, Unix ns
+}
+
+// charge is what one limit decided about a request.
+type charge struct {
+	limit *counted
+	key   string
+	limit.Decision
+}
+
+func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limits {
+	l := limits{logger: logger}
+	names := make(map[string]bool)
+	for i, g := range given {
+		if g.Limiter == nil {
+			faults.add("Limits[%d].Limiter is nil; want a limiter", i)
+			continue
+		}
+		c := &counted{limiter: g.Limiter, name: g.Name, key: g.Key, skip: g.Skip, failClosed: g.FailClosed}
+		if c.name == "" {
+			c.name = fmt.Sprintf("limit-%d", i+1)
+		}
+		if c.key == nil {
+			c.key = key
+		}
+		c.policies = policiesOf(c.limiter, c.name)
+		for _, p := range c.policies {
+			switch {
+			case !isPrintable(p.name):
+				faults.add("Limits[%d]: the name %.64q is no header text; want printable ASCII", i, p.name)
+			case names[p.name]:
+				faults.add("Limits[%d]: the name %.64q is there twice; want one for each limit", i, p.name)
+			}
+			names[p.name] = true
+		}
+		l.all = append(l.all, c)
+	}
+	// See limit.All: what follows the answer of another process is decided and given
+	// back in this one, within microseconds.
+	slices.SortStableFunc(l.all, func(a, b *counted) int { return remote(a.limiter) - remote(b.limiter) })
+	return l
+}
+
+func remote(l limit.Limiter) int {
+	if r, ok := l.(limit.Remote); ok && r.Remote() {
+		return 0
+	}
+	return 1
+}
+
+// take asks the limits in turn. If one refuses, those before it get back what they took,
+// and those after it are asked how long they would refuse, so that Retry-After is true.
+// The charges are the decisions as they stand then.
+func (l *limits) take(r *http.Request, charges []charge) ([]charge, *Refusal) {
+	var refusal *Refusal
+	n := int64(1)
+	for _, c := range l.all {
+		if c.skip != nil && c.skip(r) {
+			continue
+		}
+		key := bounded(c.key(r))
+		if key == "" {
+			key = unknownKey
+		}
+		d, err := c.limiter.AllowN(r.Context(), key, n)
+		if err != nil {
+			if refusal == nil && l.refuses(r, c, err) {
+				refusal = &Refusal{Status: http.StatusServiceUnavailable, Err: fmt.Errorf("leaphttp: limit %q: %w", c.name, err)}
+				l.refund(r.Context(), charges)
+				n = 0
+			}
+			continue
+		}
+		charges = append(charges, charge{c, key, d})
+		if d.Allowed {
+			continue
+		}
+		if refusal == nil {
+			refusal = &Refusal{Status: http.StatusTooManyRequests}
+			l.refund(r.Context(), charges)
+			n = 0
+		}
+		violated := c.policy(d.Name)
+		refusal.RetryAfter = max(refusal.RetryAfter, d.RetryAfter)
+		refusal.Policies = append(refusal.Policies, violated.name)
+		refusal.ready = violated
+	}
+	return charges, refusal
+}
+
+// refuses tells what an error of a limiter means for the request.
+func (l *limits) refuses(r *http.Request, c *counted, err error) bool {
+	if r.Context().Err() != nil {
+		return true // the client has gone, and the limiter did not fail
+	}
+	now := time.Now().UnixNano()
+	if last := c.logged.Load(); (last == 0 || now-last >= int64(time.Minute)) && c.logged.CompareAndSwap(last, now) {
+		logger := l.logger
+		if logger == nil {
+			logger = slog.Default()
+		}
+		logger.Error("leaphttp: a limiter failed", "limit", c.name, "error", err, "requests refused", c.failClosed)
+	}
+	return c.failClosed || errors.Is(err, limit.ErrKey)
+}
+
+// refund gives back what the charges took.
+func (l *limits) refund(ctx context.Context, charges []charge) {
+	if ctx.Done() != nil { // also if the client has gone
+		ctx = context.WithoutCancel(ctx)
+	}
+	for i := range charges {
+		c := &charges[i]
+		if c.Charged == 0 {
+			continue
+		}
+		// An error means that the limiter has failed since: the charge stays until it
+		// leaves its window.
+		if err := c.limit.limiter.Refund(ctx, c.key, c.Decision, c.Charged); err == nil {
+			c.Remaining = min(c.Remaining+c.Charged, c.Limit)
+		}
+		c.Charged = 0
+	}
+}

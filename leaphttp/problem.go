@@ -1,0 +1,97 @@
+package leaphttp
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// Refusal is why a request was refused.
+type Refusal struct {
+	// Status is what the answer should have: 429 if a quota is used up, 503 if the
+	// service protects itself, or what Config.Status says.
+	Status int
+
+	// RetryAfter is how long from now the request would pass if nobody else came: the
+	// longest of all limits, as far as they were asked. It is 0 if it cannot be told,
+	// and [limit.Never] if it never would. Retry-After is made of it: in seconds,
+	// rounded up, at least 1; none if never.
+	RetryAfter time.Duration
+
+	// Policies are the names of the limits that refuse; there are none if the gate
+	// does, or a limiter fails.
+	Policies []string
+
+	// Block is the refusal of the gate. It tells about the inside of the service, so
+	// clients are not shown it.
+	Block *leapgate.BlockError
+
+	// Err is the error of a limiter that failed, or of the gate.
+	Err error
+
+	ready *policy // one of the Policies, which knows the answer if it is the only one
+}
+
+// setHeader sets what every refusal has. A 429 must not be stored by a cache (RFC 6585).
+func (f *Refusal) setHeader(h http.Header) {
+	h.Set("Cache-Control", "no-store")
+	if f.RetryAfter != limit.Never {
+		h.Set("Retry-After", strconv.FormatInt(max(1, seconds(f.RetryAfter)), 10))
+	}
+}
+
+// WriteProblem answers with Status and problem details (RFC 9457), which tell what kind
+// of refusal it is and the violated policies, and nothing of the request. It is the
+// default of Config.Refuse, and for functions there that answer only some clients
+// otherwise.
+func (f *Refusal) WriteProblem(w http.ResponseWriter) {
+	var body []byte
+	if p := f.ready; p != nil && f.Status == http.StatusTooManyRequests && len(f.Policies) == 1 && f.Policies[0] == p.name {
+		body = p.problem
+	} else {
+		body = problem(f.Status, f.Policies)
+	}
+	h := w.Header()
+	h.Del("Content-Encoding") // of an answer that will not be
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(f.Status)
+	_, _ = w.Write(body) // an error means that the client has gone
+}
+
+// problemDetails is the body of a refusal.
+type problemDetails struct {
+	Type     string   `json:"type"`
+	Title    string   `json:"title"`
+	Status   int      `json:"status"`
+	Detail   string   `json:"detail,omitempty"`
+	Policies []string `json:"violated-policies,omitempty"`
+}
+
+const problemTypes = "https://iana.org/assignments/http-problem-types#"
+
+// problem makes the body. The types are those of draft-ietf-httpapi-ratelimit-headers.
+func problem(status int, policies []string) []byte {
+	p := problemDetails{Type: "about:blank", Title: http.StatusText(status), Status: status, Policies: policies}
+	switch status {
+	case http.StatusTooManyRequests:
+		p.Type, p.Title = problemTypes+"quota-exceeded", "Quota exceeded"
+		p.Detail = "Too many requests in this time. Retry-After tells when to come again."
+		if len(policies) == 1 {
+			p.Detail = fmt.Sprintf("The quota %q is used up. Retry-After tells when to come again.", policies[0])
+		}
+	case http.StatusServiceUnavailable:
+		p.Type, p.Title = problemTypes+"temporary-reduced-capacity", "Temporarily reduced capacity"
+		p.Detail = "The service is not able to take this request now. Retry-After tells when to come again."
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	return append(body, '\n')
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package leaphttp_test
+
+const raceEnabled = true

@@ -1,0 +1,131 @@
+package leaphttp
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+// methods are those that may stand in the name of a resource: a client can make up others.
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+	http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace,
+}
+
+const unmatched = "(unmatched)"
+
+// resource is the name of the resource of a request.
+func (g *guard) resource(r *http.Request) string {
+	route := ""
+	switch {
+	case g.route != nil:
+		route = g.route(r)
+	case g.mux != nil:
+		_, route = g.mux.Handler(r)
+	}
+	if route == "" && g.route == nil {
+		route = r.Pattern
+	}
+	if route == "" {
+		route = unmatched
+	} else if hasMethod(route) && len(route) <= resource.MaxNameLength {
+		return route
+	}
+	method := "OTHER"
+	if r.Method == "" {
+		method = http.MethodGet
+	} else if slices.Contains(methods, r.Method) {
+		method = r.Method
+	}
+	if len(method)+1+len(route) > resource.MaxNameLength {
+		route = unmatched // no program has such a route; a client must not make it an error
+	}
+	return method + " " + route
+}
+
+// hasMethod tells whether a pattern has a method before the host or the path.
+func hasMethod(pattern string) bool {
+	i := strings.IndexAny(pattern, " \t/")
+	return i > 0 && pattern[i] != '/'
+}
+
+// paths are patterns of paths, each cut into segments. The last of a pattern that ends
+// with a slash is "".
+type paths [][]string
+
+func newPaths(field string, patterns []string, faults *faults) paths {
+	var p paths
+	for i, pattern := range patterns {
+		rest, ok := strings.CutPrefix(pattern, "/")
+		if !ok {
+			faults.add("%s[%d] is %.64q; want a path that begins with /", field, i, pattern)
+			continue
+		}
+		p = append(p, strings.Split(rest, "/"))
+	}
+	return p
+}
+
+func (p paths) match(path string) bool {
+	for _, pattern := range p {
+		if matches(pattern, path) {
+			return true
+		}
+	}
+	return false
+}
+
+func matches(pattern []string, path string) bool {
+	for i, segment := range pattern {
+		if i == len(pattern)-1 && segment == "" {
+			return true // the slash that ends the pattern
+		}
+		rest, ok := strings.CutPrefix(path, "/")
+		if !ok {
+			return false
+		}
+		part := rest
+		if end := strings.IndexByte(rest, '/'); end >= 0 {
+			part = rest[:end]
+		}
+		path = rest[len(part):]
+		if wild := len(segment) > 1 && segment[0] == '{' && segment[len(segment)-1] == '}'; wild {
+			if part == "" {
+				return false
+			}
+		} else if part != segment {
+			return false
+		}
+	}
+	return path == ""
+}
+
+// isPlain tells whether all routers read the path alike: it is written without needless
+// %-codes, and has no empty segment and none of dots.
+func isPlain(u *url.URL) bool {
+	path := u.Path
+	if u.RawPath != "" || path == "" || path[0] != '/' {
+		return false
+	}
+	for i := range len(path) {
+		if path[i] != '/' {
+			continue
+		}
+		rest := path[i+1:]
+		if strings.HasPrefix(rest, "/") {
+			return false
+		}
+		for range 2 { // "." and ".."
+			if !strings.HasPrefix(rest, ".") {
+				break
+			}
+			if rest = rest[1:]; rest == "" || rest[0] == '/' {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,273 @@
+package leaphttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/leapgate-go/leapgate"
+)
+
+// TransportConfig says what guards outgoing calls. The zero TransportConfig heeds what
+// servers answer, and nothing else.
+type TransportConfig struct {
+	// Base sends the requests. Nil is http.DefaultTransport, as it is then.
+	Base http.RoundTripper
+
+	// Gate, if it is not nil, admits each request as a call into a resource. A status
+	// of 500 or more and an error of Base count as exceptions, as far as the gate's
+	// IsException says so, of a [StatusError] for the status; the end of the request's
+	// own context by cancellation is given to it as context.Canceled, which by default
+	// does not count. The call lasts until the header of the response is there: reading
+	// the body, or never closing it, changes nothing.
+	Gate *leapgate.Gate
+
+	// Resource is the name of the resource. Nil: the method and the host, such as
+	// "GET api.example.com". It must not be the URL with its parameters, or else there is
+	// a resource for each.
+	Resource func(*http.Request) string
+
+	// Limits are asked before the gate, as those of a [Middleware]. Their keys count by
+	// host unless they say otherwise.
+	Limits []Limit
+
+	// Target is what a server's wish to wait is for: all requests with the same target
+	// wait. Nil is the host. If it gives "", the request neither waits nor makes others
+	// wait.
+	Target func(*http.Request) string
+
+	// MaxPause is the longest that a server can make a target wait: 1 ms or more; 0 is
+	// 1 h. Below 0, what servers wish is not heeded.
+	MaxPause time.Duration
+
+	// MaxTargets is how many targets can be waiting at a time: 1 or more; 0 is 1,000.
+	// Beyond it, one of those that would be free soonest is.
+	MaxTargets int
+
+	// Logger is told when a limiter fails, at most once a minute for each. Nil is
+	// slog.Default().
+	Logger *slog.Logger
+}
+
+const (
+	defaultMaxPause   = time.Hour
+	defaultMaxTargets = 1000
+)
+
+// Transport is an [http.RoundTripper] that guards outgoing calls. In this order:
+//
+//   - If the server has asked to wait, the call is refused until that time, and not
+//     sent: after a 429 or 503 with Retry-After, in seconds or as a date, or else with a
+//     policy in RateLimit that has r=0, for its t. The time of a date is taken from that
+//     of the response, if it has one, so that the clocks need not agree.
+//   - The limits are asked: the error is a [*RefusedError] if one refuses.
+//   - The gate is asked: the error is a [*leapgate.BlockError] if it refuses, and the
+//     limits get back what they took.
+//
+// All of these are [leapgate.ErrBlocked]; an [http.Client] wraps them in a *url.Error.
+// What is refused is not sent. Nothing is retried. Requests and responses are not
+// changed.
+//
+// It may be used by any number of goroutines at once.
+type Transport struct {
+	base     http.RoundTripper // nil: the default
+	gate     *leapgate.Gate
+	resource func(*http.Request) string
+	target   func(*http.Request) string
+	limits   limits
+	pauses   *pauses // nil: what servers wish is not heeded
+}
+
+// RefusedError tells why an outgoing call was not sent, if it was not the gate. It is
+// [leapgate.ErrBlocked].
+type RefusedError struct {
+	Target string // which the server's wish is for; "" if a limit refused
+	Status int    // of the response that asked to wait; 0 if a limit refused
+	Policy string // the limit that refused; "" if the server asked to wait
+	// RetryAfter is how long from then the call would not be refused for this reason;
+	// limit.Never if it always is.
+	RetryAfter time.Duration
+}
+
+// Error reads: leaphttp: not sent: "api.example.com" answered 429 and asked to wait, for
+// 12s from now. Or: leaphttp: not sent: limit "per-host" is used up; retry in 3s.
+func (e *RefusedError) Error() string {
+	wait := e.RetryAfter.Round(time.Millisecond)
+	if e.Policy == "" {
+		return fmt.Sprintf("leaphttp: not sent: %.64q answered %d and asked to wait, for %v from now", e.Target, e.Status, wait)
+	}
+	return fmt.Sprintf("leaphttp: not sent: limit %.64q is used up; retry in %v", e.Policy, wait)
+}
+
+// Unwrap gives [leapgate.ErrBlocked].
+func (e *RefusedError) Unwrap() error { return leapgate.ErrBlocked }
+
+// NewTransport makes a transport. The error, if any, is [ErrConfig], and tells everything
+// that is wrong with cfg.
+func NewTransport(cfg TransportConfig) (*Transport, error) {
+	var faults faults
+	t := &Transport{base: cfg.Base, gate: cfg.Gate, resource: cfg.Resource, target: cfg.Target}
+	if cfg.Gate == nil && cfg.Resource != nil {
+		faults.add("Resource is set without a Gate, for which it is; want both")
+	}
+	if t.resource == nil {
+		t.resource = methodAndHost
+	}
+	if t.target == nil {
+		t.target = host
+	}
+	t.limits = newLimits(cfg.Limits, host, cfg.Logger, &faults)
+	if cfg.MaxPause > 0 && cfg.MaxPause < time.Millisecond {
+		faults.add("MaxPause is %v; want 1ms or more, 0 for %v, or less for none", cfg.MaxPause, defaultMaxPause)
+	}
+	if cfg.MaxTargets < 0 {
+		faults.add("MaxTargets is %d; want 1 or more, or 0 for %d", cfg.MaxTargets, defaultMaxTargets)
+	}
+	if cfg.MaxPause == 0 {
+		cfg.MaxPause = defaultMaxPause
+	}
+	if cfg.MaxTargets == 0 {
+		cfg.MaxTargets = defaultMaxTargets
+	}
+	if cfg.MaxPause > 0 {
+		t.pauses = newPauses(cfg.MaxPause, cfg.MaxTargets)
+	}
+	if err := faults.err(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// MustTransport is [NewTransport] for a configuration that is known to be good. It
+// panics otherwise.
+func MustTransport(cfg TransportConfig) *Transport {
+	t, err := NewTransport(cfg)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// RoundTrip sends the request, or refuses it: see [Transport].
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL == nil {
+		return t.send(r) // which says what is wrong
+	}
+	target := ""
+	if t.pauses != nil {
+		if target = bounded(t.target(r)); target != "" {
+			if err := t.pauses.check(target); err != nil {
+				return nil, refuse(r, err)
+			}
+		}
+	}
+	var few [fewLimits]charge
+	charges, refusal := t.limits.take(r, few[:0])
+	if refusal != nil {
+		return nil, refuse(r, refusal.err(r.Context()))
+	}
+	response, sent, err := t.call(r)
+	if !sent {
+		t.limits.refund(r.Context(), charges)
+		return nil, refuse(r, err)
+	}
+	if target != "" && response != nil {
+		if status := response.StatusCode; status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+			t.pauses.add(target, status, wish(response.Header, time.Now()))
+		}
+	}
+	return response, err
+}
+
+// call sends the request as a call into its resource, unless the gate refuses.
+func (t *Transport) call(r *http.Request) (response *http.Response, sent bool, err error) {
+	if t.gate == nil {
+		response, err = t.send(r)
+		return response, true, err
+	}
+	blocked := t.gate.Do(r.Context(), t.resource(r), func(ctx context.Context) error {
+		sent = true
+		response, err = t.send(r) //nolint:bodyclose // it is the caller's
+		switch {
+		case err != nil && errors.Is(ctx.Err(), context.Canceled):
+			return ctx.Err() // the transport gives the cause, which tells less
+		case err == nil && response != nil && response.StatusCode >= http.StatusInternalServerError:
+			return StatusError(response.StatusCode)
+		}
+		return err
+	})
+	if !sent {
+		err = blocked
+	}
+	return response, sent, err
+}
+
+func (t *Transport) send(r *http.Request) (*http.Response, error) {
+	if t.base == nil {
+		return http.DefaultTransport.RoundTrip(r)
+	}
+	return t.base.RoundTrip(r)
+}
+
+// CloseIdleConnections closes those of Base. [http.Client.CloseIdleConnections] calls it.
+func (t *Transport) CloseIdleConnections() {
+	base := t.base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	if c, ok := base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// refuse does what a RoundTripper owes also to requests that it does not send.
+func refuse(r *http.Request, err error) error {
+	if r.Body != nil {
+		_ = r.Body.Close() // it was not read
+	}
+	return err
+}
+
+// err is the error of an outgoing call that the limits refuse.
+func (f *Refusal) err(ctx context.Context) error {
+	switch {
+	case len(f.Policies) > 0:
+		return &RefusedError{Policy: f.Policies[0], RetryAfter: f.RetryAfter}
+	case ctx.Err() != nil:
+		return ctx.Err()
+	default:
+		return f.Err
+	}
+}
+
+func methodAndHost(r *http.Request) string {
+	method := r.Method
+	if method == "" {
+		method = http.MethodGet
+	}
+	return method + " " + host(r)
+}
+
+// host is the host that is called, with its port if that is not the usual one.
+func host(r *http.Request) string {
+	if r.URL == nil {
+		return ""
+	}
+	return strings.ToLower(strings.TrimSuffix(r.URL.Host, usualPort(r.URL)))
+}
+
+func usualPort(u *url.URL) string {
+	switch u.Scheme {
+	case "http":
+		return ":80"
+	case "https":
+		return ":443"
+	default:
+		return ":"
+	}
+}

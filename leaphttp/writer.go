@@ -1,0 +1,168 @@
+package leaphttp
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+// StatusError is the exception of an answer whose status is 500 or more.
+type StatusError int
+
+// Error reads: leaphttp: status 503.
+func (s StatusError) Error() string { return "leaphttp: status " + strconv.Itoa(int(s)) }
+
+// SetError tells the gate that the handler of w failed, although its answer does not
+// show it: it counts as an exception, if the gate's IsException says so of err. A nil err
+// is ignored. It must be called before the handler returns. It finds the [Middleware]
+// through writers that have Unwrap, as [http.ResponseController] does, and tells every
+// one that has a gate; it is false if there is none.
+func SetError(w http.ResponseWriter, err error) bool {
+	found := false
+	for w != nil {
+		if f, ok := w.(failer); ok {
+			f.fail(err)
+			found = true
+		}
+		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			break
+		}
+		w = u.Unwrap()
+	}
+	return found
+}
+
+type failer interface{ fail(err error) }
+
+// recorder is the state of one call, and the writer through which its handler answers.
+// It is not used again for another call: a handler may keep it.
+type recorder struct {
+	http.ResponseWriter
+	entry  resource.Entry
+	status int       // 0 until it is known
+	values [2]string // of header fields
+}
+
+// writer gives the recorder with the optional methods that the writer under it has:
+// handlers ask for them. What is not here is found through Unwrap.
+//
+// Each type has one pointer, so that making it an interface costs nothing.
+func (c *recorder) writer() http.ResponseWriter {
+	_, flusher := c.ResponseWriter.(http.Flusher)
+	_, hijacker := c.ResponseWriter.(http.Hijacker)
+	_, pusher := c.ResponseWriter.(http.Pusher)
+	switch {
+	case flusher && hijacker && pusher:
+		return all{c}
+	case flusher && hijacker: // HTTP/1
+		return flushHijack{c}
+	case flusher && pusher: // HTTP/2
+		return flushPush{c}
+	case hijacker && pusher:
+		return hijackPush{c}
+	case flusher:
+		return flush{c}
+	case hijacker:
+		return hijack{c}
+	case pusher: // http.TimeoutHandler
+		return push{c}
+	default:
+		return c
+	}
+}
+
+type (
+	flush       struct{ *recorder }
+	hijack      struct{ *recorder }
+	push        struct{ *recorder }
+	flushHijack struct{ *recorder }
+	flushPush   struct{ *recorder }
+	hijackPush  struct{ *recorder }
+	all         struct{ *recorder }
+)
+
+func (w flush) Flush()                  { w.doFlush() }
+func (w flush) FlushError() error       { return w.doFlushError() }
+func (w flushHijack) Flush()            { w.doFlush() }
+func (w flushHijack) FlushError() error { return w.doFlushError() }
+func (w flushPush) Flush()              { w.doFlush() }
+func (w flushPush) FlushError() error   { return w.doFlushError() }
+func (w all) Flush()                    { w.doFlush() }
+func (w all) FlushError() error         { return w.doFlushError() }
+
+func (w hijack) Hijack() (net.Conn, *bufio.ReadWriter, error)      { return w.doHijack() }
+func (w flushHijack) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.doHijack() }
+func (w hijackPush) Hijack() (net.Conn, *bufio.ReadWriter, error)  { return w.doHijack() }
+func (w all) Hijack() (net.Conn, *bufio.ReadWriter, error)         { return w.doHijack() }
+
+func (w push) Push(target string, opts *http.PushOptions) error { return w.doPush(target, opts) }
+
+func (w flushPush) Push(target string, opts *http.PushOptions) error { return w.doPush(target, opts) }
+
+func (w hijackPush) Push(target string, opts *http.PushOptions) error { return w.doPush(target, opts) }
+
+func (w all) Push(target string, opts *http.PushOptions) error { return w.doPush(target, opts) }
+
+// Unwrap is for [http.ResponseController].
+func (c *recorder) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+func (c *recorder) fail(err error) { c.entry.SetError(err) }
+
+// begin notes the status, unless one was sent before.
+func (c *recorder) begin(status int) {
+	if c.status == 0 {
+		c.status = status
+	}
+}
+
+func (c *recorder) WriteHeader(status int) {
+	// 1xx are sent in advance of the answer, but for 101, after which there is none.
+	if status >= 200 || status == http.StatusSwitchingProtocols {
+		c.begin(status)
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+func (c *recorder) Write(b []byte) (int, error) {
+	c.begin(http.StatusOK)
+	return c.ResponseWriter.Write(b)
+}
+
+// WriteString saves io.WriteString a copy.
+func (c *recorder) WriteString(s string) (int, error) {
+	c.begin(http.StatusOK)
+	return io.WriteString(c.ResponseWriter, s)
+}
+
+// ReadFrom lets the writer under this one send files without copying them, if it can.
+func (c *recorder) ReadFrom(r io.Reader) (int64, error) {
+	c.begin(http.StatusOK)
+	return io.Copy(c.ResponseWriter, r)
+}
+
+func (c *recorder) doFlush() {
+	c.begin(http.StatusOK)
+	c.ResponseWriter.(http.Flusher).Flush()
+}
+
+func (c *recorder) doFlushError() error {
+	c.begin(http.StatusOK)
+	return http.NewResponseController(c.ResponseWriter).Flush()
+}
+
+func (c *recorder) doHijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := c.ResponseWriter.(http.Hijacker).Hijack()
+	if err == nil {
+		c.begin(http.StatusSwitchingProtocols) // what the handler says to the client is its own
+	}
+	return conn, buffered, err
+}
+
+func (c *recorder) doPush(target string, opts *http.PushOptions) error {
+	return c.ResponseWriter.(http.Pusher).Push(target, opts)
+}

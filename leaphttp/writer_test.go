@@ -1,0 +1,315 @@
+package leaphttp_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/leaphttp"
+)
+
+// writers with each set of optional methods.
+type (
+	flushes  struct{ called *[]string }
+	hijacks  struct{ called *[]string }
+	pushes   struct{ called *[]string }
+	onlyBase struct{ http.ResponseWriter }
+)
+
+func (f flushes) Flush() { *f.called = append(*f.called, "Flush") }
+
+func (h hijacks) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	*h.called = append(*h.called, "Hijack")
+	return nil, nil, nil
+}
+
+func (p pushes) Push(string, *http.PushOptions) error {
+	*p.called = append(*p.called, "Push")
+	return nil
+}
+
+// TestWriter_HasWhatIsUnderIt: handlers ask for optional methods, and must get neither
+// more nor fewer.
+func TestWriter_HasWhatIsUnderIt(t *testing.T) {
+	t.Parallel()
+	var called []string
+	f, h, p := flushes{&called}, hijacks{&called}, pushes{&called}
+	plain := func() http.ResponseWriter { return onlyBase{httptest.NewRecorder()} }
+	for _, c := range []struct {
+		w    http.ResponseWriter
+		want string
+	}{
+		{plain(), ""},
+		{struct {
+			http.ResponseWriter
+			flushes
+		}{plain(), f}, "Flush"},
+		{struct {
+			http.ResponseWriter
+			hijacks
+		}{plain(), h}, "Hijack"},
+		{struct {
+			http.ResponseWriter
+			pushes
+		}{plain(), p}, "Push"},
+		{struct {
+			http.ResponseWriter
+			flushes
+			hijacks
+		}{plain(), f, h}, "Flush Hijack"},
+		{struct {
+			http.ResponseWriter
+			flushes
+			pushes
+		}{plain(), f, p}, "Flush Push"},
+		{struct {
+			http.ResponseWriter
+			hijacks
+			pushes
+		}{plain(), h, p}, "Hijack Push"},
+		{struct {
+			http.ResponseWriter
+			flushes
+			hijacks
+			pushes
+		}{plain(), f, h, p}, "Flush Hijack Push"},
+	} {
+		called = nil
+		var seen []string
+		leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if f, ok := w.(http.Flusher); ok {
+				f.Flush()
+				seen = append(seen, "Flush")
+			}
+			if h, ok := w.(http.Hijacker); ok {
+				_, _, _ = h.Hijack()
+				seen = append(seen, "Hijack")
+			}
+			if p, ok := w.(http.Pusher); ok {
+				_ = p.Push("/", nil)
+				seen = append(seen, "Push")
+			}
+			control := http.NewResponseController(w)
+			assert.Equal(t, strings.Contains(c.want, "Flush"), control.Flush() == nil)
+			_, _, err := control.Hijack()
+			assert.Equal(t, strings.Contains(c.want, "Hijack"), err == nil)
+			assert.ErrorIs(t, control.SetReadDeadline(time.Time{}), http.ErrNotSupported)
+		}), leaphttp.Config{Gate: newFake().newGate(t)}).ServeHTTP(c.w, from("192.0.2.1:1"))
+		require.Equal(t, c.want, strings.Join(seen, " "))
+		if c.want == "Flush Hijack Push" {
+			require.Equal(t, []string{"Flush", "Hijack", "Push", "Flush", "Hijack"}, called)
+		}
+	}
+}
+
+// unwrapping is a writer of another middleware.
+type unwrapping struct{ http.ResponseWriter }
+
+func (u unwrapping) Unwrap() http.ResponseWriter { return u.ResponseWriter }
+
+// sends is a writer that can send files by itself.
+type sends struct {
+	http.ResponseWriter
+	sent []io.Reader
+}
+
+func (s *sends) ReadFrom(r io.Reader) (int64, error) {
+	s.sent = append(s.sent, r)
+	return io.Copy(io.Discard, struct{ io.Reader }{r})
+}
+
+func TestWriter_ReadFromGoesThrough(t *testing.T) {
+	t.Parallel()
+	w := &sends{ResponseWriter: onlyBase{httptest.NewRecorder()}}
+	source := io.LimitReader(strings.NewReader("file"), 4)
+	h := leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n, err := io.Copy(w, source)
+		assert.NoError(t, err)
+		assert.EqualValues(t, 4, n)
+	}), leaphttp.Config{Gate: newFake().newGate(t)})
+	h.ServeHTTP(w, from("192.0.2.1:1"))
+	require.Equal(t, []io.Reader{source}, w.sent)
+
+	recorder := httptest.NewRecorder() // which cannot
+	source = io.LimitReader(strings.NewReader("file"), 4)
+	h.ServeHTTP(recorder, from("192.0.2.1:1"))
+	require.Equal(t, "file", recorder.Body.String())
+}
+
+// TestWriter_StatusAfterHijack: the answer is the handler's own then.
+func TestWriter_StatusAfterHijack(t *testing.T) {
+	t.Parallel()
+	var called []string
+	gate := newFake().newGate(t)
+	leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _, _ = w.(http.Hijacker).Hijack()
+		w.WriteHeader(http.StatusInternalServerError) // which a server ignores
+	}), leaphttp.Config{Gate: gate}).ServeHTTP(struct {
+		http.ResponseWriter
+		hijacks
+	}{httptest.NewRecorder(), hijacks{&called}}, from("192.0.2.1:1"))
+	require.Zero(t, snapshot(gate, "GET (unmatched)").Exception)
+}
+
+var errFlush = errors.New("the client has gone")
+
+type failing struct{ http.ResponseWriter }
+
+func (failing) Flush()            {}
+func (failing) FlushError() error { return errFlush }
+
+func TestWriter_FlushErrorIsTold(t *testing.T) {
+	t.Parallel()
+	leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		assert.ErrorIs(t, http.NewResponseController(w).Flush(), errFlush)
+	}), leaphttp.Config{Gate: newFake().newGate(t)}).ServeHTTP(failing{httptest.NewRecorder()}, from("192.0.2.1:1"))
+}
+
+func TestSetError_FindsEveryGate(t *testing.T) {
+	t.Parallel()
+	clock := newFake()
+	outer, inner := clock.newGate(t), clock.newGate(t)
+	failure := errors.New("no")
+	h := leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			assert.True(t, leaphttp.SetError(unwrapping{w}, failure))
+		}), leaphttp.Config{Gate: inner}).ServeHTTP(unwrapping{w}, r)
+	}), leaphttp.Config{Gate: outer})
+	get(h, "/")
+	require.EqualValues(t, 1, snapshot(outer, "GET (unmatched)").Exception)
+	require.EqualValues(t, 1, snapshot(inner, "GET (unmatched)").Exception)
+
+	require.False(t, leaphttp.SetError(httptest.NewRecorder(), failure))
+	require.False(t, leaphttp.SetError(nil, failure))
+	get(leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		assert.False(t, leaphttp.SetError(w, failure), "there is no gate")
+	}), leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: clock.newLog(t, "c", 1, time.Second)}}}), "/")
+}
+
+// TestWriter_OnAServer has a real server behind pipes: early hints, streaming, deadlines
+// and a connection taken over.
+func TestWriter_OnAServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		clock := newFake()
+		gate := clock.newGate(t)
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /events", func(w http.ResponseWriter, _ *http.Request) {
+			control := http.NewResponseController(w)
+			assert.NoError(t, control.SetWriteDeadline(time.Now().Add(time.Minute)))
+			assert.NoError(t, control.EnableFullDuplex())
+			w.Header().Set("Content-Type", "text/event-stream")
+			for range 3 {
+				_, _ = io.WriteString(w, "data: x\n\n")
+				assert.NoError(t, control.Flush())
+				time.Sleep(time.Second)
+			}
+		})
+		mux.HandleFunc("GET /socket", func(w http.ResponseWriter, _ *http.Request) {
+			conn, rw, err := w.(http.Hijacker).Hijack()
+			if !assert.NoError(t, err) {
+				return
+			}
+			defer conn.Close()
+			_, _ = rw.WriteString("HTTP/1.1 101 Switching Protocols\r\n\r\n")
+			_ = rw.Flush()
+			line, _ := rw.ReadString('\n')
+			_, _ = rw.WriteString(line)
+			_ = rw.Flush()
+			time.Sleep(time.Second)
+		})
+		l := clock.newLog(t, "c", 10, time.Second)
+		pipes := newPipes()
+		server := &http.Server{Handler: leaphttp.Handler(mux, leaphttp.Config{
+			Gate: gate, Mux: mux, Limits: []leaphttp.Limit{{Limiter: l, Key: by("k")}},
+		})}
+		go func() { _ = server.Serve(pipes) }()
+		defer server.Close()
+
+		conn, err := pipes.dial(t.Context(), "", "")
+		require.NoError(t, err)
+		defer conn.Close()
+		reader := bufio.NewReader(conn)
+
+		start := time.Now()
+		_, _ = io.WriteString(conn, "GET /events HTTP/1.1\r\nHost: x\r\n\r\n")
+		response, err := http.ReadResponse(reader, nil)
+		require.NoError(t, err)
+		require.Equal(t, `"c";r=9;t=1`, response.Header.Get("RateLimit"))
+		first := make([]byte, 9)
+		_, err = io.ReadFull(response.Body, first)
+		require.NoError(t, err)
+		require.Zero(t, time.Since(start), "it was flushed")
+		synctest.Wait()
+		require.EqualValues(t, 1, snapshot(gate, "GET /events").Concurrency)
+		_, err = io.Copy(io.Discard, response.Body)
+		require.NoError(t, err)
+		_ = response.Body.Close()
+		require.Equal(t, 3*time.Second, time.Since(start))
+
+		_, _ = io.WriteString(conn, "GET /socket HTTP/1.1\r\nHost: x\r\n\r\n")
+		response, err = http.ReadResponse(reader, nil) //nolint:bodyclose // a 101 has none
+		require.NoError(t, err)
+		require.Equal(t, 101, response.StatusCode)
+		_, _ = io.WriteString(conn, "hello\n")
+		line, err := reader.ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "hello\n", line)
+		synctest.Wait()
+		require.EqualValues(t, 1, snapshot(gate, "GET /socket").Concurrency, "as long as the handler")
+		time.Sleep(2 * time.Second)
+		s := snapshot(gate, "GET /socket")
+		require.Equal(t, []int64{1, 0, 0}, []int64{s.Success, s.Exception, s.Concurrency})
+	})
+}
+
+// pipes is a listener in memory.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+func newPipes() *pipes { return &pipes{make(chan net.Conn), make(chan struct{})} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.conns <- server:
+		return client, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	select {
+	case <-p.done:
+	default:
+		close(p.done)
+	}
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
