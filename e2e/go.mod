@@ -1,0 +1,26 @@
+module github.com/leapgate-go/leapgate/e2e
+
+go 1.26
+
+require (
+	github.com/coder/websocket v1.8.15
+	github.com/dunglas/httpsfv v1.1.2
+	github.com/go-chi/chi/v5 v5.5.0
+	github.com/hashicorp/go-retryablehttp v0.7.8
+	github.com/leapgate-go/leapgate v0.0.0
+	github.com/stretchr/testify v1.12.1
+)
+
+require (
+	github.com/fatih/color v1.18.0 // indirect
+	github.com/hashicorp/go-cleanhttp v0.5.2 // indirect
+	github.com/rakyll/hey v0.1.5 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/net v0.50.0 // indirect
+	golang.org/x/text v0.34.0 // indirect
+)
+
+replace github.com/leapgate-go/leapgate => ../
+
+tool github.com/rakyll/hey
