@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -10,11 +9,12 @@ import (
 
 	"go.uber.org/atomic"
 
+	"github.com/leapgate-go/leapgate/internal/blocked"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
 // ErrBlocked is what every refusal is, and nothing else: errors.Is(err, ErrBlocked).
-var ErrBlocked = errors.New("leapgate: blocked")
+var ErrBlocked = blocked.Err
 
 // BlockError tells who refused a call and why. The fields of its [Cause] read as
 // its own: err.Resource, err.Kind, err.RuleID, err.Threshold. It does not change.
