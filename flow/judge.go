@@ -52,7 +52,7 @@ func newJudge(r *Rule, threshold float64, t track, used Memory) judge {
 		if t.warmth == nil || !t.warmth.fits(r) {
 			t.warmth = newWarmth(r, t.admitted)
 		}
-		t.warmth.threshold.Store(threshold)
+		t.warmth.threshold.Store(math.Float64bits(threshold))
 	}
 	j.track = t
 	return j

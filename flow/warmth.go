@@ -2,9 +2,8 @@ package flow
 
 import (
 	"math"
+	"sync/atomic"
 	"time"
-
-	uber "go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate/leaparray"
 )
@@ -22,7 +21,7 @@ import (
 // window admits may all come in its first second, and the others are not idle then.
 type warmth struct {
 	ring      *leaparray.LeapArray[fill]
-	threshold uber.Float64 // of the rule, in its interval
+	threshold atomic.Uint64 // of the rule, in its interval; the bits of a float64
 	admitted  func() int64
 
 	interval, step time.Duration
@@ -68,7 +67,7 @@ func (w *warmth) open(start int64, prev *leaparray.WindowWrap[fill]) *fill {
 
 // after is the fill at the beginning of a later step.
 func (w *warmth) after(prev *leaparray.WindowWrap[fill], start int64) fill {
-	f, threshold := *prev.Value(), w.threshold.Load()
+	f, threshold := *prev.Value(), math.Float64frombits(w.threshold.Load())
 	admitted := w.admitted()
 	n := float64(max(0, admitted-f.admitted)) // refunds may have come late
 	if threshold == 0 {
