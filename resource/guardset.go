@@ -45,10 +45,11 @@ func (set *guardSet) with(checks *checks) *guardSet {
 
 func newChecks(byGuard [][]Check) *checks {
 	s := &checks{byGuard: byGuard}
-	var all, waits []Check
+	var waits []Check
+	none := true
 	for _, some := range byGuard {
 		for _, c := range some {
-			all = append(all, c)
+			none = false
 			s.longest = max(s.longest, c.Interval())
 			switch mode := c.Mode(); {
 			case mode == stat.Shadow:
@@ -61,7 +62,7 @@ func newChecks(byGuard [][]Check) *checks {
 			}
 		}
 	}
-	if all == nil {
+	if none {
 		return nil
 	}
 	s.enforce = append(s.enforce, waits...)

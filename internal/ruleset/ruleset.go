@@ -114,8 +114,12 @@ func Bind[R comparable, C interface {
 		before[i] = c.(C)
 	}
 	controllers, named := s.For(name, before)
-	for _, c := range controllers {
-		checks = append(checks, c)
+	if len(controllers) == 0 {
+		return nil, named
+	}
+	checks = make([]resource.Check, len(controllers))
+	for i, c := range controllers {
+		checks[i] = c
 	}
 	return checks, named
 }
