@@ -61,25 +61,29 @@ func (g *Group) Allow(ctx context.Context, key string) (Decision, error) {
 // has the Name and the Limit of the first that refused, or if none did of the one with
 // the least Remaining. It has the least Remaining, and the longest RetryAfter and
 // ResetAfter of all: when one refuses, the limits of this package are asked how long they
-// would. With an error of any limit, nothing was taken either.
+// would. If a limit gives an error and none refuses, that is the error. What was taken
+// is given back in both cases; a limit that fails to take it back admits so much less.
 func (g *Group) AllowN(ctx context.Context, key string, n int64) (Decision, error) {
 	if err := g.check(ctx, key, n); err != nil {
 		return Decision{}, err
 	}
 	var few [4]Decision // most have no more, and stay off the heap
 	said := few[:0]
+	var failed error
 	for i, l := range g.limiters {
 		d, err := l.AllowN(ctx, key, n)
-		if err != nil {
-			return Decision{}, errors.Join(err, g.refund(ctx, key, said))
-		}
-		if !d.Allowed {
-			if err := g.refund(ctx, key, said); err != nil {
-				return Decision{}, err
-			}
+		switch {
+		case err != nil: // another may refuse, which is worth more than the error
+			failed = errors.Join(failed, err)
+			d = Decision{}
+		case !d.Allowed:
+			_ = g.refund(ctx, key, said) // a refusal is one, also if that fails
 			return g.refusal(key, n, i, d, said), nil
 		}
 		said = append(said, d)
+	}
+	if failed != nil {
+		return Decision{}, errors.Join(failed, g.refund(ctx, key, said))
 	}
 	switch len(said) {
 	case 0:
@@ -164,7 +168,7 @@ func (g *Group) refusal(key string, n int64, index int, no Decision, said []Deci
 		case i == index:
 		case ok:
 			whole = merge(whole, a.would(key, n), false)
-		case i < index:
+		case i < index && said[i].Allowed:
 			d := said[i]
 			d.Remaining += d.Charged
 			whole = merge(whole, d, false)

@@ -293,3 +293,28 @@ func TestAll_Wait(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 	})
 }
+
+// A limit that cannot be asked, or that does not take back what it gave, must not let in
+// whom another refuses.
+func TestAll_RefusalCountsMoreThanAnError(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	own, _ := newCounter(t, Config{Name: "own", Limit: 1, Window: time.Minute})
+	away := &foreign{asked: &asked, remote: true, err: errors.ErrUnsupported}
+	for _, remote := range []Limiter{away, refundless{&foreign{asked: &asked, remote: true, allowed: true}}} {
+		own.Reset("a")
+		require.True(t, allow(t, own, 1).Allowed)
+		d, err := All(remote, own).AllowN(t.Context(), "a", 1)
+		require.NoError(t, err)
+		require.False(t, d.Allowed)
+		require.Equal(t, "own", d.Name)
+		require.Positive(t, d.RetryAfter)
+	}
+}
+
+// refundless takes nothing back.
+type refundless struct{ *foreign }
+
+func (refundless) Refund(context.Context, string, Decision, int64) error {
+	return errors.ErrUnsupported
+}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -202,4 +203,22 @@ func TestLimiter_EvictionTakesTheColdest(t *testing.T) {
 			}
 		})
 	}
+}
+
+// With Evict, a new key always gets a place, also when others want one at the same time.
+func TestLimiter_HammerNewKeysAreNeverRefusedUnderEvict(t *testing.T) {
+	t.Parallel()
+	const goroutines, keys = 8, 30_000
+	c, _ := newCounter(t, Config{Limit: 1, Window: time.Hour, MaxKeys: 10_000})
+	var refused atomic.Int64
+	atOnce(goroutines, func(id int) {
+		for i := range keys {
+			d, err := c.Allow(t.Context(), fmt.Sprint(id, " ", i))
+			if err != nil || !d.Allowed {
+				refused.Add(1)
+			}
+		}
+	})
+	require.Zero(t, refused.Load())
+	require.LessOrEqual(t, c.Stats().Keys, 10_000)
 }

@@ -273,20 +273,24 @@ func (t *Table[V]) makeRoom(s *shard, now int64) bool {
 	if t.reserve() {
 		return true
 	}
-	// A shard without any key, in a table that is full, does not happen: there are
-	// hundreds to a shard by then. If it does, there is no place.
-	if !t.evict || coldest == nil {
+	if !t.evict {
 		return false
 	}
-	t.evictNode(s, coldest, now)
-	return t.reserve()
-}
-
-func (t *Table[V]) evictNode(s *shard, node *Node[V], now int64) {
-	t.rules.Kill(node, now, true)
-	t.remove(s, t.Hash(node.Key()), node)
-	t.size.Add(-1)
+	if coldest == nil { // the hand met none among many empty lines
+		if all := t.linesOf(s); all != nil {
+			coldest, _ = t.look(s, now, search, len(all.line))
+		}
+	}
+	// A shard without any key, in a table that is full, does not happen: there are
+	// hundreds to a shard by then. If it does, there is no place.
+	if coldest == nil {
+		return t.reserve()
+	}
+	// The place goes from one to the other: given back, another shard could take it.
+	t.rules.Kill(coldest, now, true)
+	t.remove(s, t.Hash(coldest.Key()), coldest)
 	t.evicted.Add(1)
+	return true
 }
 
 // reserve counts one more key, if there may be one.
