@@ -99,12 +99,15 @@ func policiesOf(l limit.Limiter, name string) []policy {
 
 // policy finds the policy that decided.
 func (c *counted) policy(name string) *policy {
+	if name == "" {
+		name = c.name
+	}
 	for i := range c.policies {
 		if c.policies[i].name == name {
 			return &c.policies[i]
 		}
 	}
-	return &c.policies[0] // it has the name of the Limit, or a limiter made one up
+	return &c.policies[0] // a limiter made one up
 }
 
 // set sets the fields. values is memory for two of them.

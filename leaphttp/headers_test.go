@@ -196,3 +196,17 @@ func TestHeaders_EveryLimiterDescribesItself(t *testing.T) {
 	require.Equal(t, 200, w.Code)
 	require.Equal(t, `"limit-1";q=0`, w.Header().Get("RateLimit-Policy"))
 }
+
+func TestHeaders_LimitWithoutANameInAGroupIsNotTakenForAnother(t *testing.T) {
+	t.Parallel()
+	clock := newFake()
+	group := limit.All(clock.newLog(t, "daily", 100, 24*time.Hour), clock.newLog(t, "", 1, time.Second))
+	h := leaphttp.Handler(ok, leaphttp.Config{Limits: []leaphttp.Limit{{
+		Limiter: group, Name: "short", Key: func(*http.Request) string { return "all" },
+	}}})
+	do(h, from("192.0.2.1:1"))
+	w := do(h, from("192.0.2.1:1"))
+	require.Equal(t, http.StatusTooManyRequests, w.Code)
+	require.Contains(t, w.Header().Get("RateLimit"), `"short";r=0`)
+	require.Contains(t, w.Body.String(), `"violated-policies":["short"]`)
+}

@@ -3,6 +3,7 @@ package leaphttp
 import (
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 
@@ -25,6 +26,9 @@ func (g *guard) resource(r *http.Request) string {
 		route = g.route(r)
 	case g.mux != nil:
 		_, route = g.mux.Handler(r)
+		if r.Method == http.MethodConnect && route == path.Clean(r.URL.Path)+"/" {
+			route = "" // a redirect, of which the mux gives the path and not the pattern
+		}
 	}
 	if route == "" && g.route == nil {
 		route = r.Pattern
@@ -64,9 +68,28 @@ func newPaths(field string, patterns []string, faults *faults) paths {
 			faults.add("%s[%d] is %.64q; want a path that begins with /", field, i, pattern)
 			continue
 		}
-		p = append(p, strings.Split(rest, "/"))
+		segments := strings.Split(rest, "/")
+		for _, segment := range segments {
+			if !isPathSegment(segment) {
+				faults.add("%s[%d] is %.64q; want each segment to be text, or one name in braces: a path that ends with / is for all below it",
+					field, i, pattern)
+				break
+			}
+		}
+		p = append(p, segments)
 	}
 	return p
+}
+
+// isPathSegment tells whether a segment is text or {x}. What ServeMux knows besides
+// would guard less than it says.
+func isPathSegment(segment string) bool {
+	if !strings.ContainsAny(segment, "{}") {
+		return true
+	}
+	name, ok := strings.CutPrefix(segment, "{")
+	name, ends := strings.CutSuffix(name, "}")
+	return ok && ends && name != "" && name != "$" && !strings.HasSuffix(name, "...") && !strings.ContainsAny(name, "{}")
 }
 
 func (p paths) match(path string) bool {

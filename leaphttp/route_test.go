@@ -135,3 +135,30 @@ func TestPaths(t *testing.T) {
 	cfg := leaphttp.Config{Include: []string{"/api/"}, Limits: []leaphttp.Limit{{Limiter: clock.newLog(t, "x", 0, time.Second)}}}
 	require.Equal(t, 429, do(leaphttp.Handler(ok, cfg), r).Code)
 }
+
+// For CONNECT a ServeMux gives the path that it would redirect to, which a client can
+// choose, where it gives the pattern otherwise.
+func TestRoute_ConnectNamesNoResource(t *testing.T) {
+	t.Parallel()
+	gate := newFake().newGate(t)
+	mux := http.NewServeMux()
+	mux.Handle("/any/{id}/", ok)
+	h := leaphttp.Handler(mux, leaphttp.Config{Gate: gate, Mux: mux})
+	for _, path := range []string{"/any/zz0", "/any/zz1", "/any//zz2", "/any/./zz3"} {
+		r := httptest.NewRequest(http.MethodConnect, "/", http.NoBody)
+		r.URL.Path = path
+		do(h, r)
+	}
+	require.Subset(t, []string{"CONNECT (unmatched)", "CONNECT /any/{id}/"}, resources(gate))
+}
+
+func TestPaths_WildcardsOfAServeMuxAreFaults(t *testing.T) {
+	t.Parallel()
+	for _, pattern := range []string{"/api/{rest...}", "/api/{$}", "/api/a{b}", "/api/{}", "/{a}{b}"} {
+		_, err := leaphttp.New(leaphttp.Config{Gate: newFake().newGate(t), Include: []string{pattern}})
+		require.ErrorIs(t, err, leaphttp.ErrConfig, pattern)
+		require.ErrorContains(t, err, "Include[0]")
+	}
+	_, err := leaphttp.New(leaphttp.Config{Gate: newFake().newGate(t), Include: []string{"/api/{id}/"}, Exclude: []string{"/api/health"}})
+	require.NoError(t, err)
+}

@@ -141,8 +141,11 @@ func (c *recorder) WriteString(s string) (int, error) {
 
 // ReadFrom lets the writer under this one send files without copying them, if it can.
 func (c *recorder) ReadFrom(r io.Reader) (int64, error) {
-	c.begin(http.StatusOK)
-	return io.Copy(c.ResponseWriter, r)
+	n, err := io.Copy(c.ResponseWriter, r)
+	if n > 0 { // else the handler may still answer otherwise
+		c.begin(http.StatusOK)
+	}
+	return n, err
 }
 
 func (c *recorder) doFlush() {

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -313,3 +314,16 @@ func (p *pipes) Close() error {
 }
 
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+
+// A proxy copies from a server that fails before the first byte, and says so.
+func TestWriter_CopyThatFailsBeforeItBeginsIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	gate := newFake().newGate(t)
+	h := leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n, err := io.Copy(w, iotest.ErrReader(io.ErrUnexpectedEOF)); n == 0 && err != nil {
+			http.Error(w, "bad gateway", http.StatusBadGateway)
+		}
+	}), leaphttp.Config{Gate: gate, Route: func(*http.Request) string { return "/proxy" }})
+	require.Equal(t, http.StatusBadGateway, do(h, from("192.0.2.1:1")).Code)
+	require.EqualValues(t, 1, snapshot(gate, "GET /proxy").Exception)
+}
