@@ -257,8 +257,9 @@ func (c *core) ForgetOffenders() {
 	}
 }
 
-// Close ends the limiter: calls get [ErrClosed], and so do those that wait. It may be
-// called more than once. The error is always nil.
+// Close ends the limiter: calls get [ErrClosed], and so do those that wait; who waits
+// for a [Group] hears of it when its wait is over. It may be called more than once. The
+// error is always nil.
 func (c *core) Close() error {
 	if c.ended.CompareAndSwap(false, true) {
 		close(c.end)

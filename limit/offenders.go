@@ -22,7 +22,7 @@ type Offender struct {
 // algorithm (Metwally, Agrawal, El Abbadi: "Efficient Computation of Frequent and Top-k
 // Elements in Data Streams", ICDT 2005). It keeps so many counts; a key that has none
 // takes over the smallest, and what that was is its excess. A key that was refused more
-// often than all refusals / counts has one for certain.
+// often than all refusals / counts of its part has one for certain.
 //
 // By the hash of the key it is cut into parts with a lock each, so that refusals on many
 // processors do not queue. No key is in two parts, so the parts need no merging.
