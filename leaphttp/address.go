@@ -3,6 +3,7 @@ package leaphttp
 import (
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 )
 
@@ -255,7 +256,7 @@ func parseHop(hop string) (netip.Addr, bool) {
 	}
 	// A zone is cut off before it is parsed: package netip keeps zones for a while, and
 	// a client could send many.
-	if zone := strings.IndexByte(host, '%'); zone >= 0 && strings.IndexByte(host[:zone], ':') >= 0 {
+	if zone := strings.IndexByte(host, '%'); zone >= 0 && zone < len(host)-1 && strings.IndexByte(host[:zone], ':') >= 0 {
 		host = host[:zone]
 	}
 	addr, err := netip.ParseAddr(host)
@@ -277,15 +278,8 @@ func isPort(s string) bool {
 	if s[1] == '_' {
 		return isObfuscated(s[1:])
 	}
-	if len(s) > 6 {
-		return false
-	}
-	for i := 1; i < len(s); i++ {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return true
+	_, err := strconv.ParseUint(s[1:], 10, 16)
+	return err == nil
 }
 
 // trim takes off the blanks that may stand around an entry of a list.

@@ -244,7 +244,7 @@ func ExampleRefusal() {
 	handler.ServeHTTP(w, r)
 	fmt.Print(w.Body)
 	// Output:
-	// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota exceeded","status":429,"detail":"The quota \"none\" is used up. Retry-After tells when to come again.","violated-policies":["none"]}
+	// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota exceeded","status":429,"detail":"The quota \"none\" is used up.","violated-policies":["none"]}
 	// <p>Too many requests. Please come again later.
 }
 

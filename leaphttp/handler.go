@@ -90,8 +90,7 @@ func (g *guard) enter(rec *recorder, r *http.Request) (refusal *Refusal) {
 	var few [fewLimits]charge
 	charges, refusal := g.limits.take(r, few[:0])
 	if refusal == nil {
-		if err := g.open(rec, r); err != nil {
-			g.limits.refund(r.Context(), charges)
+		if err := g.open(rec, r, charges); err != nil {
 			refusal = g.blocked(err)
 		}
 	}
@@ -99,14 +98,22 @@ func (g *guard) enter(rec *recorder, r *http.Request) (refusal *Refusal) {
 	return refusal
 }
 
-// open makes the entry of the recorder.
-func (g *guard) open(rec *recorder, r *http.Request) (err error) {
+// open makes the entry of the recorder. If there is none, the limits get back what they
+// took.
+func (g *guard) open(rec *recorder, r *http.Request, charges []charge) (err error) {
+	opened := false
+	defer func() {
+		if !opened { // also if a Route or an Origin of the program panics
+			g.limits.refund(r.Context(), charges)
+		}
+	}()
 	name := g.resource(r)
 	if g.origin == nil {
 		rec.entry, err = g.gate.EntryContext(r.Context(), name)
 	} else {
 		rec.entry, err = g.gate.EntryContext(r.Context(), name, leapgate.WithOrigin(bounded(g.origin(r))))
 	}
+	opened = err == nil
 	return err
 }
 

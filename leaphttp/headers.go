@@ -80,7 +80,7 @@ func policiesOf(l limit.Limiter, name string) []policy {
 		described = d.Describe()
 	}
 	if len(described) == 0 {
-		return []policy{{name: name, quoted: quote(name), problem: problem(http.StatusTooManyRequests, []string{name})}}
+		return []policy{{name: name, quoted: quote(name), problem: problem(http.StatusTooManyRequests, 0, []string{name})}}
 	}
 	var policies []policy
 	for _, d := range described {
@@ -92,7 +92,7 @@ func policiesOf(l limit.Limiter, name string) []policy {
 		if d.Window >= time.Second && d.Window%time.Second == 0 {
 			item += ";w=" + strconv.FormatInt(integer(int64(d.Window/time.Second)), 10)
 		}
-		policies = append(policies, policy{d.Name, quoted, item, problem(http.StatusTooManyRequests, []string{d.Name})})
+		policies = append(policies, policy{d.Name, quoted, item, problem(http.StatusTooManyRequests, 0, []string{d.Name})})
 	}
 	return policies
 }

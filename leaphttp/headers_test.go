@@ -167,7 +167,7 @@ func TestProblem_HeadersOfAnotherAnswer(t *testing.T) {
 		"type": "https://iana.org/assignments/http-problem-types#quota-exceeded",
 		"title": "Quota exceeded",
 		"status": 429,
-		"detail": "The quota \"c\" is used up. Retry-After tells when to come again.",
+		"detail": "The quota \"c\" is used up.",
 		"violated-policies": ["c"]
 	}`, w.Body.String())
 }

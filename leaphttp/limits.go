@@ -113,8 +113,13 @@ func remote(l limit.Limiter) int {
 // take asks the limits in turn. If one refuses, those before it get back what they took,
 // and those after it are asked how long they would refuse, so that Retry-After is true.
 // The charges are the decisions as they stand then.
-func (l *limits) take(r *http.Request, charges []charge) ([]charge, *Refusal) {
-	var refusal *Refusal
+func (l *limits) take(r *http.Request, charges []charge) (_ []charge, refusal *Refusal) {
+	returned := false
+	defer func() {
+		if !returned { // a Key, a Skip or a limiter of the program panicked
+			l.refund(r.Context(), charges)
+		}
+	}()
 	n := int64(1)
 	for _, c := range l.all {
 		if c.skip != nil && c.skip(r) {
@@ -147,6 +152,7 @@ func (l *limits) take(r *http.Request, charges []charge) ([]charge, *Refusal) {
 		refusal.Policies = append(refusal.Policies, violated.name)
 		refusal.ready = violated
 	}
+	returned = true
 	return charges, refusal
 }
 

@@ -20,7 +20,7 @@ type Refusal struct {
 	// RetryAfter is how long from now the request would pass if nobody else came: the
 	// longest of all limits, as far as they were asked. It is 0 if it cannot be told,
 	// and [limit.Never] if it never would. Retry-After is made of it: in seconds,
-	// rounded up, at least 1; none if never.
+	// rounded up, at least 1, also where it cannot be told; none if never.
 	RetryAfter time.Duration
 
 	// Policies are the names of the limits that refuse; there are none if the gate
@@ -51,10 +51,11 @@ func (f *Refusal) setHeader(h http.Header) {
 // otherwise.
 func (f *Refusal) WriteProblem(w http.ResponseWriter) {
 	var body []byte
-	if p := f.ready; p != nil && f.Status == http.StatusTooManyRequests && len(f.Policies) == 1 && f.Policies[0] == p.name {
+	p := f.ready
+	if p != nil && f.Status == http.StatusTooManyRequests && f.RetryAfter != limit.Never && len(f.Policies) == 1 && f.Policies[0] == p.name {
 		body = p.problem
 	} else {
-		body = problem(f.Status, f.Policies)
+		body = problem(f.Status, f.RetryAfter, f.Policies)
 	}
 	h := w.Header()
 	h.Del("Content-Encoding") // of an answer that will not be
@@ -76,18 +77,21 @@ type problemDetails struct {
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
 // problem makes the body. The types are those of draft-ietf-httpapi-ratelimit-headers.
-func problem(status int, policies []string) []byte {
+func problem(status int, retryAfter time.Duration, policies []string) []byte {
 	p := problemDetails{Type: "about:blank", Title: http.StatusText(status), Status: status, Policies: policies}
 	switch status {
 	case http.StatusTooManyRequests:
 		p.Type, p.Title = problemTypes+"quota-exceeded", "Quota exceeded"
-		p.Detail = "Too many requests in this time. Retry-After tells when to come again."
+		p.Detail = "Too many requests in this time."
 		if len(policies) == 1 {
-			p.Detail = fmt.Sprintf("The quota %q is used up. Retry-After tells when to come again.", policies[0])
+			p.Detail = fmt.Sprintf("The quota %q is used up.", policies[0])
 		}
 	case http.StatusServiceUnavailable:
 		p.Type, p.Title = problemTypes+"temporary-reduced-capacity", "Temporarily reduced capacity"
-		p.Detail = "The service is not able to take this request now. Retry-After tells when to come again."
+		p.Detail = "The service is not able to take this request now."
+	}
+	if p.Detail != "" && retryAfter != limit.Never {
+		p.Detail += " Retry-After tells when to come again."
 	}
 	body, err := json.Marshal(p)
 	if err != nil {

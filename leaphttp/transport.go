@@ -171,9 +171,14 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if refusal != nil {
 		return nil, refuse(r, refusal.err(r.Context()))
 	}
-	response, sent, err := t.call(r)
+	sent := false
+	defer func() {
+		if !sent { // also if a Resource of the program panics
+			t.limits.refund(r.Context(), charges)
+		}
+	}()
+	response, err := t.call(r, &sent)
 	if !sent {
-		t.limits.refund(r.Context(), charges)
 		return nil, refuse(r, err)
 	}
 	if target != "" && response != nil {
@@ -184,14 +189,15 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// call sends the request as a call into its resource, unless the gate refuses.
-func (t *Transport) call(r *http.Request) (response *http.Response, sent bool, err error) {
+// call sends the request as a call into its resource, unless the gate refuses. sent tells
+// whether it did.
+func (t *Transport) call(r *http.Request, sent *bool) (response *http.Response, err error) {
 	if t.gate == nil {
-		response, err = t.send(r)
-		return response, true, err
+		*sent = true
+		return t.send(r)
 	}
 	blocked := t.gate.Do(r.Context(), t.resource(r), func(ctx context.Context) error {
-		sent = true
+		*sent = true
 		response, err = t.send(r) //nolint:bodyclose // it is the caller's
 		switch {
 		case err != nil && errors.Is(ctx.Err(), context.Canceled):
@@ -201,10 +207,10 @@ func (t *Transport) call(r *http.Request) (response *http.Response, sent bool, e
 		}
 		return err
 	})
-	if !sent {
+	if !*sent {
 		err = blocked
 	}
-	return response, sent, err
+	return response, err
 }
 
 func (t *Transport) send(r *http.Request) (*http.Response, error) {

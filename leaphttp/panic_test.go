@@ -1,0 +1,67 @@
+package leaphttp_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/leaphttp"
+)
+
+// A function of the program panics after a limit has taken something. The request was not
+// served, so the limit gets it back.
+func TestHandler_FunctionOfTheProgramPanics_LimitIsRefunded(t *testing.T) {
+	t.Parallel()
+	clock := newFake()
+	faulty := func(*http.Request) string { panic("fault") }
+	for _, with := range []struct {
+		name  string
+		fault func(*leaphttp.Config)
+	}{
+		{"Key", func(c *leaphttp.Config) {
+			c.Limits = append(c.Limits, leaphttp.Limit{Limiter: clock.newLog(t, "other", 1, time.Hour), Key: faulty})
+		}},
+		{"Skip", func(c *leaphttp.Config) {
+			c.Limits = append(c.Limits, leaphttp.Limit{
+				Limiter: clock.newLog(t, "other", 1, time.Hour), Skip: func(*http.Request) bool { panic("fault") },
+			})
+		}},
+		{"Route", func(c *leaphttp.Config) { c.Gate, c.Route = clock.newGate(t), faulty }},
+		{"Origin", func(c *leaphttp.Config) { c.Gate, c.Origin = clock.newGate(t), faulty }},
+	} {
+		t.Run(with.name, func(t *testing.T) {
+			t.Parallel()
+			l := clock.newLog(t, "client", 1, time.Hour)
+			cfg := leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: l, Key: by("k")}}}
+			with.fault(&cfg)
+			h := leaphttp.Handler(forbidden(t), cfg)
+			require.PanicsWithValue(t, "fault", func() { get(h, "/") })
+			require.EqualValues(t, 1, l.Peek("k").Remaining)
+		})
+	}
+}
+
+func TestTransport_ResourcePanics_LimitIsRefunded(t *testing.T) {
+	t.Parallel()
+	clock := newFake()
+	l := clock.newLog(t, "host", 1, time.Hour)
+	transport := leaphttp.MustTransport(leaphttp.TransportConfig{
+		Gate:     clock.newGate(t),
+		Resource: func(*http.Request) string { panic("fault") },
+		Limits:   []leaphttp.Limit{{Limiter: l, Key: by("k")}},
+	})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/", http.NoBody)
+	require.NoError(t, err)
+	require.PanicsWithValue(t, "fault", func() { _, _ = transport.RoundTrip(r) }) //nolint:bodyclose // there is none
+	require.EqualValues(t, 1, l.Peek("k").Remaining)
+}
+
+func TestHandler_WhatNeverPasses_NamesNoRetryAfter(t *testing.T) {
+	t.Parallel()
+	none := newFake().newLog(t, "none", 0, time.Second)
+	w := get(leaphttp.Handler(forbidden(t), leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: none}}}), "/")
+	require.Empty(t, w.Header().Values("Retry-After"))
+	require.Equal(t, `The quota "none" is used up.`, problemOf(t, w).Detail)
+}
