@@ -30,7 +30,7 @@ type controller struct {
 	candidate judge // of the candidate threshold, if there is one
 	passes    func(name string, now int64) int64
 
-	named    atomic.Pointer[[]string]       // the origins that are not others
+	named    []string                       // the origins that are not others
 	changing atomic.Pointer[resource.Cause] // the cause of the last refusal, if the threshold changes by itself
 }
 
@@ -83,6 +83,20 @@ func (g *Guard) compile(r *Rule, name string, old *controller, had bool) *contro
 		c.cause.Detail += fmt.Sprintf(", of %v with memory to spare", r.Threshold)
 	}
 	return c
+}
+
+// beside gives the controller for a resource on which rules name these origins: another
+// one, if that was otherwise, since calls may be asking this one. They share what the rule
+// remembers.
+func (c *controller) beside(named []string) *controller {
+	if slices.Equal(c.named, named) {
+		return c
+	}
+	other := &controller{
+		counts: c.counts, rule: c.rule, cause: c.cause, live: c.live, candidate: c.candidate, passes: c.passes, named: named,
+	}
+	other.shadowed.Cause = &other.cause
+	return other
 }
 
 func sameWindow(a, b *Rule) bool {
@@ -177,8 +191,7 @@ func (c *controller) concerns(origin string) bool {
 	case "", origin:
 		return true
 	case OtherOrigins:
-		named := c.named.Load()
-		return named == nil || !slices.Contains(*named, origin)
+		return !slices.Contains(c.named, origin)
 	}
 	return false
 }

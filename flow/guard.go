@@ -102,9 +102,9 @@ func (g *Guard) Bind(name string, old []resource.Check) (checks []resource.Check
 			origins = append(origins, origin)
 		}
 	}
-	for _, c := range checks {
+	for i, c := range checks {
 		if c := c.(*controller); c.rule.Origin == OtherOrigins {
-			c.named.Store(&origins)
+			checks[i] = c.beside(origins)
 		}
 	}
 	return checks, named || (*g.associated.Load())[name]

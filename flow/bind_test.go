@@ -1,0 +1,40 @@
+package flow_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+// A binding that is not carried out yet changes nothing of the one that holds: as long as
+// the rule for a caller is not asked, that for the others binds him.
+func TestLoad_HeldUpBindingChangesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{hold: make(chan struct{})}
+		g := leapgate.Must(leapgate.Config{Guards: []resource.Guard{s}})
+		others := flow.Rule{ID: "others", Resource: "a", Origin: flow.OtherOrigins, Threshold: 0}
+		us := flow.Rule{ID: "us", Resource: "a", Origin: "us", Threshold: 0}
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{others}))
+		refusedBy := func(id string) {
+			t.Helper()
+			_, err := g.EntryContext(t.Context(), "a", leapgate.WithOrigin("us"))
+			var blocked *leapgate.BlockError
+			require.ErrorAs(t, err, &blocked)
+			require.Equal(t, id, blocked.RuleID)
+		}
+		refusedBy("others")
+		s.held.Store(true)
+		go g.LoadFlowRules([]flow.Rule{others, us})
+		synctest.Wait()
+		refusedBy("others")
+		close(s.hold)
+		synctest.Wait()
+		refusedBy("us")
+	})
+}
