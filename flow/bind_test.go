@@ -3,6 +3,7 @@ package flow_test
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,5 +37,33 @@ func TestLoad_HeldUpBindingChangesNothing(t *testing.T) {
 		close(s.hold)
 		synctest.Wait()
 		refusedBy("us")
+	})
+}
+
+// Rules that were never carried out, because others came before they could be, leave
+// nothing behind: the threshold by which a resource warms up is that of the rule.
+func TestWarmUp_RulesAreChangedAndChangedBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, s := &gate{}, &slow{hold: make(chan struct{})}
+		g.clock.Store(minute)
+		g.Gate = leapgate.Must(leapgate.Config{Now: g.clock.Load, Guards: []resource.Guard{s}})
+		rule := flow.Rule{
+			ID: "w", Match: flow.Default, Threshold: 100,
+			Strategy: flow.WarmUp, WarmUpPeriod: 10 * time.Second, ColdFactor: 3,
+		}
+		less := rule
+		less.Threshold = 10
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{rule}))
+		require.Equal(t, 33, g.try(t, "a", 200))
+		s.held.Store(true)
+		go g.LoadFlowRules([]flow.Rule{less})
+		synctest.Wait()
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{rule}))
+		close(s.hold)
+		synctest.Wait()
+		for second, want := range []int{34, 36, 38, 41} {
+			require.Equal(t, want, g.at(time.Duration(second+1)*time.Second).try(t, "a", 200))
+		}
 	})
 }

@@ -48,11 +48,8 @@ func newJudge(r *Rule, threshold float64, t track, used Memory) judge {
 	}
 	if r.Strategy != WarmUp {
 		t.warmth = nil
-	} else {
-		if t.warmth == nil || !t.warmth.fits(r) {
-			t.warmth = newWarmth(r, t.admitted)
-		}
-		t.warmth.threshold.Store(math.Float64bits(threshold))
+	} else if t.warmth == nil || !t.warmth.fits(r) {
+		t.warmth = newWarmth(r, t.admitted)
 	}
 	j.track = t
 	return j
@@ -78,7 +75,7 @@ func (t track) admitted() int64 {
 func (j *judge) at(now int64) float64 {
 	switch {
 	case j.track.warmth != nil:
-		return coldest(j.threshold*j.track.warmth.at(now), j.threshold)
+		return coldest(j.threshold*j.track.warmth.at(now, j.threshold), j.threshold)
 	case j.memory != nil:
 		return j.byMemory()
 	default:
@@ -114,7 +111,7 @@ func (j *judge) reserve(r *Rule, now, n int64, priority bool) outcome {
 	limit, threshold := j.limit, j.threshold
 	if r.Strategy != Direct {
 		if j.track.warmth != nil {
-			j.track.warmth.turn(now)
+			j.track.warmth.turn(now, j.threshold)
 		}
 		threshold = j.at(now)
 		limit = whole(threshold)

@@ -21,7 +21,7 @@ import (
 // window admits may all come in its first second, and the others are not idle then.
 type warmth struct {
 	ring      *leaparray.LeapArray[fill]
-	threshold atomic.Uint64 // of the rule, in its interval; the bits of a float64
+	threshold atomic.Uint64 // of who opens a step, in the rule's interval; the bits of a float64
 	admitted  func() int64
 
 	interval, step time.Duration
@@ -61,14 +61,13 @@ func (w *warmth) open(start int64, prev *leaparray.WindowWrap[fill]) *fill {
 	if prev == nil {
 		return &fill{w.most, w.admitted()}
 	}
-	f := w.after(prev, start)
+	f := w.after(prev, start, math.Float64frombits(w.threshold.Load()))
 	return &f
 }
 
 // after is the fill at the beginning of a later step.
-func (w *warmth) after(prev *leaparray.WindowWrap[fill], start int64) fill {
-	f, threshold := *prev.Value(), math.Float64frombits(w.threshold.Load())
-	admitted := w.admitted()
+func (w *warmth) after(prev *leaparray.WindowWrap[fill], start int64, threshold float64) fill {
+	f, admitted := *prev.Value(), w.admitted()
 	n := float64(max(0, admitted-f.admitted)) // refunds may have come late
 	if threshold == 0 {
 		return fill{w.most, admitted}
@@ -100,16 +99,17 @@ func (w *warmth) coldUse(threshold float64) float64 {
 // in, or the resource would never get warm.
 func coldest(part, threshold float64) float64 { return max(part, min(1, threshold)) }
 
-// turn opens the step of now.
-func (w *warmth) turn(now int64) {
+// turn opens the step of now. The threshold is that of the rule.
+func (w *warmth) turn(now int64, threshold float64) {
 	if !w.ring.Newest().Covers(now) {
+		w.threshold.Store(math.Float64bits(threshold))
 		w.ring.Current(now)
 	}
 }
 
 // at is what part of the threshold holds at now, which may be in the future: then it is
-// what it will be if nobody comes.
-func (w *warmth) at(now int64) float64 {
+// what it will be if nobody comes. The threshold is that of the rule.
+func (w *warmth) at(now int64, threshold float64) float64 {
 	newest := w.ring.Newest()
 	switch {
 	case newest == nil:
@@ -119,7 +119,7 @@ func (w *warmth) at(now int64) float64 {
 	default:
 		step := int64(w.step)
 		later := (now - newest.Start()) / step * step
-		return w.part(w.after(newest, newest.Start()+later).stored)
+		return w.part(w.after(newest, newest.Start()+later, threshold).stored)
 	}
 }
 
