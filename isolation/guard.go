@@ -81,6 +81,8 @@ var (
 
 func compile(r *Rule, name string, old *controller, had bool) *controller {
 	if had && old.rule == *r {
+		// Another limit may have been set for rules that came and went without being bound.
+		old.state.places.setLimit(r.MaxInFlight)
 		return old
 	}
 	c := &controller{rule: *r}

@@ -341,3 +341,43 @@ func TestWait_GateIsClosedMeanwhile(t *testing.T) {
 		require.Equal(t, []int64{4, 4, 1, 0, 0}, g.totals("a"))
 	})
 }
+
+// held is a guard without checks that is held up when it is asked for them once more.
+type held struct{ until chan struct{} }
+
+func (h *held) Kind() string { return "held" }
+
+func (h *held) Bind(string, []resource.Check) ([]resource.Check, bool) {
+	if until := h.until; until != nil {
+		h.until = nil
+		<-until
+	}
+	return nil, false
+}
+
+// Rules that were never carried out, because others came before they could be, leave
+// nothing behind with those who queue.
+func TestWait_RulesAreChangedAndChangedBackMeanwhile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rule := Rule{ID: "few", Match: Default, MaxInFlight: 3, MaxWait: time.Minute}
+		g, start, h := &gate{guard: NewGuard()}, time.Now(), &held{}
+		g.Registry = resource.NewRegistry(resource.Config{Guards: []resource.Guard{g.guard}, Plugged: []resource.Guard{h}})
+		g.load(t, rule)
+		entries := g.hold(t, "a", 3)
+		calls := []*call{g.queue(t, start, 1), g.queue(t, start, 1)}
+		until := make(chan struct{})
+		h.until = until
+		less := rule
+		less.MaxInFlight = 1
+		go g.load(t, less)
+		synctest.Wait()
+		g.load(t, rule)
+		close(until)
+		synctest.Wait()
+		entries[0].Exit()
+		require.Equal(t, "P-", ended(calls))
+		exit(entries...)
+		require.Equal(t, "PP", ended(calls))
+	})
+}

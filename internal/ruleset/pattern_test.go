@@ -1,6 +1,8 @@
 package ruleset
 
 import (
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -133,4 +135,41 @@ func TestSet_PatternsTakeOverFromTheResource(t *testing.T) {
 	exact := of(s, "a")
 	require.Nil(t, exact[0].old)
 	require.False(t, exact[0].had)
+}
+
+// A controller takes over from another what that remembers, and may change it at once:
+// the limit of those who queue, for instance. So it must not be compiled for rules that
+// are gone, after it was for those that took their place.
+func TestSet_PatternsAreCompiledInTheOrderOfLoads(t *testing.T) {
+	t.Parallel()
+	s := newSet()
+	compile := s.spec.Compile
+	began, done := make(chan struct{}), make(chan struct{})
+	overtaken := false
+	s.spec.Compile = func(r *rule, name string, old *controller, had bool) *controller {
+		if r.Limit == 1 {
+			close(began)
+			for i := 0; i < 100_000 && !overtaken; i++ { // long enough for the load, if it does not wait
+				select {
+				case <-done:
+					overtaken = true
+				default:
+					runtime.Gosched()
+				}
+			}
+		}
+		return compile(r, name, old, had)
+	}
+	load(t, s, pattern("g", "*", resource.Glob))
+	var wg sync.WaitGroup
+	wg.Go(func() { of(s, "a") })
+	<-began
+	wg.Go(func() {
+		defer close(done)
+		g := pattern("g", "*", resource.Glob)
+		g.Limit = 2
+		load(t, s, g)
+	})
+	wg.Wait()
+	require.False(t, overtaken)
 }

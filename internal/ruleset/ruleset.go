@@ -28,7 +28,8 @@ type Spec[R, C comparable] struct {
 	// wrong with what is there. It reports names that do not compile as patterns.
 	Complete func(rule *R, report *Report)
 	// Compile makes the controller of a complete rule for a resource. old is that of
-	// the rule that had this ID before, on this resource if the rule has a pattern.
+	// the rule that had this ID before, on this resource if the rule has a pattern. It
+	// must not call the set.
 	Compile func(rule *R, name string, old C, had bool) C
 	// RuleID gives the ID of the rule of a controller.
 	RuleID func(C) string
@@ -41,7 +42,7 @@ type Spec[R, C comparable] struct {
 type Set[R, C comparable] struct {
 	spec Spec[R, C]
 
-	mu       sync.RWMutex // guards what is below; nothing is called under it
+	mu       sync.RWMutex // guards what is below
 	given    []R          // as they were given
 	rules    []loaded[R, C]
 	byID     map[string]int32   // ID → index into rules
@@ -83,18 +84,17 @@ func (s *Set[R, C]) Rules() []R {
 // order of the rules, and then those of the patterns that match. old are the
 // controllers that it has: from them those of patterns take over what they remember.
 func (s *Set[R, C]) For(name string, old []C) (controllers []C, named bool) {
+	// Until the end: what is compiled for rules that are gone by then could undo what those
+	// have changed that took their place.
 	s.mu.RLock()
-	at := s.at[name]
-	for _, i := range at {
+	defer s.mu.RUnlock()
+	for _, i := range s.at[name] {
 		controllers = append(controllers, s.rules[i].controller)
 	}
-	patterns := s.patterns
-	s.mu.RUnlock()
-
 	named = len(controllers) > 0
-	if len(patterns) > 0 {
+	if len(s.patterns) > 0 {
 		enforced := slices.ContainsFunc(controllers, s.spec.Enforces)
-		for _, p := range patterns {
+		for _, p := range s.patterns {
 			if p.pattern.Matches(name, enforced) {
 				before, had := s.ofRule(old, p.id)
 				controllers = append(controllers, s.spec.Compile(p.rule, name, before, had))
