@@ -142,7 +142,7 @@ func TestRule_AllFaultsOfTheOtherFieldsAtOnce(t *testing.T) {
 		got = append(got, f.Field)
 	}
 	require.Equal(t, []string{
-		"ID", "Resource", "Origin", "Threshold", "Candidate", "Mode", "Buckets", "WarmUpPeriod", "ColdFactor",
+		"ID", "Resource", "Origin", "Threshold", "Candidate", "Mode", "WarmUpPeriod", "ColdFactor",
 		"HighMemoryThreshold", "LowMemory", "HighMemory", "Strict", "MaxWait", "Interval", "Strategy", "Behavior", "Strict", "MaxWait",
 	}, got)
 }

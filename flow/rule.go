@@ -56,7 +56,8 @@ type Rule struct {
 
 	// Buckets is how many buckets the window has: 1 to 1,000; 0 is 10. Interval
 	// must divide by it, and a bucket is at least 1 ms. More of them let calls in
-	// again more evenly, and cost memory: about 100 bytes each.
+	// again more evenly, and cost memory: about 100 bytes each. With Pace there are none,
+	// and any number will do.
 	Buckets int
 
 	// Strict bounds every interval of this length, wherever it begins. Without it,
@@ -257,7 +258,7 @@ func completeWindow(r *Rule, report *ruleset.Report) {
 	if !bucketsOK {
 		report.Fault("Buckets", r.Buckets, fmt.Sprintf("1 to %d", MaxBuckets))
 	}
-	if intervalOK && bucketsOK && !fits(r.Interval, r.Buckets) {
+	if intervalOK && bucketsOK && r.Behavior != Pace && !fits(r.Interval, r.Buckets) {
 		report.Fault("Buckets", r.Buckets, fmt.Sprintf("a number that divides %v into buckets of at least %v, such as %d",
 			r.Interval, minBucket, fittingBuckets(r.Interval, r.Buckets)))
 	}

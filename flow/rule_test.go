@@ -116,6 +116,8 @@ func TestRule_OfEveryBoundIsLoaded(t *testing.T) {
 		{Resource: "a", Interval: ms + 1, Buckets: 1},
 		{ID: long, Resource: long},
 		{Resource: "\x00\xff\n"},
+		{Resource: "a", Interval: ms, Behavior: flow.Pace}, // it has no buckets
+		{Resource: "a", Interval: time.Second / 3, Buckets: 7, Behavior: flow.Pace, Strategy: flow.WarmUp, WarmUpPeriod: time.Second},
 	}
 	g := newGate(t, given...)
 	rules := g.FlowRules()
