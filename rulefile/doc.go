@@ -41,7 +41,8 @@
 //	threshold            0 or more           required    calls admitted per interval; 0 blocks all
 //	candidate            0 or more           0, none     a threshold that is tried and blocks nothing
 //	interval             1ms to 24h          1s          the length of the window
-//	buckets              1 to 1,000          10          into which the interval divides, at least 1ms each
+//	buckets              1 to 1,000          10          into which the interval divides, at least 1ms each;
+//	                                                     none with pace
 //	strict               true, false         false       bounds every interval, wherever it begins
 //	mode                 enforce, shadow,    enforce     what is done with the decision
 //	                     off

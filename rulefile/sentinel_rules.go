@@ -134,7 +134,22 @@ func (o *origin) javaFlow() {
 	default:
 		o.skip(o.place(strategyField), "%s is %d; want 0, 1 or 2", strategyField, strategy)
 	}
+	o.slow(&r)
 	o.addFlow(r, bookkeeping...)
+}
+
+// slow makes a rule that paces fewer calls than one a second one that paces one call in a
+// longer time: in Leapgate a call that is more than the threshold never gets a turn.
+func (o *origin) slow(r *flow.Rule) {
+	if r.Behavior != flow.Pace || r.Threshold <= 0 || r.Threshold >= 1 {
+		return
+	}
+	interval := float64(time.Second) / r.Threshold
+	if interval > float64(flow.MaxInterval) {
+		o.skip(o.place("count"), "count is %s; want 0, or one call in %s", described(o.place("count")), shortDuration(flow.MaxInterval))
+		return
+	}
+	r.Interval, r.Threshold = time.Duration(math.Ceil(interval)), 1
 }
 
 // threads translates a rule on calls in flight.
@@ -194,7 +209,7 @@ func (o *origin) associate(r *flow.Rule, other string) {
 
 // fit chooses the buckets of an interval that ten do not fit into.
 func (o *origin) fit(r *flow.Rule) {
-	if r.Interval <= 0 || r.Interval >= flow.DefaultBuckets*time.Millisecond {
+	if r.Interval <= 0 || r.Interval >= flow.DefaultBuckets*time.Millisecond || r.Behavior == flow.Pace {
 		return
 	}
 	r.Buckets = int(r.Interval / time.Millisecond)

@@ -66,6 +66,7 @@ func TestSentinel_GoFlow(t *testing.T) {
 	{"resource": "e", "tokenCalculateStrategy": 2, "threshold": 0, "lowMemUsageThreshold": 1000, "highMemUsageThreshold": 100, "memLowWaterMarkBytes": 1024, "memHighWaterMarkBytes": 2048},
 	{"resource": "f", "threshold": 5, "relationStrategy": 1, "refResource": "g"},
 	{"resource": "h", "threshold": 5, "statIntervalInMs": 7},
+	{"resource": "p", "threshold": 5, "statIntervalInMs": 7, "controlBehavior": 1},
 	{"resource": "i.*", "threshold": 5, "regex": true},
 	{"id": "a", "resource": "j", "threshold": 5, "new": [1]},
 	{"id": "GET /a/2", "resource": "k", "threshold": 5, "id2": null}
@@ -77,6 +78,7 @@ func TestSentinel_GoFlow(t *testing.T) {
 		{Resource: "e", Threshold: 1000, Strategy: flow.MemoryAdaptive, HighMemoryThreshold: 100, LowMemory: 1024, HighMemory: 2048},
 		{Resource: "f", Threshold: 5, Associated: "g"},
 		{Resource: "h", Threshold: 5, Interval: 7 * time.Millisecond, Buckets: 7},
+		{Resource: "p", Threshold: 5, Interval: 7 * time.Millisecond, Behavior: flow.Pace},
 		{Resource: "i.*", Match: flow.Regexp, Threshold: 5},
 		{Resource: "j", Threshold: 5},
 		{Resource: "k", Threshold: 5},
@@ -84,10 +86,10 @@ func TestSentinel_GoFlow(t *testing.T) {
 		`s.json:7:131: changed: flow rule on "d": warm-up goes by the threshold per 10s; Sentinel's goes by calls per second whatever statIntervalInMs is`,
 		`s.json:8:46: changed: flow rule on "e": memory in use is what the gate's Config.Memory says; without that, the threshold stays 1000`,
 		`s.json:10:56: changed: flow rule on "h": the window of 7ms has 7 buckets; the shortest is 1ms`,
-		`s.json:11:47: changed: flow rule on "i.*": the pattern must match the whole name, not a part of it; put .* around it if need be`,
-		`s.json:12:9: changed: flow rule on "j": id is "a", as that of a rule before; it gets another`,
-		`s.json:12:47: ignored: flow rule on "j": unknown field "new"`,
-		`s.json:13:9: changed: flow rule on "k": id is "GET /a/2", like those that Leapgate gives; it gets another`,
+		`s.json:12:47: changed: flow rule on "i.*": the pattern must match the whole name, not a part of it; put .* around it if need be`,
+		`s.json:13:9: changed: flow rule on "j": id is "a", as that of a rule before; it gets another`,
+		`s.json:13:47: ignored: flow rule on "j": unknown field "new"`,
+		`s.json:14:9: changed: flow rule on "k": id is "GET /a/2", like those that Leapgate gives; it gets another`,
 	)
 }
 
@@ -124,7 +126,9 @@ func TestSentinel_JavaFlow(t *testing.T) {
 	{"resource": "g", "count": 20, "strategy": 1, "refResource": "h"},
 	{"resource": "i.*", "count": 20, "regex": true},
 	{"resource": "j", "count": 20, "grade": 0, "controlBehavior": 2},
-	{"resource": "k", "metricType": 1, "count": 5, "relationStrategy": 1, "refResource": "l"}
+	{"resource": "k", "metricType": 1, "count": 5, "relationStrategy": 1, "refResource": "l"},
+	{"resource": "m", "count": 0.25, "controlBehavior": 2, "maxQueueingTimeMs": 9000},
+	{"resource": "n", "count": 0.00001, "controlBehavior": 3}
 ]`, Rules{
 		Flow: []flow.Rule{
 			{ID: "1", Resource: "a", Threshold: 20},
@@ -135,11 +139,13 @@ func TestSentinel_JavaFlow(t *testing.T) {
 			{Resource: "g", Threshold: 20, Associated: "h"},
 			{Resource: "i.*", Match: flow.Regexp, Threshold: 20},
 			{Resource: "k", Threshold: 5, Associated: "l"},
+			{Resource: "m", Threshold: 1, Interval: 4 * time.Second, Behavior: flow.Pace, MaxWait: 9 * time.Second},
 		},
 		Isolation: []isolation.Rule{{Resource: "e", MaxInFlight: 20}, {Resource: "j", MaxInFlight: 20}},
 	},
 		`s.json:9:29: changed: flow rule on "f": a limit of 0 threads becomes a flow rule that blocks all`,
 		`s.json:12:64: ignored: flow rule on "j": controlBehavior is 2; it does nothing with a limit on threads`,
+		`s.json:15:29: skipped: flow rule on "n": count is 0.00001; want 0, or one call in 24h`,
 	)
 }
 
