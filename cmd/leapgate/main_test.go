@@ -42,6 +42,9 @@ const goodFile = `flow:
   - {resource: "a\nb", threshold: 0.9}
   - {resource: p, threshold: 3, behavior: pace, interval: 1m, strategy: memory-adaptive, lowMemory: 100, highMemory: 1025}
   - {resource: q, threshold: 0, behavior: pace}
+  - {resource: r, threshold: 0.5, behavior: pace, maxWait: 5s}
+  - {resource: s, threshold: 0.5, strategy: warm-up, warmUpPeriod: 10s}
+  - {resource: t, threshold: 2, behavior: pace, strategy: warm-up, warmUpPeriod: 10s}
 isolation:
   - {resource: "db\\..*", match: regexp, maxInFlight: 5, maxWait: 1s}
   - {resource: db, maxInFlight: 5}
@@ -49,18 +52,21 @@ isolation:
 
 func TestCheck_SaysWhatTheRulesMean(t *testing.T) {
 	t.Parallel()
-	want := `<standard input>: 10 flow rules, 2 isolation rules
+	want := `<standard input>: 13 flow rules, 2 isolation rules
 ID             RESOURCE                        MEANING
 orders-qps     GET /orders                     at most 100 in any aligned 1s of 10 buckets; blocks
 GET /orders/2  GET /orders                     at most 1000000 in any aligned 24h of 24 buckets; blocks (shadow: only counts what it would block)
 GET /*/1       each like GET /*                from callers that no rule names, at most 50 in any 1s, wherever it begins; blocks; tries 40 beside it
-/1             each without a rule of its own  at most 10 in any aligned 1s of 10 buckets, 3.333 when cold, warm after 10s; blocks
+*/1            each without a rule of its own  at most 10 in any aligned 1s of 10 buckets, 3.333 when cold, warm after 10s; blocks
 db/1           db                              one every 50ms, one every 200ms when cold, warm after 10s; waits up to 500ms, then blocks
 db.write/1     db.write                        from caller app1, none while db.read passes more than 20 per second; blocks (off)
 mem/1          mem                             at most 1000 in any aligned 1s of 10 buckets up to 512MiB in use, falling to 10.5 at 1.5GiB; blocks, with priority after waiting up to 100ms
 "a\nb/1"       "a\nb"                          none; blocks
 p/1            p                               one every 20s up to 100B in use, falling to none at 1.001KiB; blocks what comes early
 q/1            q                               none; blocks
+r/1            r                               none; blocks
+s/1            s                               none; blocks
+t/1            t                               one every 500ms, one every 1s when cold, warm after 10s; blocks what comes early
 db\..*/1       each matching db\..*            at most 5 in flight; waits up to 1s, then blocks
 db/1           db                              at most 5 in flight; blocks
 `

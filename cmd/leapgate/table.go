@@ -25,17 +25,20 @@ func printTable(w io.Writer, rules rulefile.Rules) error {
 	row := func(id, target, meaning string) { fmt.Fprintf(table, "%s\t%s\t%s\n", escape.Text(id), target, meaning) }
 	nth := map[string]int{}
 	for _, r := range rules.Flow {
-		row(idOf(r.ID, r.Resource, nth), target(r.Match, r.Resource), flowMeaning(r))
+		row(idOf(r.ID, r.Match, r.Resource, nth), target(r.Match, r.Resource), flowMeaning(r))
 	}
 	clear(nth)
 	for _, r := range rules.Isolation {
-		row(idOf(r.ID, r.Resource, nth), target(r.Match, r.Resource), isolationMeaning(r))
+		row(idOf(r.ID, r.Match, r.Resource, nth), target(r.Match, r.Resource), isolationMeaning(r))
 	}
 	return table.Flush()
 }
 
 // idOf gives the ID of a rule, or the one that it gets.
-func idOf(id, resource string, nth map[string]int) string {
+func idOf(id string, match flow.Match, resource string, nth map[string]int) string {
+	if match == flow.Default {
+		resource = "*"
+	}
 	nth[resource]++
 	if id != "" {
 		return id
@@ -99,7 +102,7 @@ func admission(s *strings.Builder, r flow.Rule) {
 	if r.Strict {
 		window = fmt.Sprintf("in any %s, wherever it begins", span(r.Interval))
 	}
-	if r.Threshold < 1 && r.Strategy == flow.Direct {
+	if r.Threshold < 1 { // the most that the other strategies come to
 		s.WriteString("none")
 		return
 	}
@@ -109,7 +112,7 @@ func admission(s *strings.Builder, r flow.Rule) {
 
 // pace says how far apart the calls of a rule that paces are.
 func pace(s *strings.Builder, r flow.Rule) {
-	if r.Threshold == 0 {
+	if r.Threshold < 1 { // a call is more than that
 		s.WriteString("none; blocks")
 		return
 	}
@@ -140,7 +143,8 @@ func strategy(s *strings.Builder, r flow.Rule, per float64) {
 		if cold == 0 {
 			cold = flow.DefaultColdFactor
 		}
-		fmt.Fprintf(s, ", %s when cold, warm after %s", amount(r.Threshold/cold), span(r.WarmUpPeriod))
+		coldest := max(r.Threshold/cold, min(1, r.Threshold)) // it lets one call in
+		fmt.Fprintf(s, ", %s when cold, warm after %s", amount(coldest), span(r.WarmUpPeriod))
 	case flow.MemoryAdaptive:
 		fmt.Fprintf(s, " up to %s in use, falling to %s at %s", memory(r.LowMemory), amount(r.HighMemoryThreshold), memory(r.HighMemory))
 	default:
