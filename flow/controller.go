@@ -155,7 +155,8 @@ func (c *controller) reserve(now, n int64, by resource.Caller) resource.Verdict 
 		return c.refuse(n, o.threshold, o.observed, o.wait)
 	case o.wait > 0:
 		return resource.Verdict{Ticket: ticket, Delay: &resource.Delay{
-			For: o.wait, Borrowed: c.rule.Behavior == Reject, Observed: o.observed, Blocked: &c.counts.blocked,
+			For: o.wait, Borrowed: c.rule.Behavior == Reject,
+			Observed: o.observed, Cause: c.causeOf(o.threshold), Blocked: &c.counts.blocked,
 		}}
 	}
 	return resource.Verdict{Ticket: ticket}

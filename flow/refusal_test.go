@@ -160,3 +160,32 @@ func TestLastRefusal_GivingUp(t *testing.T) {
 	require.Equal(t, time.Unix(0, minute+int64(30*ms)), last.At)
 	require.Equal(t, "us", last.Origin)
 }
+
+// Who gives up is told of the threshold by which he was made to wait.
+func TestBlockError_ThresholdOfThoseWhoGiveUp(t *testing.T) {
+	t.Parallel()
+	paced := adaptive(1000, 100)
+	paced.Behavior, paced.MaxWait = flow.Pace, time.Second
+	for _, c := range []struct {
+		rule  flow.Rule
+		first int // calls that are admitted before
+		want  string
+	}{
+		{paced, 1, `flow rule "m" on "a": 1.996 of 550 in 1s, with a queue of 1s, of 1000 with memory to spare: context canceled`},
+		{adaptive(10, 5), 7, `flow rule "m" on "a": 8 of 7.5 in 1s, of 10 with memory to spare: context canceled`},
+	} {
+		h := &heap{}
+		h.used.Store(1536)
+		sleep := func(context.Context, time.Duration) error {
+			h.used.Store(0) // as it was when the wait began
+			return context.Canceled
+		}
+		g := newGateWith(t, leapgate.Config{Memory: h, Sleep: sleep}, c.rule)
+		require.Equal(t, c.first, g.try(t, "a", c.first))
+		if c.rule.Behavior == flow.Reject {
+			g.at(900 * ms) // room comes soon
+		}
+		_, err := g.EntryContext(t.Context(), "a", leapgate.WithPriority())
+		require.EqualError(t, err, c.want)
+	}
+}

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -124,7 +125,7 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 	if err == nil {
 		return true
 	}
-	a.blocked = &BlockError{Cause: c.Cause(), Observed: d.Observed}
+	a.blocked = &BlockError{Cause: cmp.Or(d.Cause, c.Cause()), Observed: d.Observed}
 	if d.Blocked != nil {
 		d.Blocked.Add(a.n)
 	}

@@ -113,8 +113,10 @@ type Delay struct {
 	// Borrowed tells that the call waits for what it took of a bucket to come, and is
 	// counted as occupied-pass.
 	Borrowed bool
-	// Observed is for the error if the call does not wait to the end.
+	// Observed is for the error if the call does not wait to the end, and so is Cause, if
+	// it is not nil; without it, the error has that of the check.
 	Observed float64
+	Cause    *Cause
 	// Blocked, if it is not nil, counts the call if it does not wait to the end: what
 	// the rule blocked.
 	Blocked *metric.Counter
