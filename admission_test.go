@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -407,6 +408,11 @@ func TestRetryAfter_OverSeveralChecks(t *testing.T) {
 				return 0
 			}}, {wait: until(c, 17)}}
 		}, 17},
+		{"for ever, or as good as that", math.MaxInt64, func(*clock) []*scriptedCheck { return nil }, 0},
+		{"for ever, and another is free", math.MaxInt64, func(*clock) []*scriptedCheck { return []*scriptedCheck{{}} }, 0},
+		{"the other for ever", 5, func(*clock) []*scriptedCheck {
+			return []*scriptedCheck{{wait: func(now int64) time.Duration { return max(0, math.MaxInt64-time.Duration(now)) }}}
+		}, 0},
 		{"never free at the same time", 5, func(*clock) []*scriptedCheck {
 			return []*scriptedCheck{{wait: func(int64) time.Duration { return 1 }}}
 		}, 0},

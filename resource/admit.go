@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/leapgate-go/leapgate/metric"
@@ -164,25 +165,30 @@ func waitForTurn(ctx context.Context, turn <-chan struct{}, most time.Duration) 
 // one that refused says: those that were not asked may have no room either. It is
 // 0 if any of them cannot tell.
 func (a *admission) retryAfter(first time.Duration) time.Duration {
-	if len(a.set.enforce) == 1 || first < 0 {
-		return max(0, first)
+	// What is longer is never, in other words, and must not overflow.
+	const never = math.MaxInt64 / 4
+	if first < 0 || first > never {
+		return 0
+	}
+	if len(a.set.enforce) == 1 {
+		return first
 	}
 	// A check that has room now may have none by then: its threshold may fall.
 	const enough = 16
-	then := a.now + int64(first)
+	total := first
 	for range enough {
 		longest := time.Duration(0)
 		for _, c := range a.set.enforce {
-			wait := c.Wait(then, a.n, a.by)
-			if wait < 0 {
+			wait := c.Wait(a.now+int64(total), a.n, a.by)
+			if wait < 0 || wait > never-total {
 				return 0
 			}
 			longest = max(longest, wait)
 		}
 		if longest == 0 {
-			return time.Duration(then - a.now)
+			return total
 		}
-		then += int64(longest)
+		total += longest
 	}
 	return 0
 }
