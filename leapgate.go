@@ -76,7 +76,8 @@ type Config struct {
 
 	// Sleep is how a call waits for its turn by a flow rule: d, or until ctx ends,
 	// which gives ctx.Err(). ctx may be nil. Nil is a timer. It goes with a Now that is
-	// not the real time. (Calls that wait for a free place always do so in real time.)
+	// not the real time. (Calls that wait for a free place always do so in real time.) It
+	// must not panic, or end the goroutine: then nobody gives back what the call has taken.
 	Sleep func(ctx context.Context, d time.Duration) error
 
 	// Guards are asked after the gate's own, in this order. See [resource.Guard].
