@@ -370,7 +370,9 @@ func TestWait_RulesAreChangedAndChangedBackMeanwhile(t *testing.T) {
 		h.until = until
 		less := rule
 		less.MaxInFlight = 1
-		go g.load(t, less)
+		changes, err := g.guard.Load([]Rule{less})
+		require.NoError(t, err)
+		go g.Changed(changes)()
 		synctest.Wait()
 		g.load(t, rule)
 		close(until)
