@@ -2,6 +2,7 @@ package flow_test
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +53,8 @@ var faulty = []struct {
 	{pattern(flow.Glob, "[z-a]"), "Resource", `"[z-a]"; want a good glob: a class of characters that cannot be`},
 	{pattern(flow.Regexp, "a("), "Resource", `"a("; want a good regexp: error parsing regexp: missing closing ): ` + "`a(`"},
 	{pattern(flow.Regexp, "a)|(?:b"), "Resource", `"a)|(?:b"; want a good regexp: error parsing regexp: unexpected ): ` + "`a)|(?:b`"},
+	{pattern(flow.Regexp, "(\x1b[31m\n"), "Resource", `"(\x1b[31m\n"; want a good regexp: "error parsing regexp: missing closing ]: ` + "`[31m\\n`\""},
+	{pattern(flow.Regexp, "a{1000}b{1000}"), "Resource", `"a{1000}b{1000}"; want a good regexp: it has 2002 steps when all repetitions are written out; want at most 2000`},
 	{with(func(r *flow.Rule) { r.Origin = strings.Repeat("o", 1025) }), "Origin", `"` + strings.Repeat("o", 64) + `…"; want at most 1024 bytes`},
 	{with(func(r *flow.Rule) { r.Candidate = -1 }), "Candidate", "-1; want " + finite},
 	{with(func(r *flow.Rule) { r.Candidate = math.NaN() }), "Candidate", "NaN; want " + finite},
@@ -107,10 +110,8 @@ func onOf(r flow.Rule) string {
 	if r.Resource == "" {
 		return ""
 	}
-	return ` (on ` + quote(r.Resource) + `)`
+	return ` (on ` + strconv.Quote(r.Resource) + `)`
 }
-
-func quote(s string) string { return `"` + strings.ReplaceAll(s, `\`, `\\`) + `"` }
 
 func TestRule_AllFaultsOfTheOtherFieldsAtOnce(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 
 	"github.com/leapgate-go/leapgate/internal/enum"
@@ -19,10 +20,11 @@ const (
 	Exact Match = iota
 	// Glob binds the names that match a pattern as a whole: * is any number of
 	// characters, / included; ? is one; [a-z] is one of a class, [^a-z] one that is
-	// not in it; \ takes the meaning from the character after it.
+	// not in it; \ takes the meaning from the character after it. In a class, ] stands
+	// for itself if it is first, and \ always does.
 	Glob
 	// Regexp binds the names that match a regular expression as a whole, in the
-	// syntax of package regexp.
+	// syntax of package regexp, and no larger than [MaxPatternSize].
 	Regexp
 	// Default binds every resource that no rule of the same guard in mode enforce
 	// names exactly.
@@ -50,7 +52,17 @@ func (m *Match) UnmarshalText(text []byte) error {
 type Pattern struct {
 	match  Match
 	regexp *regexp.Regexp
+	size   int
 }
+
+// MaxPatternSize is how large a pattern may be, in steps: characters, classes of them and
+// operators, with repetitions written out. A class of many ranges, such as \pL, counts more.
+// Globs never are that large. The patterns of all rules of one kind may have 500,000 steps
+// together.
+const MaxPatternSize = 2000
+
+// Size is how large the pattern is, in steps, which are some 50 to 250 bytes each.
+func (p *Pattern) Size() int { return p.size }
 
 // errClass is the error of a glob in which a class of characters does not end.
 var errClass = errors.New("a [ without its ]")
@@ -68,18 +80,23 @@ func (m Match) Compile(text string) (*Pattern, error) {
 		if err != nil {
 			return nil, errors.New("a class of characters that cannot be")
 		}
-		return &Pattern{m, compiled}, nil
+		return &Pattern{m, compiled, len(source)}, nil
 	case Regexp:
 		// Alone first, so that the error shows what was given, and no bracket in it
 		// can reach the ends.
-		if _, err := regexp.Compile(text); err != nil {
+		parsed, err := syntax.Parse(text, syntax.Perl)
+		if err != nil {
 			return nil, err
+		}
+		size := sizeOf(parsed)
+		if size > MaxPatternSize {
+			return nil, fmt.Errorf("it has %d steps when all repetitions are written out; want at most %d", size, MaxPatternSize)
 		}
 		compiled, err := regexp.Compile(`\A(?:` + text + `)\z`)
 		if err != nil { // it ends in a quotation, which would go on to the end
 			compiled, err = regexp.Compile(`\A(?:` + text + `\E)\z`)
 		}
-		return &Pattern{m, compiled}, err
+		return &Pattern{m, compiled, size}, err
 	case Default:
 		return &Pattern{match: m}, nil
 	default:
@@ -99,6 +116,30 @@ func (p *Pattern) Matches(name string, enforced bool) bool {
 	default:
 		return p.regexp.MatchString(name)
 	}
+}
+
+// sizeOf is how many steps a regular expression has. The ranges of a class are shared by
+// its repetitions; eight take as much memory as a step.
+func sizeOf(re *syntax.Regexp) int {
+	ranges := 0
+	var steps func(re *syntax.Regexp) int
+	steps = func(re *syntax.Regexp) int {
+		n := 1
+		for _, sub := range re.Sub {
+			n += steps(sub)
+		}
+		switch re.Op {
+		case syntax.OpLiteral:
+			n = len(re.Rune)
+		case syntax.OpCharClass:
+			ranges += len(re.Rune) / 2
+		case syntax.OpRepeat:
+			n = (n - 1) * max(1, re.Min, re.Max)
+		default:
+		}
+		return n
+	}
+	return 1 + steps(re) + ranges/8
 }
 
 // globSource gives the regular expression of a glob.

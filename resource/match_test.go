@@ -213,3 +213,33 @@ func FuzzGlob(f *testing.F) {
 		}
 	})
 }
+
+// What a pattern takes is bounded: repetitions, and classes of thousands of characters,
+// make much of little text.
+func TestCompile_Size(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		"abc": 4, "a{1000}": 1001, "(?:ab{10}){5}": 61, "[a-z]+": 3, `\d`: 2, "a|bc|de": 7, "(a{2,7}){3,}": 25,
+		"": 2, "x*": 3,
+	} {
+		p, err := resource.Regexp.Compile(text)
+		require.NoError(t, err)
+		require.Equal(t, want, p.Size(), text)
+	}
+	letters, err := resource.Regexp.Compile(`\pL{1,50}`)
+	require.NoError(t, err, "a reasonable one")
+	require.Greater(t, letters.Size(), 100, "the class is large, but there is one of it")
+	p, err := resource.Default.Compile("*")
+	require.NoError(t, err)
+	require.Zero(t, p.Size())
+	for _, glob := range []string{strings.Repeat("*a", 512), strings.Repeat("?", 1024), strings.Repeat("[a-z]", 204), strings.Repeat("ü", 512)} {
+		_, err := resource.Glob.Compile(glob)
+		require.NoError(t, err, "no glob of the length of a name is too large")
+	}
+	for _, text := range []string{`a{1000}b{1000}`, strings.Repeat(`\pL{1000}`, 100), strings.Repeat(`\pL`, 340), `((a{10}){10}b?){10}((a{10}){10}b?){10}`} {
+		_, err := resource.Regexp.Compile(text)
+		require.ErrorContains(t, err, "; want at most 2000", text)
+	}
+	_, err = resource.Regexp.Compile(`a{1000}b{1000}`)
+	require.EqualError(t, err, "it has 2002 steps when all repetitions are written out; want at most 2000")
+}

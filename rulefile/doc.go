@@ -83,7 +83,9 @@
 // Of YAML, a rule file has what JSON can say: no anchors and aliases, no merge keys, no tags,
 // and one document. Text is UTF-8; a byte order mark is skipped. A file may have 4 MiB and
 // 250,000 values and keys, 32 lists and mappings in each other; a folder 16 MiB and 1,000
-// files. Within these limits, the worst file takes some 200 MB while it is read.
+// files. Within these limits, the worst file takes some 200 MB while it is read. A regular
+// expression may have 2,000 steps, repetitions written out, and all patterns of one kind of
+// rules 500,000; see [resource.MaxPatternSize].
 //
 // A file with nothing in it has no rules, and is no error. flow: [] says so on purpose.
 package rulefile

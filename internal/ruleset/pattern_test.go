@@ -173,3 +173,22 @@ func TestSet_PatternsAreCompiledInTheOrderOfLoads(t *testing.T) {
 	wg.Wait()
 	require.False(t, overtaken)
 }
+
+// So does a list of many patterns: a rule file of 4 MB could take gigabytes.
+func TestSet_SizeOfAllPatterns(t *testing.T) {
+	t.Parallel()
+	s := newSet()
+	few := make([]rule, 2)
+	for i := range few {
+		few[i] = pattern("", "a{1000}", resource.Regexp)
+	}
+	load(t, s, few...)
+	many := make([]rule, 501)
+	for i := range many {
+		many[i] = pattern("", "a{1000}", resource.Regexp)
+	}
+	_, err := s.Load(many)
+	require.EqualError(t, err, `test rule 499 (on "a{1000}"): Resource is "a{1000}"; want fewer or smaller patterns: up to this one they have 500500 steps, and may have 500000`)
+	require.Len(t, s.Rules(), 2)
+	load(t, s, many[:499]...)
+}

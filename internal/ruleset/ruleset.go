@@ -25,7 +25,8 @@ type Spec[R, C comparable] struct {
 	// pattern of those.
 	Identity func(rule *R) (id *string, name string, match resource.Match)
 	// Complete fills in what was left zero, all but the ID, and reports what is
-	// wrong with what is there. It reports names that do not compile as patterns.
+	// wrong with what is there. It calls [Report.Target], or [Report.Pattern], for the
+	// pattern of a rule that has one.
 	Complete func(rule *R, report *Report)
 	// Compile makes the controller of a complete rule for a resource. old is that of
 	// the rule that had this ID before, on this resource if the rule has a pattern. It
@@ -231,7 +232,7 @@ func (s *Set[R, C]) complete(given []R) (*Set[R, C], error) {
 		id, name, _ := s.spec.Identity(rule)
 		report.at(i, *id, name)
 		s.spec.Complete(rule, &report)
-		_, name, match := s.spec.Identity(rule)
+		_, name, _ = s.spec.Identity(rule)
 
 		at := next.at[name]
 		if at == nil {
@@ -247,9 +248,8 @@ func (s *Set[R, C]) complete(given []R) (*Set[R, C], error) {
 			report.Fault("ID", *id, "one that is not the ID of rule "+strconv.Itoa(int(other)))
 		}
 		next.byID[*id] = int32(i)
-		if match != resource.Exact {
-			pattern, _ := match.Compile(name) // a bad one is reported
-			next.patterns = append(next.patterns, patterned[R]{rule, *id, pattern})
+		if report.pattern != nil {
+			next.patterns = append(next.patterns, patterned[R]{rule, *id, report.pattern})
 		}
 	}
 	if report.faults != nil {

@@ -49,6 +49,9 @@ func complete(r *rule, report *Report) {
 	if r.Resource == "" {
 		report.Fault("Resource", r.Resource, "a name")
 	}
+	if r.Match != resource.Exact {
+		report.Pattern(r.Resource, r.Match)
+	}
 	if r.Limit < 0 {
 		report.Fault("Limit", r.Limit, "at least 0")
 	}
