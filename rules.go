@@ -15,7 +15,8 @@ import (
 // the error is a [flow.RuleErrors] that tells all faults, and the rules stay as they
 // were. Nil clears them. Rules that did not change keep their windows; so do those
 // of which only the threshold or the mode did. Rules are told by their IDs, so give
-// IDs to those that you reload. Calls in flight end as they began.
+// IDs to those that you reload. Calls in flight end as they began. Rules that have a
+// Source are replaced as well: beside a rule file, use [Gate.SetFlowRules].
 func (g *Gate) LoadFlowRules(rules []flow.Rule) error {
 	return g.load(func() (resource.Changes, error) { return g.flow.Load(rules) })
 }
@@ -25,8 +26,9 @@ func (g *Gate) FlowRules() []flow.Rule { return g.flow.Rules() }
 
 // SetFlowRules replaces the flow rules that name one resource exactly, but for those
 // that have a Source; the others stay. Nil clears them. The Resource of the given
-// rules may be left empty; those without ID get the first of "resource/1",
-// "resource/2", … that are free. What goes for LoadFlowRules goes for this.
+// rules may be left empty; those without ID are numbered as by LoadFlowRules, but leave
+// out what those have that stay. In the error, the index of a rule counts those that stay
+// before it. What goes for LoadFlowRules goes for this.
 func (g *Gate) SetFlowRules(name string, rules []flow.Rule) error {
 	return setRules(g, g.flow, name, rules, ofFlow)
 }
@@ -34,7 +36,9 @@ func (g *Gate) SetFlowRules(name string, rules []flow.Rule) error {
 // LoadIsolationRules replaces the rules on calls in flight, all or none: with a fault
 // in any of them the error is an [isolation.RuleErrors] that tells all faults, and the
 // rules stay as they were. Nil clears them. Calls in flight keep their places and give
-// them back when they end; a rule that has the ID it had goes on with them.
+// them back when they end; a rule that has the ID it had goes on with them, unless it had a
+// pattern and has a name now. Calls that queue for a place go on doing so if their rule is
+// removed, turned off or put in mode shadow: they get those that calls in flight give back.
 func (g *Gate) LoadIsolationRules(rules []isolation.Rule) error {
 	return g.load(func() (resource.Changes, error) { return g.isolation.Load(rules) })
 }
@@ -93,8 +97,8 @@ func replace[R any](rules, given []R, source string, of func(*R) common) []R {
 }
 
 // join gives the rules that stay, which have their IDs, and the given ones after them.
-// Of these, those without ID get the first numbers that are free: the place in the list
-// is no number, since those that stay may have been numbered in another.
+// Of these, those without ID get the numbers that they have among themselves, or if such
+// a one is taken, since those that stay were numbered in another list, the next that is free.
 func join[R any](stay, given []R, of func(*R) common) []R {
 	all := append(stay, given...)
 	taken := make(map[string]bool, len(all))
@@ -102,16 +106,18 @@ func join[R any](stay, given []R, of func(*R) common) []R {
 		taken[*of(&all[i]).id] = true
 	}
 	last := make(map[string]int) // number, by resource
-	for i := range all {
+	for i := len(stay); i < len(all); i++ {
 		r := of(&all[i])
 		name := *r.resource
 		if r.match == resource.Default {
 			name = "*"
 		}
+		last[name]++
 		for *r.id == "" && name != "" { // without a name it is refused anyway
-			last[name]++
 			if id := name + "/" + strconv.Itoa(last[name]); !taken[id] {
 				*r.id = id
+			} else {
+				last[name]++
 			}
 		}
 	}
@@ -129,36 +135,36 @@ func setRules[R any](g *Gate, guard interface {
 		return err
 	}
 	given = slices.Clone(given)
-	var faults resource.RuleErrors
-	for i := range given {
-		r := of(&given[i])
-		if *r.resource == "" {
-			*r.resource = name
-		}
-		fault := func(field string, value any, want string) {
-			faults = append(faults, &resource.RuleError{
-				Kind: guard.Kind(), Index: i, ID: *r.id, Resource: *r.resource, Field: field, Value: value, Want: want,
-			})
-		}
-		if *r.resource != name {
-			fault("Resource", *r.resource, fmt.Sprintf("%q, for which the rules are set, or nothing", name))
-		}
-		if r.match != resource.Exact {
-			fault("Match", r.match, "exact")
-		}
-		if *r.source != "" {
-			fault("Source", *r.source, "nothing")
-		}
-	}
-	if faults != nil {
-		return faults
-	}
 	return g.load(func() (resource.Changes, error) {
-		rules := slices.DeleteFunc(guard.Rules(), func(r R) bool {
+		stay := slices.DeleteFunc(guard.Rules(), func(r R) bool {
 			c := of(&r)
 			return *c.resource == name && c.match == resource.Exact && *c.source == ""
 		})
-		return guard.Load(join(rules, given, of))
+		var faults resource.RuleErrors
+		for i := range given {
+			r := of(&given[i])
+			if *r.resource == "" {
+				*r.resource = name
+			}
+			fault := func(field string, value any, want string) {
+				faults = append(faults, &resource.RuleError{
+					Kind: guard.Kind(), Index: len(stay) + i, ID: *r.id, Resource: *r.resource, Field: field, Value: value, Want: want,
+				})
+			}
+			if *r.resource != name {
+				fault("Resource", *r.resource, fmt.Sprintf("%q, for which the rules are set, or nothing", name))
+			}
+			if r.match != resource.Exact {
+				fault("Match", r.match, "exact")
+			}
+			if *r.source != "" {
+				fault("Source", *r.source, "nothing")
+			}
+		}
+		if faults != nil {
+			return resource.Changes{}, faults
+		}
+		return guard.Load(join(stay, given, of))
 	})
 }
 

@@ -60,9 +60,9 @@ func TestSetIsolationRules_ChangesThoseOfOneResource(t *testing.T) { // RM-02
 		{Resource: "cart", MaxInFlight: 1},
 		{Match: isolation.Default, MaxInFlight: 1, Source: "rules.yaml"},
 	})
-	require.EqualError(t, err, `isolation rule 0 (on "cart"): Resource is "cart"; want "orders", for which the rules are set, or nothing
-isolation rule 1 (on "orders"): Match is default; want exact
-isolation rule 1 (on "orders"): Source is "rules.yaml"; want nothing`)
+	require.EqualError(t, err, `isolation rule 3 (on "cart"): Resource is "cart"; want "orders", for which the rules are set, or nothing
+isolation rule 4 (on "orders"): Match is default; want exact
+isolation rule 4 (on "orders"): Source is "rules.yaml"; want nothing`)
 	require.Error(t, g.SetIsolationRules("orders", []isolation.Rule{{}}))
 	require.Equal(t, before, g.IsolationRules())
 }

@@ -63,9 +63,40 @@ func TestSet_Faults(t *testing.T) {
 	}, "\n"))
 	require.ErrorIs(t, err, flow.ErrRule)
 	require.Empty(t, given[2].Resource, "the caller's list is not written to")
-	require.ErrorContains(t, g.SetFlowRules("a", []flow.Rule{{Threshold: -1}}), "Threshold is -1")
 	require.Equal(t, []string{"a/1"}, g.ids())
+	require.NoError(t, g.LoadFlowRules([]flow.Rule{two("b", 3), two("b", 4), two("a", 3)}))
+	for _, c := range []struct {
+		second flow.Rule
+		want   string
+	}{
+		{flow.Rule{Threshold: -1}, `("a/2" on "a"): Threshold is -1; want a finite number of at least 0`},
+		{flow.Rule{ID: "b/1"}, `("b/1" on "a"): ID is "b/1"; want one that is not the ID of rule 0`},
+		{flow.Rule{Resource: "b"}, `(on "b"): Resource is "b"; want "a", for which the rules are set, or nothing`},
+	} {
+		require.EqualError(t, g.SetFlowRules("a", []flow.Rule{{}, c.second}), "flow rule 3 "+c.want, "after the two that stay")
+	}
+	require.Equal(t, []string{"b/1", "b/2", "a/1"}, g.ids())
+	require.NoError(t, g.LoadFlowRules([]flow.Rule{two("a", 3)}))
 	require.Equal(t, 3.0, g.FlowRules()[0].Threshold)
+}
+
+// Rules without ID have the numbers that they have in a list of their own, but for those
+// that are taken.
+func TestSet_Numbers(t *testing.T) {
+	t.Parallel()
+	named := two("a", 1)
+	named.ID = "first"
+	rules := []flow.Rule{named, two("a", 2), {Match: flow.Default, Threshold: 3}, two("a", 4)}
+	g := newGate(t, rules...)
+	want := []string{"first", "a/2", "*/1", "a/3"}
+	require.Equal(t, want, g.ids())
+	require.NoError(t, g.LoadFlowRules(nil))
+	require.NoError(t, g.ReplaceRules("file", rules, nil))
+	require.Equal(t, want, g.ids())
+	require.NoError(t, g.SetFlowRules("a", []flow.Rule{two("a", 5), two("a", 6), two("a", 7)}))
+	require.Equal(t, append(want, "a/1", "a/4", "a/5"), g.ids())
+	require.NoError(t, g.ReplaceRules("file", rules, nil))
+	require.Equal(t, append([]string{"a/1", "a/4", "a/5"}, want...), g.ids())
 }
 
 // Rules that a file owns are its own: they stay, and neither side gets in the way of
