@@ -11,7 +11,7 @@ const kind = "flow"
 
 // Memory tells how much memory is in use, in bytes, if that is known. It is asked for
 // every call that a rule with Strategy MemoryAdaptive binds, by any number of
-// goroutines at once. Package memory has one.
+// goroutines at once, and must not panic. Package memory has one.
 type Memory interface {
 	Used() (bytes int64, known bool)
 }

@@ -99,9 +99,9 @@ func (w *Watcher) Rules() Rules {
 // or refused. Close closes it. It is one channel, for one reader.
 func (w *Watcher) Changes() <-chan struct{} { return w.changes }
 
-// Reload reads the path and loads what it holds now. It does not wait for a file that is
-// being written. The error is what is wrong with the path, which is in Status too;
-// [ErrClosed] after Close.
+// Reload reads the path and loads what it holds now, unless that is what was loaded last. It
+// does not wait for a file that is being written. The error is what is wrong with the path,
+// which is in Status too; [ErrClosed] after Close.
 func (w *Watcher) Reload() error {
 	w.loading.Lock()
 	defer w.loading.Unlock()
