@@ -1,0 +1,85 @@
+// Package dashboard shows a gate live: one embedded page, with a JSON and event-stream
+// API beside it.
+//
+//	mux.Handle("/leapgate/", dashboard.Handler(gate, dashboard.Config{}))
+//
+// The page needs nothing but this handler: it has no third-party code and loads nothing from
+// elsewhere. What the API says is written down in API.md beside this file.
+//
+// Whoever can reach the handler can read names and figures, so put it on a port, or behind a
+// handler, that only operators reach. Rules can be changed only if the program passes
+// [Config.Authorize].
+//
+// The handler costs nothing while nobody looks: it reads totals that the gate keeps anyway, a
+// second apart, once for all viewers, in a goroutine that lives as long as there are any.
+// Entries never notice.
+package dashboard
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/leapgate-go/leapgate"
+)
+
+// Dashboard is the handler of one gate. Make one with [New] or [Handler].
+//
+// It works below any path that ends in a slash, with or without [http.StripPrefix].
+type Dashboard struct {
+	gate *leapgate.Gate
+	cfg  Config
+	page map[string]file
+	api  map[string]endpoint
+}
+
+// New makes a dashboard. It starts no goroutine. The error, if any, is [ErrConfig] and tells
+// everything that is wrong.
+func New(gate *leapgate.Gate, cfg Config) (*Dashboard, error) {
+	if err := cfg.complete(gate); err != nil {
+		return nil, err
+	}
+	d := &Dashboard{gate: gate, cfg: cfg, page: embedded()}
+	d.api = d.endpoints()
+	return d, nil
+}
+
+// Handler is [New] for a configuration that is known to be good, such as the zero one. It
+// panics otherwise.
+func Handler(gate *leapgate.Gate, cfg Config) *Dashboard {
+	d, err := New(gate, cfg)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// apiPath is what all paths of the API have before their names.
+const apiPath = "/api/v1/"
+
+// ServeHTTP serves the page and the API.
+func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	path := r.URL.Path
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // http.StripPrefix("/leapgate/", …)
+	}
+	// Whatever comes before is the prefix that the handler is mounted on.
+	if i := strings.LastIndex(path, apiPath); i >= 0 {
+		d.serveAPI(w, r, path[i+len(apiPath):])
+		return
+	}
+	d.servePage(w, r, path[strings.LastIndex(path, "/")+1:])
+}
+
+// secure tells browsers what the page may do: only what it needs.
+func secure(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+	"require-trusted-types-for 'script'; trusted-types 'none'"

@@ -1,0 +1,71 @@
+package dashboard
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"fmt"
+	"net/http"
+	"path"
+	"sync"
+	"time"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// file is one file of the page.
+type file struct {
+	body      []byte
+	mediaType string
+	etag      string
+}
+
+// mediaTypes are those of the page's files. Package mime asks the system, which may say
+// something else.
+var mediaTypes = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".svg":  "image/svg+xml",
+}
+
+const index = "index.html"
+
+// embedded gives the files of the page by name.
+var embedded = sync.OnceValue(func() map[string]file {
+	entries, err := pageFiles.ReadDir("page")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	page := make(map[string]file, len(entries))
+	for _, entry := range entries {
+		body, err := pageFiles.ReadFile("page/" + entry.Name())
+		mediaType := mediaTypes[path.Ext(entry.Name())]
+		if err != nil || mediaType == "" {
+			continue // a folder, or what is not part of the page; a test tells
+		}
+		page[entry.Name()] = file{body, mediaType, fmt.Sprintf("%q", fmt.Sprintf("%x", sha256.Sum256(body))[:32])}
+	}
+	return page
+})
+
+// servePage serves a file of the page, or the page itself.
+func (d *Dashboard) servePage(w http.ResponseWriter, r *http.Request, name string) {
+	if name == "" {
+		name = index
+	}
+	f, ok := d.page[name]
+	if !ok {
+		fail(w, problem{Status: http.StatusNotFound, Detail: "there is no such page"})
+		return
+	}
+	if !allowed(w, r, http.MethodGet) {
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", f.mediaType)
+	h.Set("ETag", f.etag)
+	h.Set("Cache-Control", "no-cache") // kept, and asked for again: the next release may differ
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.body))
+}
