@@ -1,0 +1,235 @@
+// A chart of one minute, second by second: lines, areas, thresholds, gaps, and a read-out for
+// pointer, finger and keyboard. It is drawn in SVG, so that the style sheet colours it.
+
+import { el, svg, setAttr, setText, shown } from "./dom.js";
+import { time } from "./format.js";
+import { apart, reach, ticks } from "./scale.js";
+
+const seconds = 60;
+const edge = { left: 46, right: 10, top: 10, bottom: 22 };
+
+/** A Chart draws series over the last minute. Its element goes into the page; update gives it data.
+ *
+ * title: of the figure. series: [{key, label, class, area}]. format: of a value, for the axis and
+ * the read-out. least: what the axis reaches at least. */
+export class Chart {
+  constructor({ title, series, format, least = 1, none = "no traffic" }) {
+    Object.assign(this, { title, series, format, least, none });
+    this.data = null;
+    this.cursor = null; // the second that is read, in ms
+    this.keys = new Map(series.map((s) => [s.key, el("b")]));
+    this.when = el("span", { class: "when" });
+    this.legend = el("div", { class: "legend" },
+      ...series.map((s) => el("span", { class: "key " + s.class }, el("i"), s.label + " ", this.keys.get(s.key))), this.when);
+    this.svg = svg("svg", { "aria-hidden": "true", focusable: "false" });
+    this.plot = el("div", {
+      class: "plot", tabindex: "0", role: "slider", "aria-label": title + ": the second to read", "aria-valuemin": -59, "aria-valuemax": 0,
+      onpointermove: (e) => this.#point(e), onpointerdown: (e) => this.#point(e),
+      onpointerleave: () => this.#read(null), onblur: () => this.#read(null), onkeydown: (e) => this.#key(e),
+    }, this.svg);
+    this.summary = el("p", { class: "unseen" });
+    this.rows = el("tbody");
+    const head = el("tr", {}, el("th", { scope: "col", text: "Time" }),
+      ...series.map((s) => el("th", { scope: "col", text: s.label })));
+    this.table = el("details", { class: "as-table", ontoggle: () => this.#tabulate() }, el("summary", { text: "As a table" }),
+      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title + ", as a table" },
+        el("table", {}, el("thead", {}, head), this.rows)));
+    this.element = el("figure", { class: "chart" },
+      el("figcaption", {}, el("h3", { text: title }), this.legend), this.plot, this.summary, this.table);
+    this.resizing = new ResizeObserver(() => this.#draw());
+    this.resizing.observe(this.plot);
+  }
+
+  /** update gives the chart its data: end is the newest second in ms, values has a list of 60 for
+   * each series, oldest first, null where nothing is known, and lines are [{label, value}]. */
+  update({ end, values, lines = [] }) {
+    this.data = { end, values, lines };
+    if (this.cursor !== null && this.cursor <= end - seconds * 1000) this.cursor = null;
+    this.#draw();
+    this.#legend();
+    this.#tabulate();
+    setText(this.summary, this.#describe());
+  }
+
+  /** close lets go of what the page would keep. */
+  close() {
+    this.resizing.disconnect();
+  }
+
+  // say is a value of a series for people.
+  say(key, i) {
+    const v = this.data.values[key][i];
+    return v === null ? "–" : this.format(v);
+  }
+
+  #describe() {
+    return this.series.map(({ key, label }) => {
+      const known = this.data.values[key].filter((v) => v !== null);
+      if (!known.length) return label + ": nothing known.";
+      return `${label}: ${this.format(known.at(-1))} now, at most ${this.format(Math.max(...known))} in the last minute.`;
+    }).concat(this.data.lines.map((l) => `Threshold ${shown(l.label)}: ${this.format(l.value)}.`)).join(" ");
+  }
+
+  #index() {
+    return this.cursor === null ? seconds - 1 : seconds - 1 - Math.round((this.data.end - this.cursor) / 1000);
+  }
+
+  #legend() {
+    if (!this.data) return;
+    let i = this.#index();
+    const known = (at) => this.series.some((s) => this.data.values[s.key][at] !== null);
+    if (this.cursor === null) while (i > 0 && !known(i)) i--;
+    for (const { key } of this.series) setText(this.keys.get(key), this.say(key, i));
+    const at = this.data.end - (seconds - 1 - i) * 1000;
+    setText(this.when, this.cursor === null ? "" : time(at));
+    setAttr(this.plot, "aria-valuenow", i - (seconds - 1));
+    setAttr(this.plot, "aria-valuetext",
+      time(at) + ": " + (known(i) ? this.series.map((s) => s.label + " " + this.say(s.key, i)).join(", ") : "nothing known"));
+  }
+
+  #tabulate() {
+    if (!this.table.open || !this.data) return;
+    while (this.rows.children.length < seconds) {
+      this.rows.append(el("tr", {}, el("th", { scope: "row" }), ...this.series.map(() => el("td"))));
+    }
+    for (let i = 0; i < seconds; i++) {
+      const cells = this.rows.children[seconds - 1 - i].children;
+      setText(cells[0], time(this.data.end - (seconds - 1 - i) * 1000));
+      this.series.forEach((s, k) => setText(cells[k + 1], this.say(s.key, i)));
+    }
+  }
+
+  #point(event) {
+    if (!this.data) return;
+    const box = this.plot.getBoundingClientRect();
+    const part = (event.clientX - box.left - edge.left) / (box.width - edge.left - edge.right);
+    const i = Math.round(Math.min(1, Math.max(0, part)) * (seconds - 1));
+    this.#read(this.data.end - (seconds - 1 - i) * 1000);
+  }
+
+  #key(event) {
+    if (!this.data || event.ctrlKey || event.altKey || event.metaKey) return;
+    const i = this.#index();
+    const to = { ArrowLeft: i - 1, ArrowDown: i - 1, ArrowRight: i + 1, ArrowUp: i + 1, PageDown: i - 10, PageUp: i + 10, Home: 0, End: seconds - 1 }[event.key];
+    if (event.key === "Escape" && this.cursor !== null) this.#read(null);
+    else if (to === undefined) return;
+    else this.#read(this.data.end - (seconds - 1 - Math.min(seconds - 1, Math.max(0, to))) * 1000);
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  #read(cursor) {
+    if (this.cursor === cursor) return;
+    this.cursor = cursor;
+    this.#legend();
+    this.#draw();
+  }
+
+  #draw() {
+    const [width, height] = [this.plot.clientWidth, this.plot.clientHeight];
+    if (!this.data || width < 80 || height < 60) return;
+    const { values, lines } = this.data;
+    const all = this.series.flatMap((s) => values[s.key].filter((v) => v !== null));
+    const { top, at } = ticks(reach(all, lines.map((l) => l.value)), height > 170 ? 4 : 3, this.least);
+    const [right, bottom] = [width - edge.right, height - edge.bottom];
+    const x = (i) => edge.left + (i / (seconds - 1)) * (right - edge.left);
+    const y = (v) => bottom - (v / top) * (bottom - edge.top);
+    const parts = [
+      ...this.#gaps(x, bottom),
+      ...at.map((v) => svg("line", { class: v ? "grid" : "base", x1: edge.left, x2: right, y1: crisp(y(v)), y2: crisp(y(v)) })),
+      ...at.map((v) => svg("text", { class: "tick", x: edge.left - 8, y: y(v) + 4, "text-anchor": "end", text: v ? this.format(v) : "0" })),
+      ...this.#clock(x, bottom, width),
+      ...this.series.flatMap((s) => this.#line(s, values[s.key], x, y, bottom)),
+      ...this.#lines(lines.filter((l) => l.value <= top), y, right, bottom),
+    ];
+    if (!all.some((v) => v > 0)) parts.push(svg("text", { class: "none", x: (edge.left + right) / 2, y: (edge.top + bottom) / 2, "text-anchor": "middle", text: this.none }));
+    if (this.cursor !== null) parts.push(...this.#crosshair(values, x, y, bottom));
+    setAttr(this.svg, "viewBox", `0 0 ${width} ${height}`);
+    this.svg.replaceChildren(...parts);
+  }
+
+  // clock writes the time of day below the chart, at each quarter of a minute.
+  #clock(x, bottom, width) {
+    const every = width < 300 ? 30 : width < 420 ? 20 : 15;
+    const parts = [];
+    for (let i = 0; i < seconds; i++) {
+      const at = this.data.end - (seconds - 1 - i) * 1000;
+      if (Math.round(at / 1000) % every) continue;
+      parts.push(svg("line", { class: "base", x1: crisp(x(i)), x2: crisp(x(i)), y1: bottom, y2: bottom + 4 }));
+      if (x(i) > edge.left + 12 && x(i) < width - 28) parts.push(svg("text", { class: "tick", x: x(i), y: bottom + 17, "text-anchor": "middle", text: time(at) }));
+    }
+    return parts;
+  }
+
+  // gaps shades the seconds of which nothing is known, but for those before the first that is.
+  #gaps(x, bottom) {
+    const known = Array.from({ length: seconds }, (_, i) => this.series.some((s) => this.data.values[s.key][i] !== null));
+    const parts = [];
+    for (let i = known.indexOf(true); i >= 0 && i < seconds; i++) {
+      if (known[i]) continue;
+      let end = i;
+      while (end < seconds && !known[end]) end++;
+      const [from, to] = [x(Math.max(0, i - 1)), x(Math.min(seconds - 1, end))];
+      parts.push(svg("rect", { class: "gap", x: from, y: edge.top, width: Math.max(1, to - from), height: bottom - edge.top }));
+      if (to - from > 60) parts.push(svg("text", { class: "none", x: (from + to) / 2, y: (edge.top + bottom) / 2, "text-anchor": "middle", text: "no data" }));
+      i = end;
+    }
+    return parts;
+  }
+
+  #line(series, values, x, y, bottom) {
+    const { line, area } = trace(values, x, y, bottom);
+    const parts = [svg("path", { class: "line " + series.class, d: line })];
+    if (series.area) parts.unshift(svg("path", { class: "area " + series.class, d: area }));
+    return parts;
+  }
+
+  // lines draws the thresholds, with labels that keep clear of each other.
+  #lines(lines, y, right, bottom) {
+    const labels = apart(lines.map((l) => y(l.value) - 5), 14, edge.top + 10, bottom - 4);
+    return lines.flatMap((l, i) => [
+      svg("line", { class: "threshold " + (l.class ?? ""), x1: edge.left, x2: right, y1: crisp(y(l.value)), y2: crisp(y(l.value)) }),
+      svg("text", { class: "threshold " + (l.class ?? ""), x: right - 2, y: labels[i], "text-anchor": "end", text: clip(shown(l.label), (right - edge.left) / 8) }),
+    ]);
+  }
+
+  #crosshair(values, x, y, bottom) {
+    const i = this.#index();
+    return [
+      svg("line", { class: "cross", x1: crisp(x(i)), x2: crisp(x(i)), y1: edge.top, y2: bottom }),
+      ...this.series.filter((s) => values[s.key][i] !== null)
+        .map((s) => svg("circle", { class: "dot " + s.class, cx: x(i), cy: y(values[s.key][i]), r: 3.5 })),
+    ];
+  }
+}
+
+/** trace gives the outline of a series and of the area below it, with breaks where it is null. */
+export function trace(values, x, y, bottom) {
+  let line = "", area = "", begun = -1;
+  for (let i = 0; i <= values.length; i++) {
+    const v = i < values.length ? values[i] : null;
+    if (v === null) {
+      if (begun >= 0) area += `L${round(x(i - 1))} ${round(bottom)}L${round(x(begun))} ${round(bottom)}Z`;
+      begun = -1;
+      continue;
+    }
+    const to = `${round(x(i))} ${round(y(v))}`;
+    if (begun < 0) {
+      line += `M${to}h0`; // so that a point alone is seen
+      area += `M${to}`;
+      begun = i;
+    } else {
+      line += "L" + to;
+      area += "L" + to;
+    }
+  }
+  return { line, area };
+}
+
+const round = (v) => Math.round(v * 10) / 10;
+const crisp = (v) => Math.round(v) + 0.5;
+
+function clip(text, most) {
+  const runes = [...text];
+  return runes.length <= most ? text : runes.slice(0, Math.max(1, most - 1)).join("") + "…";
+}

@@ -1,0 +1,80 @@
+// Figures as people read them.
+
+const grouped = new Intl.NumberFormat("en");
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+/** rate is a number per second, and any other that may have a fraction: 0, 4.5, 52, 1,234, 45.6k. */
+export function rate(v) {
+  if (v === null || v === undefined) return "–";
+  if (v === 0) return "0";
+  if (v < 0.05) return "<0.1";
+  if (v < 9.95) return trim(v.toFixed(1));
+  if (v < 9999.5) return grouped.format(Math.round(v));
+  for (const [unit, letter] of [[1e3, "k"], [1e6, "M"], [1e9, "G"]]) {
+    if (v < 999.5 * unit) return trim(v < 99.95 * unit ? (v / unit).toFixed(1) : (v / unit).toFixed(0)) + letter;
+  }
+  return v.toExponential(1);
+}
+
+/** count is a whole number, all of it. */
+export function count(v) {
+  return grouped.format(v);
+}
+
+/** number is a number as it was set, all of it that matters. */
+export function number(v) {
+  return grouped.format(Number(v.toPrecision(6)));
+}
+
+/** share is a part of the whole in percent. */
+export function share(part, whole) {
+  if (!(whole > 0) || part === 0) return "0 %";
+  const percent = (100 * part) / whole;
+  if (percent < 0.1) return "<0.1 %";
+  if (percent > 99.9 && percent < 100) return ">99.9 %";
+  return (percent < 9.95 ? trim(percent.toFixed(1)) : percent.toFixed(0)) + " %";
+}
+
+const units = [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]];
+
+/** duration is a time of so many nanoseconds, with two or three digits; 0 is none. */
+export function duration(ns) {
+  if (!ns) return "–";
+  return digits(ns);
+}
+
+function digits(ns) {
+  if (ns >= 100e9) return span(ns);
+  const [unit, name] = units.findLast(([u]) => ns >= u * 0.9995) ?? units[0];
+  const v = ns / unit;
+  return trim(v < 9.995 ? v.toFixed(1) : v.toFixed(0)) + " " + name;
+}
+
+const spans = [[86400e9, "d"], [3600e9, "h"], [60e9, "min"], [1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
+
+/** span is a length of time as it was set: 1 s, 1.5 s, 500 ms, 10 min, 24 h. */
+export function span(ns) {
+  if (!ns) return "0 s";
+  const [unit, name] = spans.find(([u, n]) => ns >= u && n !== "d") ?? spans.at(-1);
+  return trim((ns / unit).toFixed(ns % unit ? 2 : 0)) + " " + name;
+}
+
+/** age is how long ago it was. */
+export function age(ms) {
+  const s = Math.max(0, Math.round(ms / 1000));
+  if (s < 1) return "now";
+  if (s < 100) return s + " s ago";
+  if (s < 6000) return Math.round(s / 60) + " min ago";
+  if (s < 48 * 3600) return Math.round(s / 3600) + " h ago";
+  return Math.round(s / 86400) + " d ago";
+}
+
+/** time is the time of the day. */
+export function time(ms) {
+  return clock.format(ms);
+}
+
+// trim takes the noughts from the end of a fraction.
+function trim(text) {
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+}
