@@ -60,9 +60,25 @@ func (g *Gate) ReplaceRules(source string, flowRules []flow.Rule, isolationRules
 	if source == "" {
 		return errors.New("leapgate: the source of rules is empty; want a name")
 	}
+	return g.EditRules(func(allFlow []flow.Rule, allIsolation []isolation.Rule) ([]flow.Rule, []isolation.Rule, error) {
+		return replace(allFlow, flowRules, source, ofFlow), replace(allIsolation, isolationRules, source, ofIsolation), nil
+	})
+}
+
+// EditRules replaces the flow rules and those on calls in flight by what edit makes of
+// them. It gets copies, with IDs and defaults filled in, and no other load comes between: what
+// edit has seen is what is replaced. So it must not load rules itself, and should be quick.
+// With an error of edit nothing changes, and that is the error. All or none are replaced:
+// otherwise the error tells the faults of both kinds. Rules without ID are numbered as by
+// [Gate.LoadFlowRules], but leave out what others have; it is written into the lists that
+// edit gave.
+func (g *Gate) EditRules(edit func([]flow.Rule, []isolation.Rule) ([]flow.Rule, []isolation.Rule, error)) error {
 	return g.load(func() (changes resource.Changes, err error) {
-		allFlow := replace(g.flow.Rules(), flowRules, source, ofFlow)
-		allIsolation := replace(g.isolation.Rules(), isolationRules, source, ofIsolation)
+		allFlow, allIsolation, err := edit(g.flow.Rules(), g.isolation.Rules())
+		if err != nil {
+			return changes, err
+		}
+		allFlow, allIsolation = number(allFlow, 0, ofFlow), number(allIsolation, 0, ofIsolation)
 		if err := errors.Join(g.flow.Check(allFlow), g.isolation.Check(allIsolation)); err != nil {
 			return changes, err
 		}
@@ -96,17 +112,22 @@ func replace[R any](rules, given []R, source string, of func(*R) common) []R {
 	return join(rules, given, of)
 }
 
-// join gives the rules that stay, which have their IDs, and the given ones after them.
-// Of these, those without ID get the numbers that they have among themselves, or if such
-// a one is taken, since those that stay were numbered in another list, the next that is free.
+// join gives the rules that stay, which have their IDs, and the given ones after them, which
+// are numbered among themselves.
 func join[R any](stay, given []R, of func(*R) common) []R {
-	all := append(stay, given...)
+	return number(append(stay, given...), len(stay), of)
+}
+
+// number gives the rules without ID, from first on, the numbers that they have among these,
+// or if such a one is taken, by a rule that was numbered in another list, the next that is
+// free. The list is changed.
+func number[R any](all []R, first int, of func(*R) common) []R {
 	taken := make(map[string]bool, len(all))
 	for i := range all {
 		taken[*of(&all[i]).id] = true
 	}
 	last := make(map[string]int) // number, by resource
-	for i := len(stay); i < len(all); i++ {
+	for i := first; i < len(all); i++ {
 		r := of(&all[i])
 		name := *r.resource
 		if r.match == resource.Default {

@@ -164,6 +164,65 @@ func TestRules_LoadedInAllWaysAtOnce(t *testing.T) {
 	require.Len(t, snapshotOf(t, g, "cart").Rules, 2) // no isolation rule names it
 }
 
+func TestEditRules_ChangesWhatEditSaw(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock(), flow.Rule{ID: "qps", Resource: "orders", Threshold: 5}, flow.Rule{ID: "file", Resource: "cart", Threshold: 5, Source: "f"})
+	require.NoError(t, g.LoadIsolationRules([]isolation.Rule{{ID: "few", Resource: "orders", MaxInFlight: 2}}))
+	require.NoError(t, g.EditRules(func(flows []flow.Rule, isolations []isolation.Rule) ([]flow.Rule, []isolation.Rule, error) {
+		require.Equal(t, g.FlowRules(), flows)
+		flows[0].Threshold = 7
+		return append(flows, flow.Rule{Resource: "orders", Threshold: 9}), append(isolations, isolation.Rule{Match: isolation.Default, MaxInFlight: 1}), nil
+	}))
+	flows, isolations := g.FlowRules(), g.IsolationRules()
+	require.Equal(t, []any{"qps", 7.0, "file", "f", "orders/2", 9.0}, []any{flows[0].ID, flows[0].Threshold, flows[1].ID, flows[1].Source, flows[2].ID, flows[2].Threshold})
+	require.Equal(t, []string{"few", "*/1"}, []string{isolations[0].ID, isolations[1].ID})
+	require.Len(t, snapshotOf(t, g, "orders").Rules, 3)
+
+	// With a fault in any rule, or an error of edit, all stay.
+	err := g.EditRules(func(flows []flow.Rule, isolations []isolation.Rule) ([]flow.Rule, []isolation.Rule, error) {
+		flows[0].Threshold, isolations[1].MaxInFlight = 8, 0
+		return flows, isolations, nil
+	})
+	require.EqualError(t, err, `isolation rule 1 ("*/1" on "*"): MaxInFlight is 0; want 1 to 1000000000`)
+	require.ErrorIs(t, g.EditRules(func(flows []flow.Rule, _ []isolation.Rule) ([]flow.Rule, []isolation.Rule, error) {
+		return flows[:1], nil, leapgate.ErrCount
+	}), leapgate.ErrCount)
+	require.Panics(t, func() {
+		_ = g.EditRules(func([]flow.Rule, []isolation.Rule) ([]flow.Rule, []isolation.Rule, error) { panic("oh") })
+	})
+	require.Equal(t, flows, g.FlowRules())
+	require.Equal(t, isolations, g.IsolationRules())
+	require.NoError(t, g.Close())
+	require.ErrorIs(t, g.EditRules(nil), leapgate.ErrClosed)
+}
+
+// Each edit adds one to what it sees; other ways of loading come between. None is lost.
+func TestEditRules_AtOnce(t *testing.T) {
+	t.Parallel()
+	const editors, rounds = 8, 100
+	g := newGate(t, newClock(), flow.Rule{ID: "sum", Resource: "orders"})
+	var wg sync.WaitGroup
+	for range editors {
+		wg.Go(func() {
+			for i := range rounds {
+				assert.NoError(t, g.EditRules(func(flows []flow.Rule, isolations []isolation.Rule) ([]flow.Rule, []isolation.Rule, error) {
+					for i := range flows {
+						if flows[i].ID == "sum" {
+							flows[i].Threshold++
+						}
+					}
+					return flows, isolations, nil
+				}))
+				assert.NoError(t, g.SetFlowRules("cart", []flow.Rule{{Threshold: float64(i)}}))
+				assert.NoError(t, g.ReplaceRules("file", []flow.Rule{{ID: "file", Resource: "cart"}}, nil))
+			}
+		})
+	}
+	wg.Wait()
+	require.Len(t, g.FlowRules(), 3)
+	require.Equal(t, float64(editors*rounds), snapshotOf(t, g, "orders").Rules[0].Threshold)
+}
+
 // Rules of both kinds in shadow, of which only some want to know when calls end.
 func TestShadow_RulesOfBothKindsBesideEachOther(t *testing.T) {
 	t.Parallel()
