@@ -287,7 +287,7 @@ func TestBlocked_IsCountedAndConsumesNothing(t *testing.T) {
 	require.Equal(t, []int64{10, 40, 10, 0}, []int64{s.Pass, s.Block, s.Success, s.Concurrency})
 	require.Equal(t, []stat.RuleSnapshot{{
 		ID: "orders-qps", Kind: "flow", Threshold: 5, Effective: 5, Interval: time.Second, Admitted: 10, Blocked: 40,
-		LastRefusal: stat.Refusal{At: s.At.Add(-time.Second), Observed: 6, RetryAfter: time.Second},
+		LastRefusal: stat.Refusal{At: s.At.Add(-time.Second), Observed: 6, Threshold: 5, RetryAfter: time.Second},
 	}}, s.Rules)
 }
 

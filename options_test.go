@@ -135,6 +135,7 @@ func TestLastRefusal_IsOfTheRuleThatRefused(t *testing.T) {
 	c.Advance(10 * time.Second)
 	require.False(t, enter(t, g, "orders")) // by few
 	e.Exit()
+	before := snapshotOf(t, g, "orders").Rules
 	few.MaxInFlight = 5
 	require.NoError(t, g.LoadIsolationRules([]isolation.Rule{few}))
 	rules := snapshotOf(t, g, "orders").Rules
@@ -142,6 +143,11 @@ func TestLastRefusal_IsOfTheRuleThatRefused(t *testing.T) {
 	require.Equal(t, time.Duration(0), rules[0].LastRefusal.RetryAfter) // few was full as well
 	require.True(t, rules[1].LastRefusal.At.Equal(time.Unix(0, c.Now())))
 	require.Equal(t, 2.0, rules[1].LastRefusal.Observed)
+	// What is told of it is as it was then.
+	require.Equal(t, 5.0, rules[1].Threshold)
+	require.EqualError(t, resource.LastBlock("orders", rules[1]), `isolation rule "few" on "orders": 2 of 1 in flight`)
+	require.Equal(t, before[1].LastRefusal, rules[1].LastRefusal)
+	require.Nil(t, resource.LastBlock("orders", stat.RuleSnapshot{ID: "few"}))
 }
 
 func TestVerdict_IsSmall(t *testing.T) {

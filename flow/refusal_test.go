@@ -102,11 +102,11 @@ func TestLastRefusal_WhenWhoAndHowMuch(t *testing.T) {
 
 	g.at(300*ms).try(t, "a", 1, leapgate.WithOrigin("us"), leapgate.WithCount(2))
 	g.at(600 * ms)
-	require.Equal(t, stat.Refusal{At: at(300 * ms), Origin: "us", Observed: 4, RetryAfter: 700 * ms}, g.snapshot(t, "a").LastRefusal)
+	require.Equal(t, stat.Refusal{At: at(300 * ms), Origin: "us", Observed: 4, Threshold: 2, RetryAfter: 700 * ms}, g.snapshot(t, "a").LastRefusal)
 	g.try(t, "a", 1)
-	require.Equal(t, stat.Refusal{At: at(600 * ms), Observed: 3, RetryAfter: 400 * ms}, g.snapshot(t, "a").LastRefusal)
+	require.Equal(t, stat.Refusal{At: at(600 * ms), Observed: 3, Threshold: 2, RetryAfter: 400 * ms}, g.snapshot(t, "a").LastRefusal)
 	g.try(t, "a", 1, leapgate.WithCount(3))
-	require.Equal(t, stat.Refusal{At: at(600 * ms), Observed: 5}, g.snapshot(t, "a").LastRefusal)
+	require.Equal(t, stat.Refusal{At: at(600 * ms), Observed: 5, Threshold: 2}, g.snapshot(t, "a").LastRefusal)
 	require.Zero(t, g.Resource("a").Snapshot().Rules[1].LastRefusal, "of each rule its own")
 
 	// It stays when the threshold changes, and goes with the rule.

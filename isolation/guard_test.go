@@ -149,7 +149,8 @@ func TestRule_RefusalTellsWhatIsInFlight(t *testing.T) {
 	require.ErrorAs(t, err, &blocked)
 	require.Equal(t, []any{"isolation", "few", "a", 10.0, 11.0, time.Duration(0)},
 		[]any{blocked.Kind, blocked.RuleID, blocked.Resource, blocked.Threshold, blocked.Observed, blocked.RetryAfter})
-	require.Equal(t, stat.Refusal{At: time.Unix(0, g.now.Load()), Origin: "mobile", Observed: 11}, g.rule(t, "a", "few").LastRefusal)
+	require.EqualError(t, resource.LastBlock("a", g.rule(t, "a", "few")), err.Error())
+	require.Equal(t, stat.Refusal{At: time.Unix(0, g.now.Load()), Origin: "mobile", Observed: 11, Threshold: 10, Detail: " in flight"}, g.rule(t, "a", "few").LastRefusal)
 }
 
 // Each reload is made while so many calls are in flight, and shows in how many more

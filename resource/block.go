@@ -69,6 +69,22 @@ func (e *BlockError) Error() string {
 // Unwrap gives [ErrBlocked].
 func (e *BlockError) Unwrap() error { return ErrBlocked }
 
+// LastBlock gives the error of the last refusal by a rule on the resource of that name, as
+// its caller got it; nil if there was none.
+func LastBlock(name string, rule stat.RuleSnapshot) *BlockError {
+	last := rule.LastRefusal
+	if last.At.IsZero() {
+		return nil
+	}
+	return &BlockError{
+		Cause: &Cause{
+			Resource: name, Kind: rule.Kind, RuleID: rule.ID,
+			Threshold: last.Threshold, Interval: rule.Interval, Detail: last.Detail,
+		},
+		Observed: last.Observed, RetryAfter: last.RetryAfter,
+	}
+}
+
 // roundUp leaves out what nobody wants to read of a wait, and never makes it
 // shorter.
 func roundUp(wait time.Duration) time.Duration {
@@ -106,6 +122,7 @@ type LastRefusal struct {
 type refusal struct {
 	at       int64
 	origin   string
+	cause    *Cause
 	observed float64
 	wait     time.Duration
 	since    int64 // when the row began, which this is the n-th of
@@ -129,7 +146,7 @@ func (l *LastRefusal) keep(now int64, origin string, blocked *BlockError) {
 			return
 		}
 	}
-	l.last.Store(&refusal{now, strings.Clone(origin), blocked.Observed, blocked.RetryAfter, since, nth})
+	l.last.Store(&refusal{now, strings.Clone(origin), blocked.Cause, blocked.Observed, blocked.RetryAfter, since, nth})
 }
 
 // load gives the last refusal, by the wall clock, which shows at when the axis shows
@@ -139,5 +156,8 @@ func (l *LastRefusal) load(now int64, at time.Time) stat.Refusal {
 	if r == nil {
 		return stat.Refusal{}
 	}
-	return stat.Refusal{At: at.Add(time.Duration(r.at - now)), Origin: r.origin, Observed: r.observed, RetryAfter: r.wait}
+	return stat.Refusal{
+		At: at.Add(time.Duration(r.at - now)), Origin: r.origin,
+		Observed: r.observed, Threshold: r.cause.Threshold, Detail: r.cause.Detail, RetryAfter: r.wait,
+	}
 }

@@ -66,6 +66,8 @@ type Refusal struct {
 	At         time.Time     // by the wall clock
 	Origin     string        // who called, if that was told
 	Observed   float64       // what was held against the threshold, the refused call included
+	Threshold  float64       // what the rule admitted at that time
+	Detail     string        // what the error said besides: " in flight"
 	RetryAfter time.Duration // as the caller was told
 }
 
