@@ -65,6 +65,26 @@ func (d *draft) fail(file string, line, column int, field, format string, args .
 	d.errs = append(d.errs, &Error{File: file, Line: line, Column: column, Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
+// failValue tells of a field that holds a wrong value, or none.
+func (d *draft) failValue(file string, at *document.Node, field, label, value, want string) {
+	if d.full() {
+		d.untold++
+		return
+	}
+	d.errs = append(d.errs, &Error{
+		File: file, Line: at.Line, Column: at.Column, Field: field, Value: value, Want: want,
+		Message: label + ": " + verdict(field, value, want),
+	})
+}
+
+// verdict says what is wrong with a field.
+func verdict(field, value, want string) string {
+	if value == "" {
+		return fmt.Sprintf("%s is missing; want %s", field, want)
+	}
+	return fmt.Sprintf("%s is %s; want %s", field, value, want)
+}
+
 var topFields = []string{"flow", "isolation"}
 
 func (d *draft) readRoot(file string, root *document.Node) {
@@ -159,13 +179,13 @@ func readRule[R any](d *draft, file, guard string, item *document.Node, fields *
 		}
 		if want := field.read(f.Value, &rule); want != "" {
 			at.faulty[field.goName] = true
-			d.fail(file, f.Value.Line, f.Value.Column, f.Key, "%s: %s is %s; want %s", label(), f.Key, described(f.Value), want)
+			d.failValue(file, f.Value, f.Key, label(), described(f.Value), want)
 		}
 	}
 	for _, f := range fields.fields {
 		if _, there := at.fields[f.goName]; f.required != "" && !there && !at.faulty[f.goName] {
 			at.faulty[f.goName] = true
-			d.fail(file, item.Line, item.Column, f.name, "%s: %s is missing; want %s", label(), f.name, f.required)
+			d.failValue(file, item, f.name, label(), "", f.required)
 		}
 	}
 	return rule, at

@@ -313,7 +313,7 @@ func TestParse_FaultsOfRulesAreFound(t *testing.T) {
 	require.ErrorIs(t, err, flow.ErrRule)
 	var first *Error
 	require.ErrorAs(t, err, &first)
-	require.Equal(t, Error{File: "r.yaml", Line: 1, Column: 33, Field: "threshold", Message: first.Message, Err: fault}, *first)
+	require.Equal(t, Error{File: "r.yaml", Line: 1, Column: 33, Field: "threshold", Message: first.Message, Value: "-1", Want: "a finite number of at least 0", Err: fault}, *first)
 
 	_, err = Parse("r.yaml", []byte("flow: 5"))
 	require.NotErrorAs(t, err, &faults)

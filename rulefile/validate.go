@@ -56,7 +56,7 @@ func judge[R any](d *draft, err error, fields *schema[R], places []place) {
 			continue // it may be a consequence
 		}
 		e.Field = f.name
-		e.Message = fmt.Sprintf("%s: %s", labelOfFault(fault), sentence(fault, f.name, at, places))
+		e.describe(fault, at, places)
 		if p, there := at.fields[f.goName]; there {
 			e.Line, e.Column = p.Line, p.Column
 		}
@@ -75,8 +75,34 @@ func labelOfFault(fault *resource.RuleError) string {
 	}
 }
 
-// sentence says what is wrong in the words of rule files.
-func sentence(fault *resource.RuleError, name string, at *place, places []place) string {
+// describe says what is wrong, in the words of rule files.
+func (e *Error) describe(fault *resource.RuleError, at *place, places []place) {
+	label := labelOfFault(fault) + ": "
+	if text := sameID(fault, at, places); text != "" {
+		e.Value, e.Want = quoted(fmt.Sprint(fault.Value)), "another"
+		e.Message = label + text
+		return
+	}
+	p, there := at.fields[fault.Field]
+	if there {
+		e.Value = described(p)
+	}
+	if _, users, unused := strings.Cut(fault.Want, ", since it is for "); unused && there {
+		users = inFile(users)
+		e.Want = "nothing, it is for " + users
+		e.Message = fmt.Sprintf("%s%s is %s; leave it out, it is for %s", label, e.Field, e.Value, users)
+		return
+	}
+	e.Want = fault.Want
+	if fault.Field != "Resource" || !strings.HasPrefix(fault.Want, "a good ") { // there it has the pattern in it
+		e.Want = inFile(fault.Want)
+	}
+	e.Want = escape.Text(e.Want)
+	e.Message = label + verdict(e.Field, e.Value, e.Want)
+}
+
+// sameID tells of two rules with one ID, if that is what is wrong.
+func sameID(fault *resource.RuleError, at *place, places []place) string {
 	if number, twice := strings.CutPrefix(fault.Want, "one that is not the ID of rule "); twice && fault.Field == "ID" {
 		if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(places) {
 			where := fmt.Sprintf("in line %d", places[i].line)
@@ -92,18 +118,7 @@ func sentence(fault *resource.RuleError, name string, at *place, places []place)
 			return fmt.Sprintf("id is %v, as that of the rule %s; want another", quoted(fmt.Sprint(fault.Value)), where)
 		}
 	}
-	p, there := at.fields[fault.Field]
-	if _, users, unused := strings.Cut(fault.Want, ", since it is for "); unused && there {
-		return fmt.Sprintf("%s is %s; leave it out, it is for %s", name, described(p), inFile(users))
-	}
-	want := fault.Want
-	if fault.Field != "Resource" || !strings.HasPrefix(want, "a good ") { // there it has the pattern in it
-		want = inFile(want)
-	}
-	if !there {
-		return fmt.Sprintf("%s is missing; want %s", name, escape.Text(want))
-	}
-	return fmt.Sprintf("%s is %s; want %s", name, described(p), escape.Text(want))
+	return ""
 }
 
 // inFile puts the words of Go into those of rule files.

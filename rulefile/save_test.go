@@ -1,0 +1,159 @@
+package rulefile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/flow"
+)
+
+func of(threshold float64) Rules {
+	return Rules{Flow: []flow.Rule{{ID: "a", Resource: "x", Threshold: threshold, Source: "not written"}}}
+}
+
+// onlyFiles tells that nothing was left beside the rule files.
+func onlyFiles(t *testing.T, folder string, names ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	var there []string
+	for _, e := range entries {
+		there = append(there, e.Name())
+	}
+	require.Equal(t, names, there)
+}
+
+func TestSave_WritesAndLoads(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"rules.yaml": "flow:\n  - id: a\n    resource: x\n    threshold: 2\n",
+		"rules.JSON": "{\n  \"flow\": [\n    {\"id\": \"a\", \"resource\": \"x\", \"threshold\": 2}\n  ]\n}\n",
+	} {
+		folder := t.TempDir()
+		path := filepath.Join(folder, name)
+		writeFile(t, path, `{"flow": [{"id": "a", "resource": "x", "threshold": 1}]}`)
+		require.NoError(t, os.Chmod(path, 0o640))
+		w, gate, _ := still(t, path)
+		require.True(t, changed(w))
+		require.NoError(t, w.Save(of(2)))
+		require.True(t, changed(w))
+		require.Equal(t, 2.0, gate.threshold())
+		require.Equal(t, path, gate.source)
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, want, string(data))
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, fs.FileMode(0o640), info.Mode())
+		onlyFiles(t, folder, name)
+		// It is not loaded a second time when it is heard of.
+		require.False(t, w.look())
+		require.Equal(t, 2, gate.calls)
+		require.NoError(t, w.Save(Rules{}))
+		require.Equal(t, -1.0, gate.threshold())
+	}
+}
+
+func TestSave_ThroughALinkAndInAFolder(t *testing.T) {
+	t.Parallel()
+	folder, elsewhere := t.TempDir(), t.TempDir()
+	file, link := filepath.Join(elsewhere, "real.yaml"), filepath.Join(folder, "rules.yaml")
+	writeFile(t, file, ruleText(1))
+	require.NoError(t, os.Symlink(file, link))
+	w, gate, _ := still(t, folder)
+	require.NoError(t, w.Save(of(2)))
+	require.Equal(t, 2.0, gate.threshold())
+	info, err := os.Lstat(link)
+	require.NoError(t, err)
+	require.NotZero(t, info.Mode()&fs.ModeSymlink)
+	onlyFiles(t, folder, "rules.yaml")
+	onlyFiles(t, elsewhere, "real.yaml")
+
+	writeFile(t, filepath.Join(folder, "more.yaml"), "flow: []")
+	require.NoError(t, w.Reload())
+	require.ErrorContains(t, w.Save(of(3)), "in 2 files; want one")
+	require.Equal(t, 2.0, gate.threshold())
+}
+
+func TestSave_WhatOthersWroteStays(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	path := filepath.Join(folder, "rules.yaml")
+	writeFile(t, path, ruleText(1))
+	w, gate, _ := still(t, path)
+	keeps := func(text string, is error) {
+		t.Helper()
+		require.ErrorIs(t, w.Save(of(3)), is)
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, text, string(data))
+		require.Equal(t, 1.0, gate.threshold())
+		onlyFiles(t, folder, "rules.yaml")
+	}
+	for _, text := range []string{ruleText(2), ruleText(1) + "# soon more\n", "flow: [half", ""} {
+		writeFile(t, path, text)
+		keeps(text, ErrChanged)
+	}
+	// So it is if the rules are no good, or the gate refuses them.
+	writeFile(t, path, ruleText(1))
+	require.ErrorIs(t, w.Save(of(-1)), ErrRuleFile)
+	require.ErrorIs(t, w.Save(Rules{Flow: []flow.Rule{{ID: "\xff", Resource: "x"}}}), ErrRuleFile)
+	gate.refuse = errors.New("not these")
+	keeps(ruleText(1), ErrRuleFile)
+	gate.refuse = nil
+	require.Error(t, w.Status().Err)
+	require.False(t, w.look())
+	require.NoError(t, w.Status().Err)
+
+	require.NoError(t, os.Remove(path))
+	require.ErrorIs(t, w.Save(of(3)), ErrChanged)
+	require.ErrorIs(t, w.Save(of(3)), fs.ErrNotExist)
+	onlyFiles(t, folder)
+	w.closed = true
+	require.ErrorIs(t, w.Save(of(3)), ErrClosed)
+}
+
+func TestSave_NothingWasLoadedYet(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	w, err := Watch(Config{Path: path, Gate: &memory{}, Optional: true})
+	require.NoError(t, err)
+	defer w.Close()
+	require.ErrorIs(t, w.Save(of(1)), ErrChanged)
+}
+
+// Whoever reads the file while it is saved gets all of one version.
+func TestSave_IsReadWhole(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	writeFile(t, path, ruleText(1))
+	w, _, _ := still(t, path)
+	many := func(threshold float64) (r Rules) {
+		for range 50 {
+			r.Flow = append(r.Flow, flow.Rule{Resource: strings.Repeat("x", 500), Threshold: threshold})
+		}
+		return r
+	}
+	require.NoError(t, w.Save(many(0)))
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		for i := range 100 {
+			assert.NoError(t, w.Save(many(float64(i))))
+		}
+	})
+	for range 100 {
+		rules, err := Read(path)
+		require.NoError(t, err)
+		require.Len(t, rules.Flow, 50)
+		require.Equal(t, rules.Flow[0].Threshold, rules.Flow[49].Threshold)
+	}
+}
