@@ -28,6 +28,7 @@ export class Chart {
       onpointerleave: () => this.#read(null), onblur: () => this.#read(null), onkeydown: (e) => this.#key(e),
     }, this.svg);
     this.summary = el("p", { class: "unseen" });
+    this.beyond = el("p", { class: "beyond" });
     this.rows = el("tbody");
     const head = el("tr", {}, el("th", { scope: "col", text: "Time" }),
       ...series.map((s) => el("th", { scope: "col", text: s.label })));
@@ -35,7 +36,7 @@ export class Chart {
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title + ", as a table" },
         el("table", {}, el("thead", {}, head), this.rows)));
     this.element = el("figure", { class: "chart" },
-      el("figcaption", {}, el("h3", { text: title }), this.legend), this.plot, this.summary, this.table);
+      el("figcaption", {}, el("h3", { text: title }), this.legend), this.plot, this.beyond, this.summary, this.table);
     this.resizing = new ResizeObserver(() => this.#draw());
     this.resizing.observe(this.plot);
   }
@@ -143,6 +144,8 @@ export class Chart {
       ...this.#lines(lines.filter((l) => l.value <= top), y, right, bottom),
     ];
     if (!all.some((v) => v > 0)) parts.push(svg("text", { class: "none", x: (edge.left + right) / 2, y: (edge.top + bottom) / 2, "text-anchor": "middle", text: this.none }));
+    const above = lines.filter((l) => l.value > top);
+    setText(this.beyond, above.length ? "Above the chart: " + above.map((l) => shown(l.label)).join(", ") : "");
     if (this.cursor !== null) parts.push(...this.#crosshair(values, x, y, bottom));
     setAttr(this.svg, "viewBox", `0 0 ${width} ${height}`);
     this.svg.replaceChildren(...parts);

@@ -35,28 +35,23 @@ export function share(part, whole) {
   return (percent < 9.95 ? trim(percent.toFixed(1)) : percent.toFixed(0)) + " %";
 }
 
-const units = [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]];
+const units = [[1e-6, "ns"], [1e-3, "µs"], [1, "ms"], [1e3, "s"]];
 
-/** duration is a time of so many nanoseconds, with two or three digits; 0 is none. */
-export function duration(ns) {
-  if (!ns) return "–";
-  return digits(ns);
-}
-
-function digits(ns) {
-  if (ns >= 100e9) return span(ns);
-  const [unit, name] = units.findLast(([u]) => ns >= u * 0.9995) ?? units[0];
-  const v = ns / unit;
+/** duration is a measured time of so many ms, with two or three digits; 0 is none. */
+export function duration(ms) {
+  if (!ms) return "–";
+  if (ms >= 100e3) return span(ms);
+  const [unit, name] = units.findLast(([u]) => ms >= u * 0.9995) ?? units[0];
+  const v = ms / unit;
   return trim(v < 9.995 ? v.toFixed(1) : v.toFixed(0)) + " " + name;
 }
 
-const spans = [[86400e9, "d"], [3600e9, "h"], [60e9, "min"], [1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
+const spans = [[3600e3, "h"], [60e3, "min"], [1e3, "s"], [1, "ms"], [1e-3, "µs"]];
 
-/** span is a length of time as it was set: 1 s, 1.5 s, 500 ms, 10 min, 24 h. */
-export function span(ns) {
-  if (!ns) return "0 s";
-  const [unit, name] = spans.find(([u, n]) => ns >= u && n !== "d") ?? spans.at(-1);
-  return trim((ns / unit).toFixed(ns % unit ? 2 : 0)) + " " + name;
+/** span is a length of time as it was set, of so many ms: 1 s, 1.5 s, 500 ms, 10 min, 24 h. */
+export function span(ms) {
+  const [unit, name] = spans.find(([u]) => ms >= u) ?? spans[2];
+  return trim((ms / unit).toFixed(2)) + " " + name;
 }
 
 /** age is how long ago it was. */

@@ -1,0 +1,112 @@
+// The page: which view is shown, what the connection does, and the keys that work everywhere.
+
+import { request } from "./api.js";
+import { setAttr, setText, shown } from "./dom.js";
+import { Limiters } from "./limiters.js";
+import { Overview } from "./overview.js";
+import { ResourceView } from "./resource.js";
+import { RulesView } from "./rules.js";
+import { Store } from "./store.js";
+import { follow } from "./stream.js";
+
+const $ = (id) => document.getElementById(id);
+const store = new Store();
+/** about is what the server says about itself and about who is looking. */
+const about = { title: "Leapgate", capabilities: { edit: false }, sources: [] };
+let view = null;
+
+// Views by the beginning of the address after #; what follows is theirs.
+const routes = [
+  ["#/resource/", (rest) => new ResourceView(rest, context), "nav-resources"],
+  ["#/rules", () => new RulesView(context), "nav-rules"],
+  ["#/limiters", () => new Limiters(), "nav-limiters"],
+  ["", () => new Overview(), "nav-resources"],
+];
+
+const context = {
+  store, about,
+  // changed is called when a rule was: text is for those who do not see it.
+  changed(text) {
+    setText($("announce"), text);
+    askAbout(); // which may now know who is looking
+  },
+};
+
+function show(focus) {
+  const [start, make, nav] = routes.find(([start]) => location.hash.startsWith(start));
+  view?.close();
+  view = make(location.hash.slice(start.length));
+  $("main").replaceChildren(view.element);
+  for (const a of document.querySelectorAll("nav a")) setAttr(a, "aria-current", a.id === nav ? "page" : null);
+  document.title = (view.title ? shown(view.title) + " – " : "") + shown(about.title);
+  scrollTo(0, 0);
+  if (focus) $("main").focus({ preventScroll: true }); // so that a screen reader begins there
+  update();
+}
+
+// update shows the figures, unless nobody can see them.
+function update() {
+  if (!store.at || document.hidden) return;
+  view.update(store);
+}
+
+async function askAbout() {
+  try {
+    Object.assign(about, { who: undefined }, await request("about"));
+  } catch {
+    return; // the stream tells what is wrong
+  }
+  setText($("title"), shown(about.title));
+  document.title = (view?.title ? shown(view.title) + " – " : "") + shown(about.title);
+  update();
+}
+
+let retryAt = 0;
+let last = "";
+
+function connection(state, why, at) {
+  retryAt = at ?? 0;
+  const lost = state === "lost" || (state === "connecting" && last !== "");
+  document.body.classList.toggle("stale", lost && store.at > 0);
+  $("banner").hidden = !lost;
+  setAttr($("connection"), "data-state", state);
+  setText($("connection-text"), { live: "Live", lost: "Disconnected", connecting: "Connecting" }[state]);
+  if (why) setText($("banner-what"), why);
+  countdown();
+  // Told once when it is lost and once when it is back, not at every try.
+  if (state === "lost" && last !== "lost") setText($("announce"), "Connection lost. " + why);
+  if (state === "live" && last === "lost") setText($("announce"), "Connection is back.");
+  if (state === "live" && last !== "live") askAbout();
+  if (state !== "connecting") last = state;
+}
+
+function countdown() {
+  const seconds = Math.ceil((retryAt - performance.now()) / 1000);
+  setText($("banner-when"), retryAt ? `Next try in ${Math.max(0, seconds)} s.` : "Trying …");
+}
+
+const retry = follow({
+  onFrame: (frame) => {
+    store.take(frame);
+    update();
+  },
+  onState: connection,
+});
+
+setInterval(() => {
+  if ($("banner").hidden) return;
+  countdown();
+  update(); // time goes on, and the charts show it
+}, 1000);
+
+$("banner-retry").addEventListener("click", retry);
+$("skip").addEventListener("click", () => $("main").focus());
+addEventListener("hashchange", () => show(true));
+addEventListener("visibilitychange", update);
+addEventListener("keydown", (event) => {
+  const typing = event.target.closest?.("input, select, textarea, dialog");
+  if (event.key !== "/" || typing || event.ctrlKey || event.altKey || event.metaKey || !view.find) return;
+  event.preventDefault();
+  view.find();
+});
+show(false);

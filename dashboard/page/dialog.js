@@ -1,0 +1,62 @@
+// A dialog that asks, sends, and stays open with what was wrong until it is right or given up.
+
+import { Problem, useToken } from "./api.js";
+import { el, setAttr, setText } from "./dom.js";
+
+let number = 0;
+
+/** ask shows a dialog and gives whether it was done. send does it, and throws a Problem if it is refused;
+ * onFaults gets the faults of fields, and gives those that have no place. explain may give another text
+ * for a problem. */
+export function ask({ title, body, verb, danger, send, onFaults = (faults) => faults, explain = () => null }) {
+  return new Promise((resolve) => {
+    let done = false;
+    const heading = el("h2", { id: "dialog-" + ++number, text: title });
+    const refused = el("p", { class: "refused", role: "alert" });
+    const token = el("input", { type: "password", id: "dialog-token", autocomplete: "off", "aria-describedby": "dialog-token-hint" });
+    const tokenField = el("div", { class: "field full", hidden: true }, el("label", { for: "dialog-token", text: "Token" }), token,
+      el("p", { class: "hint", id: "dialog-token-hint", text: "The server wants to know who you are. The token is kept until you leave or reload the page." }));
+    const submit = el("button", { type: "submit", class: danger ? "danger" : "main", text: verb });
+    const form = el("form", { novalidate: true, onsubmit: (event) => {
+      event.preventDefault();
+      attempt();
+    } }, heading, el("div", { class: "fields" }, ...body, tokenField), refused,
+    el("div", { class: "buttons" }, el("button", { type: "button", text: "Cancel", onclick: () => box.close() }), submit));
+    const box = el("dialog", { "aria-labelledby": heading.id, onclose: () => {
+      box.remove();
+      resolve(done);
+    } }, form);
+
+    async function attempt() {
+      if (!tokenField.hidden) useToken(token.value);
+      submit.disabled = true;
+      setText(refused, "");
+      onFaults([]);
+      try {
+        await send();
+        done = true;
+        box.close();
+      } catch (error) {
+        if (error instanceof Problem && error.wantsToken) tokenField.hidden = false;
+        const rest = onFaults(error.faults ?? []);
+        setText(refused, explain(error) ?? say(error, rest));
+        if (error.wantsToken) token.focus();
+        if (!(error instanceof Problem || error instanceof TypeError)) console.error(error);
+      } finally {
+        submit.disabled = false;
+      }
+    }
+
+    function say(error, rest) {
+      if (!(error instanceof Problem)) return "The server cannot be reached. Nothing was changed.";
+      if (error.status === 401) return error.wantsToken && token.value ? "The server does not know this token." : "Nothing was changed: the server wants to know who you are.";
+      if (error.status === 403) return "Nothing was changed: you may not do this. " + error.message;
+      if (error.faults.length) return rest.map((f) => f.message).join("\n");
+      return "Nothing was changed. " + error.message;
+    }
+
+    setAttr(box, "class", danger ? "danger" : null);
+    document.body.append(box);
+    box.showModal();
+  });
+}

@@ -1,0 +1,80 @@
+// The keyed limiters: decisions, keys, and whom they refuse most.
+
+import { el, setAttr, setText, shown } from "./dom.js";
+import { count, share } from "./format.js";
+
+const figures = [
+  ["allowed", "Allowed"], ["refused", "Refused"], ["share", "Refused share"], ["evicted", "Evicted live"], ["expired", "Expired"], ["crowded", "Without a place"],
+  ["degraded", "Decided without the store"], ["coarse", "Joined for memory"],
+];
+const rare = new Set(["crowded", "degraded", "coarse"]); // which are only shown when they are not 0
+
+/** Limiters is the view of all limiters. */
+export class Limiters {
+  constructor() {
+    this.title = "Limiters";
+    this.panels = [];
+    this.list = el("div", { class: "panels limiters" });
+    this.none = el("p", { class: "empty", text: "The program shows no limiters here." });
+    this.element = el("div", {}, el("div", { class: "section" }, el("h1", { text: "Limiters" })), this.list, this.none);
+  }
+
+  close() {}
+
+  update(store) {
+    this.none.hidden = store.limiters.length > 0;
+    while (this.panels.length > store.limiters.length) this.panels.pop().element.remove();
+    store.limiters.forEach((limiter, i) => {
+      if (!this.panels[i]) this.list.append((this.panels[i] = new Panel()).element);
+      this.panels[i].set(limiter);
+    });
+  }
+}
+
+class Panel {
+  constructor() {
+    this.name = el("h3", { class: "clip" });
+    this.away = el("span", { class: "badge away" });
+    this.limits = el("p", { class: "note clip" });
+    this.figures = Object.fromEntries(figures.map(([key, label]) => {
+      const value = el("dd");
+      return [key, { value, group: el("div", { class: key === "refused" ? "block" : key }, el("dt", { text: label }), value) }];
+    }));
+    this.keys = el("p", { class: "last" });
+    this.bar = el("i");
+    this.rows = el("tbody");
+    this.offenders = el("table", { class: "offenders" }, el("caption", { text: "Refused most" }), this.rows);
+    this.element = el("article", { class: "panel limiter" }, el("header", {}, this.name, this.away), this.limits,
+      el("dl", { class: "figures" }, ...Object.values(this.figures).map((f) => f.group)),
+      this.keys, el("div", { class: "fill", "aria-hidden": "true" }, this.bar), this.offenders);
+  }
+
+  set(l) {
+    const name = l.limits.map((x) => shown(x.name)).filter(Boolean).join(", ") || "Limiter";
+    setText(this.name, name);
+    setAttr(this.name, "title", name);
+    setText(this.limits, l.limits.map((x) => `${count(x.limit)} in ${x.window} for each key`).join(" · "));
+    setText(this.away, l.away ? "store away" : l.degraded ? "was degraded" : "");
+    this.away.hidden = !this.away.textContent;
+    for (const [key] of figures) {
+      const { group, value } = this.figures[key];
+      group.hidden = rare.has(key) && !l[key];
+      setText(value, key === "share" ? share(l.refused, l.allowed + l.refused) : count(l[key] ?? 0));
+    }
+    setText(this.keys, `${count(l.keys)} of at most ${count(l.maxKeys)} keys live`);
+    this.bar.style.width = Math.min(100, (100 * l.keys) / Math.max(1, l.maxKeys)) + "%";
+    this.#offenders(l.offenders ?? []);
+  }
+
+  #offenders(list) {
+    this.offenders.hidden = list.length === 0;
+    while (this.rows.children.length > list.length) this.rows.lastChild.remove();
+    list.forEach((o, i) => {
+      if (!this.rows.children[i]) this.rows.append(el("tr", {}, el("th", { scope: "row" }), el("td")));
+      const [key, refused] = this.rows.children[i].children;
+      setText(key, shown(o.key));
+      setAttr(key, "title", shown(o.key));
+      setText(refused, o.excess ? `${count(o.refused - o.excess)} to ${count(o.refused)}` : count(o.refused));
+    });
+  }
+}

@@ -1,0 +1,153 @@
+// The panel of one rule: what it is, what it did, whom it refused last, and what can be done with it.
+
+import { query, request } from "./api.js";
+import { ask } from "./dialog.js";
+import { el, setAttr, setText, shown } from "./dom.js";
+import { editRule } from "./form.js";
+import { age, count, number, span } from "./format.js";
+
+/** Panels is a list of rules, each with a panel that stays as long as the rule does. */
+export class Panels {
+  constructor(context) {
+    this.context = context;
+    this.panels = new Map();
+    this.element = el("div", { class: "panels" });
+  }
+
+  /** set shows rules as the API gives them; figures, if a rule has any, are beside. */
+  set(rules, now) {
+    const left = new Map(this.panels);
+    let next = this.element.firstChild;
+    for (const rule of rules) {
+      const key = rule.kind + " " + query(rule.id, rule.raw);
+      const panel = this.panels.get(key) ?? new Panel(this.context);
+      this.panels.set(key, panel);
+      left.delete(key);
+      if (panel.element === next) next = next.nextSibling;
+      else this.element.insertBefore(panel.element, next);
+      panel.set(rule, now);
+    }
+    for (const [key, panel] of left) {
+      panel.element.remove();
+      this.panels.delete(key);
+    }
+  }
+}
+
+class Panel {
+  constructor(context) {
+    this.context = context;
+    this.id = el("h3", { class: "clip" });
+    this.kind = el("span", { class: "badge" });
+    this.mode = el("span", { class: "badge" });
+    this.owner = el("span", { class: "badge" });
+    this.toggle = el("button", { type: "button", onclick: () => this.#toggle() });
+    this.acts = el("div", { class: "acts" },
+      el("button", { type: "button", class: "edit", text: "Edit", onclick: () => editRule(this.context, this.rule) }), this.toggle,
+      el("button", { type: "button", class: "danger remove", text: "Remove", onclick: () => this.#remove() }));
+    this.what = el("p", { class: "note clip" });
+    const names = [["threshold", "Threshold"], ["admitted", "Admitted"], ["blocked", "Blocked"], ["would", "Would block"], ["candidate", "Candidate"], ["tried", "Candidate would block"]];
+    this.figures = Object.fromEntries(names.map(([key, label]) => {
+      const value = el("dd");
+      const group = el("div", { class: key === "blocked" ? "block" : key }, el("dt", { text: label }), value);
+      return [key, { group, value }];
+    }));
+    this.last = el("p", { class: "last" });
+    this.element = el("article", { class: "panel rule" },
+      el("header", {}, this.id, this.kind, this.mode, this.owner, this.acts), this.what,
+      el("dl", { class: "figures" }, ...Object.values(this.figures).map((f) => f.group)), this.last);
+  }
+
+  set(rule, now) {
+    this.rule = rule;
+    const editing = this.context.about.capabilities.edit;
+    const figures = rule.figures ?? {};
+    const mode = figures.mode ?? rule.rule?.mode ?? "enforce";
+    this.current = mode;
+    setText(this.id, shown(rule.id));
+    setAttr(this.id, "title", shown(rule.id));
+    setText(this.kind, shown(rule.kind));
+    setText(this.mode, mode);
+    this.mode.className = "badge " + mode;
+    const owner = rule.source ? shown(rule.source) : "";
+    setText(this.owner, !editing || rule.editable ? owner : owner ? `read-only: kept in ${owner}` : "read-only");
+    setAttr(this.owner, "title", rule.source ? `This rule belongs to ${owner}` + (rule.editable ? "" : "; change it there") : null);
+    this.owner.hidden = !this.owner.textContent;
+    this.acts.hidden = !editing || !rule.editable;
+    setText(this.toggle, mode === "enforce" ? "Put into shadow" : "Enforce");
+    setText(this.what, describe(rule));
+    setAttr(this.what, "title", this.what.textContent);
+    this.what.hidden = !this.what.textContent;
+    this.#figures(figures, rule.rule ?? {});
+    const refusal = figures.lastRefusal;
+    this.last.hidden = !("lastRefusal" in figures) && !("mode" in figures);
+    if (refusal) {
+      setText(this.last, `Last refusal ${age(now - Date.parse(refusal.at))}${refusal.origin ? ", of " + shown(refusal.origin) : ""}: ${shown(refusal.reason)}`);
+    } else setText(this.last, "No refusal yet.");
+  }
+
+  #figures(f, rule) {
+    const show = (key, text) => {
+      this.figures[key].group.hidden = text === null;
+      if (text !== null) setText(this.figures[key].value, text);
+    };
+    const threshold = f.threshold ?? rule.threshold ?? rule.maxInFlight;
+    const lower = f.effective !== undefined && f.effective !== f.threshold;
+    show("threshold", threshold === undefined ? null : lower ? `${number(f.effective)} now, of ${number(threshold)}` : number(threshold));
+    show("admitted", count(f.admitted ?? 0));
+    show("blocked", count(f.blocked ?? 0));
+    show("would", this.current === "shadow" || f.wouldBlock ? count(f.wouldBlock ?? 0) : null);
+    const candidate = f.candidate || rule.candidate;
+    show("candidate", candidate ? number(candidate) : null);
+    show("tried", candidate ? count(f.candidateWouldBlock ?? 0) : null);
+  }
+
+  #toggle() {
+    const { kind, id, raw, version, rule } = this.rule;
+    const shadow = this.current === "enforce";
+    ask({
+      title: shadow ? `Put ${shown(id)} into shadow?` : `Enforce ${shown(id)}?`,
+      body: [el("p", { class: "note full", text: shadow ? "It goes on deciding and counting what it would block, but it blocks nothing." : "From now on it blocks what goes beyond its threshold." })],
+      verb: shadow ? "Put into shadow" : "Enforce",
+      send: () => request(`rule?kind=${query(kind)}&id=${query(id, raw)}`, { method: "PUT", version, body: { ...rule, mode: shadow ? "shadow" : "enforce" } }),
+    }).then((done) => done && this.context.changed(shadow ? "The rule is in shadow." : "The rule is enforced."));
+  }
+
+  #remove() {
+    const { kind, id, raw, version, source } = this.rule;
+    ask({
+      title: `Remove ${shown(id)}?`,
+      body: [el("p", { class: "note full", text: "Its calls pass again, unless other rules refuse them, and its counts are gone." + (source ? ` It is also taken out of ${shown(source)}.` : "") })],
+      verb: "Remove", danger: true,
+      send: () => request(`rule?kind=${query(kind)}&id=${query(id, raw)}`, { method: "DELETE", version }),
+    }).then((done) => done && this.context.changed("The rule is removed."));
+  }
+}
+
+// describe says in one line what a rule is.
+function describe({ kind, rule }) {
+  if (!rule) return kind === "flow" || kind === "isolation" ? "" : "A rule of a guard that the program brought.";
+  const parts = [];
+  if (kind === "isolation") parts.push(`At most ${number(rule.maxInFlight ?? 0)} in flight`, rule.maxWait && `waits up to ${rule.maxWait}`);
+  else {
+    parts.push(`${number(rule.threshold ?? 0)} in ${rule.interval ?? "1s"}`, rule.behavior === "pace" && `paced, waits up to ${rule.maxWait ?? "0s"}`,
+      rule.strict && "strict", rule.strategy === "warm-up" && `warms up in ${rule.warmUpPeriod}`, rule.strategy === "memory-adaptive" && "adapts to memory",
+      rule.origin && `for ${shown(rule.origin)}`, rule.associated && `while ${shown(rule.associated)} passes more`);
+  }
+  const bound = { glob: "all that match ", regexp: "all that match ", default: "all that no rule names" }[rule.match] ?? "";
+  parts.push("on " + bound + (rule.match === "default" ? "" : shown(rule.resource ?? "")));
+  return parts.filter(Boolean).join(" · ");
+}
+
+/** lines are the thresholds of a resource's rules, as lines for its charts: per second, or in flight. */
+export function lines(rules, inFlight) {
+  return rules.flatMap(({ kind, id, rule, figures: f }) => {
+    if (!f || f.mode === "off" || rule?.associated || (kind === "isolation") !== inFlight || (!inFlight && !f.interval)) return [];
+    const scale = inFlight ? 1 : 1000 / f.interval;
+    const per = inFlight ? "" : f.interval === 1000 ? "/s" : " in " + span(f.interval);
+    const whose = rule?.origin ? ` for ${rule.origin}` : "";
+    const all = [{ label: `${id}${whose} ${number(f.effective)}${per}`, value: f.effective * scale, class: f.mode === "shadow" ? "shadow" : "" }];
+    if (f.candidate) all.push({ label: `${id}, candidate ${number(f.candidate)}${per}`, value: f.candidate * scale, class: "shadow" });
+    return all;
+  });
+}

@@ -1,0 +1,82 @@
+// All rules, whether their resources were called or not.
+
+import { query, request } from "./api.js";
+import { el, setText } from "./dom.js";
+import { addRule } from "./form.js";
+import { count } from "./format.js";
+import { Panels } from "./panel.js";
+
+const most = 100; // panels at a time; the filter finds the others
+
+/** RulesView is the view of all rules. */
+export class RulesView {
+  constructor(context) {
+    this.title = "Rules";
+    this.context = { ...context, changed: (text) => {
+      context.changed(text);
+      this.version = "";
+      this.#load();
+    } };
+    this.rules = [];
+    this.version = "";
+    this.panels = new Panels(this.context);
+    this.filter = el("input", { type: "search", placeholder: "Filter rules", "aria-label": "Filter rules by ID or resource", "aria-keyshortcuts": "/", autocomplete: "off", spellcheck: "false", oninput: () => this.#show() });
+    this.matched = el("p", { class: "muted" });
+    this.adds = el("div", { class: "section" }, el("h1", { text: "Rules" }),
+      el("button", { type: "button", class: "add", text: "Add a rule", onclick: () => addRule(this.context, "flow", {}) }),
+      el("button", { type: "button", class: "add", text: "Add a rule on calls in flight", onclick: () => addRule(this.context, "isolation", {}) }));
+    this.note = el("p", { class: "note" });
+    this.none = el("p", { class: "empty", hidden: true });
+    this.element = el("div", {}, this.adds, this.note,
+      el("div", { class: "tools" }, el("div", { class: "filter" }, this.filter, el("kbd", { text: "/", "aria-hidden": "true" })), this.matched),
+      this.panels.element, this.none);
+  }
+
+  close() {}
+
+  find() {
+    this.filter.focus();
+    this.filter.select();
+  }
+
+  update(store) {
+    this.store = store;
+    if (store.rulesVersion !== this.version) this.#load();
+    this.#show();
+  }
+
+  async #load() {
+    if (this.loading) return;
+    this.loading = true;
+    try {
+      ({ rules: this.rules, version: this.version } = await request("rules"));
+      this.#show();
+    } catch {
+      // It is asked again with the next frame.
+    } finally {
+      this.loading = false;
+    }
+  }
+
+  #show() {
+    if (!this.store) return;
+    const known = new Set(this.rules.map((r) => r.kind + " " + query(r.id, r.raw)));
+    const plugged = [...this.store.rules.values()].filter((r) => !known.has(r.key) && r.kind !== "flow" && r.kind !== "isolation");
+    const all = [...this.rules, ...plugged];
+    const want = this.filter.value.trim().toLowerCase();
+    const items = all.filter((r) => !want || (r.id + "\n" + (r.rule?.resource ?? "")).toLowerCase().includes(want));
+    this.panels.set(items.slice(0, most).map((r) => ({ ...r, figures: this.#figures(r) })), this.store.now());
+    const { edit } = this.context.about.capabilities;
+    for (const button of this.adds.querySelectorAll("button")) button.hidden = !edit;
+    setText(this.note, edit ? "" : "Rules are read-only here: the program does not let this page change them.");
+    this.note.hidden = edit;
+    setText(this.matched, items.length > most ? `The first ${most} of ${count(items.length)}` : want ? `${count(items.length)} of ${count(all.length)}` : "");
+    this.none.hidden = items.length > 0;
+    setText(this.none, want ? "No rule has an ID or a resource like that." : "There are no rules: everything passes, and is counted.");
+  }
+
+  #figures(rule) {
+    const { admitted, blocked, wouldBlock, candidateWouldBlock } = this.store.rules.get(rule.kind + " " + query(rule.id, rule.raw)) ?? {};
+    return { admitted, blocked, wouldBlock, candidateWouldBlock };
+  }
+}

@@ -1,0 +1,76 @@
+// The stream of frames: read, watched, and taken up again when it ends. It is not an EventSource,
+// since that tells nothing about why it failed.
+
+import { headers } from "./api.js";
+
+const silence = 5000; // a stream that says nothing for so long is dead
+const waits = [1, 2, 4, 8, 15]; // seconds before the first try, the second, …
+
+/** follow reads the stream for ever. onFrame gets each frame; onState gets "live", "connecting", or
+ * "lost" with the reason and the time of the next try. It gives a function that tries at once. */
+export function follow({ onFrame, onState }) {
+  let tries = 0;
+  let wake = () => {};
+  const live = (frame) => {
+    tries = 0;
+    onState("live");
+    onFrame(frame);
+  };
+  (async () => {
+    for (;;) {
+      const { why, after } = await read(live);
+      const wait = 1000 * Math.max(after, waits[Math.min(tries++, waits.length - 1)]);
+      onState("lost", why, performance.now() + wait);
+      await new Promise((resolve) => {
+        wake = resolve;
+        setTimeout(resolve, wait);
+      });
+      onState("connecting");
+    }
+  })();
+  addEventListener("online", () => wake());
+  return () => wake();
+}
+
+// read reads one stream to its end, and tells why it ended and how long the server wants to be left
+// alone.
+async function read(onFrame) {
+  const control = new AbortController();
+  let watch;
+  const heard = () => {
+    clearTimeout(watch);
+    watch = setTimeout(() => control.abort(), silence);
+  };
+  try {
+    heard();
+    const answer = await fetch("api/v1/events", { signal: control.signal, cache: "no-store", headers: headers({ Accept: "text/event-stream" }) });
+    if (!answer.ok) return { why: refusal(answer.status), after: Number(answer.headers.get("Retry-After")) || 0 };
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return { why: "The server ended the connection.", after: 0 };
+      heard();
+      text += value;
+      for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
+        const data = text.slice(0, end).split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5)).join("\n");
+        text = text.slice(end + 2);
+        if (data) onFrame(JSON.parse(data));
+      }
+    }
+  } catch (error) {
+    control.abort();
+    if (error.name === "AbortError") return { why: "The server has gone silent.", after: 0 };
+    if (error instanceof TypeError) return { why: "The server cannot be reached.", after: 0 };
+    console.error(error); // a fault of the page, or a frame that makes no sense
+    return { why: "What the server sent could not be read.", after: 0 };
+  } finally {
+    clearTimeout(watch);
+  }
+}
+
+function refusal(status) {
+  if (status === 503) return "The server has as many viewers as it takes.";
+  if (status === 401 || status === 403) return "The server does not let you look.";
+  return `The server answers ${status}.`;
+}
