@@ -223,6 +223,10 @@ func Call[T any](ctx context.Context, g *Gate, name string, fn func(context.Cont
 // look-up. The handle is good for ever. That of a bad name gives entries [ErrName].
 func (g *Gate) Resource(name string) *resource.Resource { return g.registry.Resource(name) }
 
+// Lookup gives the resource of that name if it is there, and nil otherwise. It registers
+// nothing, so it is for names that come from outside.
+func (g *Gate) Lookup(name string) *resource.Resource { return g.registry.Lookup(name) }
+
 // Snapshot gives the figures of every resource, sorted by name, read at one now but
 // one after the other. The sum of any total over all of them never goes down from
 // one Snapshot to the next, also when resources are evicted.

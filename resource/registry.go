@@ -159,6 +159,9 @@ func (g *Registry) Resource(name string) *Resource {
 	return r
 }
 
+// Lookup gives the resource of that name, nil if it is not there.
+func (g *Registry) Lookup(name string) *Resource { return g.table.Get(name) }
+
 // newResource makes a handle that has no place yet. It keeps a copy of the name,
 // which may be part of a large buffer.
 func (g *Registry) newResource(name string) *Resource {
