@@ -15,7 +15,10 @@ import (
 var ErrChanged = errors.New("leapgate: the rule file is not the one that is active")
 
 // Save writes rules into the watched file, and loads them into the gate: they are what is
-// active when it returns. The file is written beside its place and renamed over it, so that
+// active when it returns. It asks for them when nothing is loaded from the file until then, so
+// they may be made from what the gate has of it. An error of theirs is that of Save.
+//
+// The file is written beside its place and renamed over it, so that
 // nobody ever reads half of it; if the path is a symbolic link, what it leads to is replaced. A
 // name that ends in .json gets JSON, another YAML. Comments, and how it was written, are lost.
 //
@@ -23,7 +26,7 @@ var ErrChanged = errors.New("leapgate: the rule file is not the one that is acti
 // [Errors], with a file that others have changed meanwhile [ErrChanged], after Close
 // [ErrClosed]; otherwise it is what the system or the gate says. With an error nothing is
 // changed.
-func (w *Watcher) Save(rules Rules) error {
+func (w *Watcher) Save(rules func() (Rules, error)) error {
 	w.loading.Lock()
 	defer w.loading.Unlock()
 	if w.closed {
@@ -40,7 +43,11 @@ func (w *Watcher) Save(rules Rules) error {
 		return fmt.Errorf("leapgate: the rules of %s are in %d files; want one to save them in", escape.Text(w.cfg.Path), len(c.files))
 	}
 	name, before := c.files[0].name, c.files[0].data
-	data, err := rules.encode(name)
+	next, err := rules()
+	if err != nil {
+		return err
+	}
+	data, err := next.encode(name)
 	if err != nil {
 		return err
 	}

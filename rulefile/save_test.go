@@ -15,9 +15,11 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 )
 
-func of(threshold float64) Rules {
-	return Rules{Flow: []flow.Rule{{ID: "a", Resource: "x", Threshold: threshold, Source: "not written"}}}
+func of(threshold float64) func() (Rules, error) {
+	return just(Rules{Flow: []flow.Rule{{ID: "a", Resource: "x", Threshold: threshold, Source: "not written"}}})
 }
+
+func just(rules Rules) func() (Rules, error) { return func() (Rules, error) { return rules, nil } }
 
 // onlyFiles tells that nothing was left beside the rule files.
 func onlyFiles(t *testing.T, folder string, names ...string) {
@@ -57,7 +59,7 @@ func TestSave_WritesAndLoads(t *testing.T) {
 		// It is not loaded a second time when it is heard of.
 		require.False(t, w.look())
 		require.Equal(t, 2, gate.calls)
-		require.NoError(t, w.Save(Rules{}))
+		require.NoError(t, w.Save(just(Rules{})))
 		require.Equal(t, -1.0, gate.threshold())
 	}
 }
@@ -105,7 +107,9 @@ func TestSave_WhatOthersWroteStays(t *testing.T) {
 	// So it is if the rules are no good, or the gate refuses them.
 	writeFile(t, path, ruleText(1))
 	require.ErrorIs(t, w.Save(of(-1)), ErrRuleFile)
-	require.ErrorIs(t, w.Save(Rules{Flow: []flow.Rule{{ID: "\xff", Resource: "x"}}}), ErrRuleFile)
+	require.ErrorIs(t, w.Save(just(Rules{Flow: []flow.Rule{{ID: "\xff", Resource: "x"}}})), ErrRuleFile)
+	own := errors.New("not now")
+	require.ErrorIs(t, w.Save(func() (Rules, error) { return Rules{}, own }), own)
 	gate.refuse = errors.New("not these")
 	keeps(ruleText(1), ErrRuleFile)
 	gate.refuse = nil
@@ -136,11 +140,12 @@ func TestSave_IsReadWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	writeFile(t, path, ruleText(1))
 	w, _, _ := still(t, path)
-	many := func(threshold float64) (r Rules) {
+	many := func(threshold float64) func() (Rules, error) {
+		var r Rules
 		for range 50 {
 			r.Flow = append(r.Flow, flow.Rule{Resource: strings.Repeat("x", 500), Threshold: threshold})
 		}
-		return r
+		return just(r)
 	}
 	require.NoError(t, w.Save(many(0)))
 	var wg sync.WaitGroup
