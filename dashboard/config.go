@@ -54,12 +54,12 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Limiter is a keyed limiter that can be shown. Those of package limit are.
+// Limiter is a keyed limiter that can be shown. Those of package limit are, but for a
+// [limit.Group], whose limiters are shown one by one. If it has an Offenders as they have, the
+// keys that were refused most are shown too.
 type Limiter interface {
 	limit.Describer
 	Stats() limit.Stats
-	// Offenders gives the keys that were refused most, k at most, the worst first.
-	Offenders(k int) []limit.Offender
 }
 
 // Writer saves rules at their source.
@@ -67,19 +67,14 @@ type Writer interface {
 	// Sources gives the sources that can be written, as in the Source of rules. It is the
 	// same at every call.
 	Sources() []string
-	// Write makes rules.After what the source holds, or, with an error, leaves it as it is.
-	// The rules have been found good. They are loaded into the gate when Write has
-	// returned; a watcher that finds them at the source loads them again, which changes
-	// nothing. One Write is called at a time.
-	Write(ctx context.Context, change Change) error
-}
-
-// Change is what happens to the rules of one source.
-type Change struct {
-	Source string
-	// Before is what the gate has of it, and After what it shall have, with IDs and
-	// defaults filled in.
-	Before, After rulefile.Rules
+	// Write asks for the rules that a source shall hold, makes it hold them, and loads them
+	// into the gate, with ReplaceRules; or, with an error, it leaves all as it is. The
+	// rules are all of that source, good, and with IDs and defaults filled in. They are made
+	// from those that the gate has, so nothing else should load that source between the
+	// asking and the loading. An error of rules is given back, as it is or wrapped; one that is
+	// [rulefile.ErrChanged] tells that the source does not hold what the gate has. One Write
+	// is called at a time.
+	Write(ctx context.Context, source string, rules func() (rulefile.Rules, error)) error
 }
 
 // Challenge is an error of Authorize that asks who it is: the answer is 401 with this as

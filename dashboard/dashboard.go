@@ -16,8 +16,11 @@
 package dashboard
 
 import (
+	"crypto/rand"
+	"hash/maphash"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/leapgate-go/leapgate"
 )
@@ -26,10 +29,18 @@ import (
 //
 // It works below any path that ends in a slash, with or without [http.StripPrefix].
 type Dashboard struct {
-	gate *leapgate.Gate
-	cfg  Config
-	page map[string]file
-	api  map[string]endpoint
+	gate    *leapgate.Gate
+	cfg     Config
+	page    map[string]file
+	api     map[string]endpoint
+	sources []string // of rules that can be changed here
+	stream  *stream
+	origins *http.CrossOriginProtection
+	seed    maphash.Seed // of versions
+	secret  []byte       // of keys that are not shown
+
+	reading sync.Mutex // one request at a time reads all figures
+	editing sync.Mutex // one rule at a time is changed
 }
 
 // New makes a dashboard. It starts no goroutine. The error, if any, is [ErrConfig] and tells
@@ -38,9 +49,29 @@ func New(gate *leapgate.Gate, cfg Config) (*Dashboard, error) {
 	if err := cfg.complete(gate); err != nil {
 		return nil, err
 	}
-	d := &Dashboard{gate: gate, cfg: cfg, page: embedded()}
+	d := &Dashboard{
+		gate: gate, cfg: cfg, page: embedded(),
+		origins: http.NewCrossOriginProtection(),
+		seed:    maphash.MakeSeed(), secret: make([]byte, 32),
+	}
+	_, _ = rand.Read(d.secret) // it never fails
 	d.api = d.endpoints()
+	d.stream = newStream(d.read, cfg.MaxViewers)
+	if cfg.Authorize != nil {
+		d.sources = []string{""}
+		if cfg.Writer != nil {
+			d.sources = append(d.sources, cfg.Writer.Sources()...)
+		}
+	}
 	return d, nil
+}
+
+// Close ends all viewers, for [http.Server.RegisterOnShutdown], since a server waits for them
+// when it shuts down. Further ones get 503; all else goes on. Closing again does nothing. The
+// error is always nil.
+func (d *Dashboard) Close() error {
+	d.stream.close()
+	return nil
 }
 
 // Handler is [New] for a configuration that is known to be good, such as the zero one. It

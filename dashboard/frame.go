@@ -1,0 +1,138 @@
+package dashboard
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/leapgate-go/leapgate/stat"
+)
+
+// reading is what is read of a gate for one frame.
+type reading struct {
+	at           time.Time
+	resources    []stat.Snapshot
+	rulesVersion string
+	limiters     []byte // JSON
+}
+
+func (d *Dashboard) read() reading {
+	r := reading{at: time.Now(), resources: d.gate.Snapshot()}
+	if len(r.resources) > 0 {
+		r.at = r.resources[0].At // by the clock of the gate
+	}
+	r.rulesVersion = d.versionOf(d.gate.FlowRules(), d.gate.IsolationRules())
+	limiters, err := json.Marshal(d.limiters())
+	if err != nil {
+		panic(err) // they are plain values
+	}
+	r.limiters = limiters
+	return r
+}
+
+// board is what all viewers have seen.
+type board struct {
+	at           time.Time // of the last frame; zero if there was none yet
+	rulesVersion string
+	resources    table[string, figures]
+	rules        table[ruleKey, sums]
+	limiters     []byte
+	sums         map[ruleKey]sums
+
+	delta, full []byte // the last frame, as it is sent; full is nil until somebody needs it
+}
+
+func newBoard() *board {
+	b := &board{sums: make(map[ruleKey]sums)}
+	b.resources.columns, b.rules.columns = figureColumns, sumColumns
+	b.resources.name = appendName
+	b.resources.values = func(b []byte, f figures) []byte { return f.append(b) }
+	b.rules.name = func(b []byte, k ruleKey) []byte {
+		return appendName(append(appendText(b, k.kind), ','), k.id)
+	}
+	b.rules.values = func(b []byte, s sums) []byte { return s.append(b) }
+	return b
+}
+
+// appendName appends a name, and what it is in a query if that cannot be told from it.
+func appendName(b []byte, name string) []byte {
+	b = appendText(b, name)
+	if raw := rawOf(name); raw != "" {
+		b = appendText(append(b, ','), raw)
+	}
+	return b
+}
+
+// update makes the next frame.
+func (b *board) update(r reading) {
+	b.resources.begin()
+	b.rules.begin()
+	clear(b.sums)
+	for i := range r.resources {
+		s := &r.resources[i]
+		b.resources.set(s.Resource, figuresOf(s))
+		for k := range s.Rules {
+			key := ruleKey{s.Rules[k].Kind, s.Rules[k].ID}
+			sum := b.sums[key]
+			sum.add(&s.Rules[k])
+			b.sums[key] = sum
+		}
+	}
+	for key, sum := range b.sums {
+		b.rules.set(key, sum)
+	}
+	b.resources.end()
+	b.rules.end()
+	limitersChanged := !bytes.Equal(b.limiters, r.limiters)
+	b.at, b.rulesVersion, b.limiters, b.full = r.at, r.rulesVersion, r.limiters, nil
+	b.delta = b.encode(make([]byte, 0, len(b.delta)+len(b.delta)/4), false, limitersChanged)
+}
+
+// all gives the last frame for somebody who has seen none.
+func (b *board) all() []byte {
+	if b.full == nil {
+		b.full = b.encode(nil, true, true)
+	}
+	return b.full
+}
+
+// encode writes a frame as a message of an event stream. It is written out, because it is what
+// costs while somebody looks.
+func (b *board) encode(out []byte, full, limiters bool) []byte {
+	out = append(out, "event: frame\ndata: {\"at\":"...)
+	out = appendStamp(out, b.at)
+	if full {
+		out = append(out, `,"full":true,"columns":{"resources":`...)
+		out = appendTexts(out, b.resources.columns)
+		out = append(out, `,"rules":`...)
+		out = appendTexts(out, b.rules.columns)
+		out = append(out, '}')
+	} else {
+		out = append(out, `,"full":false`...)
+	}
+	out = append(out, `,"rulesVersion":`...)
+	out = appendText(out, b.rulesVersion)
+	out = append(out, `,"resources":`...)
+	if full {
+		out = b.resources.appendAll(out)
+		out = b.rules.appendAll(append(out, `,"rules":`...))
+	} else {
+		out = b.resources.appendUpdate(out)
+		out = b.rules.appendUpdate(append(out, `,"rules":`...))
+	}
+	if limiters {
+		out = append(append(out, `,"limiters":`...), b.limiters...)
+	}
+	return append(out, "}\n\n"...)
+}
+
+func appendTexts(b []byte, texts []string) []byte {
+	b = append(b, '[')
+	for i, s := range texts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendText(b, s)
+	}
+	return append(b, ']')
+}

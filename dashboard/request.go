@@ -1,0 +1,189 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/escape"
+	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/rulefile"
+)
+
+// mostBody is the size of the largest rule that is read. The longest names in \u escapes fit.
+const mostBody = 64 << 10
+
+// authorized tells who wants to change a rule, or answers that he may not.
+func (d *Dashboard) authorized(w http.ResponseWriter, r *http.Request) (who string, ok bool) {
+	if err := d.origins.Check(r); err != nil {
+		fail(w, problem{Status: http.StatusForbidden, Detail: "the request comes from another origin"})
+		return "", false
+	}
+	if d.cfg.Authorize == nil {
+		fail(w, problem{Status: http.StatusForbidden, Detail: "rules cannot be changed here: the program has not turned it on"})
+		return "", false
+	}
+	who, err := d.cfg.Authorize(r)
+	if err == nil {
+		return who, true
+	}
+	p := problem{Status: http.StatusForbidden, Detail: "you may not change rules: " + escape.Text(err.Error())}
+	var challenge Challenge
+	if errors.As(err, &challenge) {
+		w.Header().Set("WWW-Authenticate", string(challenge))
+		p.Status = http.StatusUnauthorized
+	}
+	fail(w, p)
+	return "", false
+}
+
+// body reads what was sent, or answers why not.
+func body(w http.ResponseWriter, r *http.Request) (data []byte, ok bool) {
+	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
+		fail(w, problem{Status: http.StatusUnsupportedMediaType, Detail: "want Content-Type: application/json"})
+		return nil, false
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		fail(w, problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("want at most %d bytes", mostBody)})
+		return nil, false
+	case err != nil:
+		fail(w, problem{Status: http.StatusBadRequest, Detail: "the body could not be read"})
+		return nil, false
+	}
+	return data, true
+}
+
+// decode reads one rule as rule files have it.
+func decode[R comparable](k *kind[R], data []byte) (rule R, faults []fault) {
+	var one json.RawMessage // so that the body is one value, and cannot end the list
+	if err := json.Unmarshal(data, &one); err != nil {
+		return rule, []fault{{Message: "the body is not JSON: " + escape.Text(err.Error())}}
+	}
+	file, err := rulefile.Parse("rule.json", fmt.Appendf(nil, "{%q: [%s]}", k.name, data))
+	if err == nil {
+		return k.rules(file)[0], nil
+	}
+	var errs rulefile.Errors
+	if !errors.As(err, &errs) {
+		return rule, []fault{{Message: escape.Text(err.Error())}}
+	}
+	for _, e := range errs {
+		if e.Want != "" {
+			faults = append(faults, valueFault(e.Field, e.Value, e.Want))
+			continue
+		}
+		field := e.Field
+		if field == k.name { // the list that the rule was put in
+			field = ""
+		}
+		faults = append(faults, fault{Field: shortened(field), Message: e.Message})
+	}
+	return rule, faults
+}
+
+// valueFault is a field that holds a wrong value, or none.
+func valueFault(field, value, want string) fault {
+	f := fault{Field: field, Value: value, Want: want, Message: fmt.Sprintf("%s is %s; want %s", field, value, want)}
+	if value == "" {
+		f.Message = fmt.Sprintf("%s is missing; want %s", field, want)
+	}
+	return f
+}
+
+// serve answers a request for an edit.
+func serve[R comparable](d *Dashboard, k *kind[R], w http.ResponseWriter, r *http.Request, who string, e *edit[R]) {
+	if e.action != remove {
+		data, ok := body(w, r)
+		if !ok {
+			return
+		}
+		rule, faults := decode(k, data)
+		switch id := *k.id(&rule); {
+		case faults != nil:
+		case e.action == add:
+			e.id = id
+		case id != "" && id != e.id:
+			faults = []fault{valueFault("id", quoted(id), quoted(e.id)+" or nothing: a rule keeps its ID")}
+		}
+		if faults != nil {
+			fail(w, faulty(http.StatusUnprocessableEntity, faults))
+			return
+		}
+		e.rule = k.complete(rule)
+	}
+	if err := perform(r.Context(), d, k, e, who); err != nil {
+		d.failEdit(w, ruleKey{k.name, e.id}, err)
+		return
+	}
+	if e.action == remove {
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	status := http.StatusOK
+	if e.action == add {
+		status = http.StatusCreated
+	}
+	rule, ok := d.rules().find(k.name, e.id)
+	if !ok { // somebody has removed it since
+		rule = views(d, k, []R{*e.after})[0]
+	}
+	answerRule(w, status, rule)
+}
+
+func (d *Dashboard) serveAdd(w http.ResponseWriter, r *http.Request) {
+	who, ok := d.authorized(w, r)
+	if !ok {
+		return
+	}
+	q := parameters(r, "kind", "source")
+	q.required("kind", "flow or isolation")
+	name := q.oneOf("kind", "", flowKind.name, isolationKind.name)
+	source := q.values.Get("source")
+	if !d.writable(source) {
+		q.fault("source", quoted(source), "one of the sources that about tells")
+	}
+	if q.failed(w) {
+		return
+	}
+	if name == flowKind.name {
+		serve(d, &flowKind, w, r, who, &edit[flow.Rule]{action: add, source: source})
+	} else {
+		serve(d, &isolationKind, w, r, who, &edit[isolation.Rule]{action: add, source: source})
+	}
+}
+
+func (d *Dashboard) serveChange(w http.ResponseWriter, r *http.Request) { d.serveEdit(w, r, change) }
+func (d *Dashboard) serveRemove(w http.ResponseWriter, r *http.Request) { d.serveEdit(w, r, remove) }
+
+// serveEdit answers a request for an edit of a rule that is there.
+func (d *Dashboard) serveEdit(w http.ResponseWriter, r *http.Request, what action) {
+	who, ok := d.authorized(w, r)
+	if !ok {
+		return
+	}
+	q := parameters(r, "kind", "id")
+	key := ruleOf(q)
+	if q.failed(w) {
+		return
+	}
+	version := strings.TrimPrefix(r.Header.Get("If-Match"), "W/") // a proxy that compresses may put it there
+	if version == "" {
+		fail(w, problem{Status: http.StatusPreconditionRequired, Detail: `want If-Match with the version of the rule that you have seen, in quotes`})
+		return
+	}
+	version = strings.Trim(version, `"`)
+	if key.kind == flowKind.name {
+		serve(d, &flowKind, w, r, who, &edit[flow.Rule]{action: what, id: key.id, version: version})
+	} else {
+		serve(d, &isolationKind, w, r, who, &edit[isolation.Rule]{action: what, id: key.id, version: version})
+	}
+}

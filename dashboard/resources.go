@@ -1,0 +1,221 @@
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/stat"
+)
+
+// resourceView is a resource as the API shows it.
+type resourceView struct {
+	Name         string `json:"name"`
+	Raw          string `json:"raw,omitempty"`
+	PassQPS      number `json:"passQPS"`
+	BlockQPS     number `json:"blockQPS"`
+	SuccessQPS   number `json:"successQPS"`
+	ExceptionQPS number `json:"exceptionQPS"`
+	AvgRT        millis `json:"avgRT"`
+	MinRT        millis `json:"minRT"`
+	P50          millis `json:"p50"`
+	P95          millis `json:"p95"`
+	P99          millis `json:"p99"`
+	Concurrency  int64  `json:"concurrency"`
+	Pass         int64  `json:"pass"`
+	Block        int64  `json:"block"`
+	Success      int64  `json:"success"`
+	Exception    int64  `json:"exception"`
+	OccupiedPass int64  `json:"occupiedPass"`
+	WouldBlock   int64  `json:"wouldBlock"`
+}
+
+func viewOf(s *stat.Snapshot) resourceView {
+	return resourceView{
+		Name: s.Resource, Raw: rawOf(s.Resource),
+		PassQPS: number(s.PassQPS), BlockQPS: number(s.BlockQPS),
+		SuccessQPS: number(s.SuccessQPS), ExceptionQPS: number(s.ExceptionQPS),
+		AvgRT: millis(s.AvgRT), MinRT: millis(s.MinRT), P50: millis(s.P50), P95: millis(s.P95), P99: millis(s.P99),
+		Concurrency: s.Concurrency,
+		Pass:        s.Pass, Block: s.Block, Success: s.Success, Exception: s.Exception,
+		OccupiedPass: s.OccupiedPass, WouldBlock: s.WouldBlock,
+	}
+}
+
+// orders are what resources can be sorted by.
+var orders = map[string]func(a, b *stat.Snapshot) int{
+	"name":         func(a, b *stat.Snapshot) int { return strings.Compare(a.Resource, b.Resource) },
+	"passQPS":      func(a, b *stat.Snapshot) int { return cmp.Compare(a.PassQPS, b.PassQPS) },
+	"blockQPS":     func(a, b *stat.Snapshot) int { return cmp.Compare(a.BlockQPS, b.BlockQPS) },
+	"blockedShare": func(a, b *stat.Snapshot) int { return cmp.Compare(blockedShare(a), blockedShare(b)) },
+	"successQPS":   func(a, b *stat.Snapshot) int { return cmp.Compare(a.SuccessQPS, b.SuccessQPS) },
+	"exceptionQPS": func(a, b *stat.Snapshot) int { return cmp.Compare(a.ExceptionQPS, b.ExceptionQPS) },
+	"avgRT":        func(a, b *stat.Snapshot) int { return cmp.Compare(a.AvgRT, b.AvgRT) },
+	"p50":          func(a, b *stat.Snapshot) int { return cmp.Compare(a.P50, b.P50) },
+	"p95":          func(a, b *stat.Snapshot) int { return cmp.Compare(a.P95, b.P95) },
+	"p99":          func(a, b *stat.Snapshot) int { return cmp.Compare(a.P99, b.P99) },
+	"concurrency":  func(a, b *stat.Snapshot) int { return cmp.Compare(a.Concurrency, b.Concurrency) },
+	"pass":         func(a, b *stat.Snapshot) int { return cmp.Compare(a.Pass, b.Pass) },
+	"block":        func(a, b *stat.Snapshot) int { return cmp.Compare(a.Block, b.Block) },
+}
+
+// blockedShare is how many of the calls of the last second were blocked.
+func blockedShare(s *stat.Snapshot) float64 {
+	if s.BlockQPS == 0 {
+		return 0
+	}
+	return s.BlockQPS / (s.PassQPS + s.BlockQPS)
+}
+
+const mostResources = 100_000 // in one answer
+
+func (d *Dashboard) serveResources(w http.ResponseWriter, r *http.Request) {
+	q := parameters(r, "sort", "order", "filter", "limit")
+	by := q.oneOf("sort", "passQPS", slices.Sorted(maps.Keys(orders))...)
+	order := q.oneOf("order", "", "asc", "desc")
+	limit := q.count("limit", mostResources)
+	if q.failed(w) {
+		return
+	}
+	all := d.snapshot()
+	at := time.Now()
+	if len(all) > 0 {
+		at = all[0].At
+	}
+	found := make([]*stat.Snapshot, 0, len(all))
+	filter := strings.ToLower(q.values.Get("filter"))
+	for i := range all {
+		if strings.Contains(strings.ToLower(all[i].Resource), filter) {
+			found = append(found, &all[i])
+		}
+	}
+	falling := order == "desc" || order == "" && by != "name"
+	slices.SortStableFunc(found, func(a, b *stat.Snapshot) int { // they come by name
+		if falling {
+			a, b = b, a
+		}
+		return orders[by](a, b)
+	})
+	type view struct {
+		resourceView
+		Rules int `json:"rules"`
+	}
+	views := make([]view, min(len(found), limit))
+	for i := range views {
+		views[i] = view{viewOf(found[i]), len(found[i].Rules)}
+	}
+	answer(w, http.StatusOK, struct {
+		At        stamp  `json:"at"`
+		Total     int    `json:"total"`
+		Matched   int    `json:"matched"`
+		Resources []view `json:"resources"`
+	}{stamp(at), len(all), len(found), views})
+}
+
+// snapshot gives the figures of all resources. They are read for one request at a time, so
+// that many requests do not take many processors.
+func (d *Dashboard) snapshot() []stat.Snapshot {
+	d.reading.Lock()
+	defer d.reading.Unlock()
+	return d.gate.Snapshot()
+}
+
+// secondView is one second of a resource's last minute.
+type secondView struct {
+	Pass           int64  `json:"pass"`
+	Block          int64  `json:"block"`
+	Success        int64  `json:"success"`
+	Exception      int64  `json:"exception"`
+	AvgRT          millis `json:"avgRT"`
+	MaxConcurrency int64  `json:"maxConcurrency"`
+}
+
+// boundView is a rule as it binds one resource.
+type boundView struct {
+	ruleView
+	Figures figuresView `json:"figures"`
+}
+
+type figuresView struct {
+	Mode                string       `json:"mode"`
+	Threshold           number       `json:"threshold"`
+	Effective           number       `json:"effective"`
+	Interval            millis       `json:"interval"`
+	Admitted            int64        `json:"admitted"`
+	Blocked             int64        `json:"blocked"`
+	WouldBlock          int64        `json:"wouldBlock"`
+	Candidate           number       `json:"candidate"`
+	CandidateWouldBlock int64        `json:"candidateWouldBlock"`
+	LastRefusal         *refusalView `json:"lastRefusal,omitempty"`
+}
+
+type refusalView struct {
+	At         stamp  `json:"at"`
+	Origin     string `json:"origin"`
+	Observed   number `json:"observed"`
+	Threshold  number `json:"threshold"`
+	RetryAfter millis `json:"retryAfter"`
+	Reason     string `json:"reason"`
+}
+
+func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
+	q := parameters(r, "name")
+	name := q.required("name", "the name of a resource")
+	if q.failed(w) {
+		return
+	}
+	var history []stat.Second
+	handle := d.gate.Lookup(name)
+	if handle != nil {
+		history = handle.History() // nil if it has gone meanwhile
+	}
+	if history == nil {
+		fail(w, problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no resource %s", quoted(name))})
+		return
+	}
+	s := handle.Snapshot()
+	type view struct {
+		At stamp `json:"at"`
+		resourceView
+		History []secondView `json:"history"`
+		Rules   []boundView  `json:"rules"`
+	}
+	v := view{At: stamp(s.At), resourceView: viewOf(&s), History: make([]secondView, len(history))}
+	for i, second := range history {
+		v.History[i] = secondView{
+			second.Pass, second.Block, second.Success, second.Exception, millis(second.AvgRT), second.MaxConcurrency,
+		}
+	}
+	v.Rules = d.bound(&s)
+	answer(w, http.StatusOK, v)
+}
+
+// bound gives the rules that bind a resource.
+func (d *Dashboard) bound(s *stat.Snapshot) []boundView {
+	rules := d.rules()
+	bound := make([]boundView, 0, len(s.Rules))
+	for i := range s.Rules {
+		f := &s.Rules[i]
+		v := boundView{ruleView: ruleView{Kind: f.Kind, ID: f.ID, Raw: rawOf(f.ID)}, Figures: figuresView{
+			Mode: f.Mode.String(), Threshold: number(f.Threshold), Effective: number(f.Effective), Interval: millis(f.Interval),
+			Admitted: f.Admitted, Blocked: f.Blocked, WouldBlock: f.WouldBlock,
+			Candidate: number(f.Candidate), CandidateWouldBlock: f.CandidateWouldBlock,
+		}}
+		if rule, ok := rules.find(f.Kind, f.ID); ok {
+			v.ruleView = rule
+		}
+		if b := resource.LastBlock(s.Resource, *f); b != nil {
+			last := &f.LastRefusal
+			v.Figures.LastRefusal = &refusalView{
+				stamp(last.At), last.Origin, number(last.Observed), number(last.Threshold), millis(last.RetryAfter), b.Error(),
+			}
+		}
+		bound = append(bound, v)
+	}
+	return bound
+}

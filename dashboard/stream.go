@@ -1,0 +1,198 @@
+package dashboard
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// frameInterval is how often viewers are sent a frame.
+	frameInterval = time.Second
+	// mostBehind is how many frames may wait for a viewer before it is dropped.
+	mostBehind = 4
+	// patience is how long a message may take to be written.
+	patience = 5 * time.Second
+	// retryAfter is when one for whom there was no place may ask again.
+	retryAfter = 5 * time.Second
+)
+
+// viewer is one who watches.
+type viewer struct {
+	frames chan []byte   // sent to under the stream's lock
+	gone   chan struct{} // closed when it is dropped
+	fresh  bool          // it has seen nothing; guarded by the stream's lock
+}
+
+// stream sends frames to those who watch. While there are any, one goroutine makes them, once
+// for all.
+type stream struct {
+	read func() reading
+	most int
+
+	mu      sync.Mutex // guards what is below
+	viewers map[*viewer]struct{}
+	places  int           // taken by viewers, and by those that were dropped and have not ended yet
+	board   *board        // nil if nobody makes frames
+	closed  bool          // by close, which may wait for:
+	stop    chan struct{} // closed when the goroutine is to end
+	ended   chan struct{} // closed when it has; nil if it was never there
+}
+
+func newStream(read func() reading, most int) *stream {
+	return &stream{read: read, most: most, viewers: make(map[*viewer]struct{}), stop: make(chan struct{})}
+}
+
+// join takes a place. If there is none, or the stream is closed, it gives why not.
+func (s *stream) join() (v *viewer, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, "the dashboard is closed"
+	case s.places >= s.most:
+		return nil, "there are " + strconv.Itoa(s.places) + " viewers, which is the most there may be"
+	}
+	v = &viewer{frames: make(chan []byte, mostBehind), gone: make(chan struct{}), fresh: true}
+	s.places++
+	s.viewers[v] = struct{}{}
+	switch {
+	case s.board == nil:
+		s.board = newBoard()
+		s.ended = make(chan struct{})
+		go s.run(s.board, s.ended)
+	case !s.board.at.IsZero():
+		v.fresh = false
+		v.frames <- s.board.all()
+	}
+	return v, ""
+}
+
+// leave gives the place back.
+func (s *stream) leave(v *viewer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.viewers, v)
+	s.places--
+}
+
+// run makes frames until nobody watches.
+func (s *stream) run(b *board, ended chan struct{}) {
+	defer close(ended)
+	tick := time.NewTicker(frameInterval)
+	defer tick.Stop()
+	for s.send(b) {
+		select {
+		case <-tick.C:
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// send makes one frame and hands it to all viewers. It is false if there are none.
+func (s *stream) send(b *board) bool {
+	s.mu.Lock()
+	if len(s.viewers) == 0 {
+		s.board = nil
+		s.mu.Unlock()
+		return false
+	}
+	s.mu.Unlock()
+
+	r := s.read()
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.update(r)
+	for v := range s.viewers {
+		frame := b.delta
+		if v.fresh {
+			frame, v.fresh = b.all(), false
+		}
+		select {
+		case v.frames <- frame:
+		default:
+			s.drop(v)
+		}
+	}
+	return true
+}
+
+// drop ends a viewer. The caller holds mu.
+func (s *stream) drop(v *viewer) {
+	delete(s.viewers, v)
+	close(v.gone)
+}
+
+// close ends all viewers, and the goroutine.
+func (s *stream) close() {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.stop)
+		for v := range s.viewers {
+			s.drop(v)
+		}
+	}
+	ended := s.ended
+	s.mu.Unlock()
+	if ended != nil {
+		<-ended
+	}
+}
+
+// serveEvents sends frames as server-sent events.
+func (d *Dashboard) serveEvents(w http.ResponseWriter, r *http.Request) {
+	if !d.known(w, r) {
+		return
+	}
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // nginx would collect frames
+	if r.Method == http.MethodHead {
+		h.Set("Content-Type", "text/event-stream")
+		return
+	}
+	v, why := d.stream.join()
+	if v == nil {
+		h.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
+		fail(w, problem{Status: http.StatusServiceUnavailable, Detail: why})
+		return
+	}
+	defer d.stream.leave(v)
+	h.Set("Content-Type", "text/event-stream")
+	if r.ProtoMajor == 1 {
+		h.Set("Connection", "close") // the deadlines must not outlive the stream
+	}
+	control := http.NewResponseController(w)
+	err := control.SetWriteDeadline(time.Now().Add(patience))
+	if err == nil {
+		err = control.Flush() // the headers, so that a browser knows that it is connected
+	}
+	if err != nil {
+		h.Del("Connection")
+		fail(w, problem{Status: http.StatusInternalServerError, Detail: "events cannot be sent: the server's ResponseWriter can not flush, or has no write deadlines"})
+		return
+	}
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-v.gone:
+			return
+		case frame := <-v.frames:
+			err := control.SetWriteDeadline(time.Now().Add(patience))
+			if err == nil {
+				_, err = w.Write(frame)
+			}
+			if err == nil {
+				err = control.Flush()
+			}
+			if err != nil {
+				return // the viewer has gone, or does not keep up
+			}
+		}
+	}
+}
