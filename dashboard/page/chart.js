@@ -19,8 +19,8 @@ export class Chart {
     this.cursor = null; // the second that is read, in ms
     this.keys = new Map(series.map((s) => [s.key, el("b")]));
     this.when = el("span", { class: "when" });
-    this.legend = el("div", { class: "legend" },
-      ...series.map((s) => el("span", { class: "key " + s.class }, el("i"), s.label + " ", this.keys.get(s.key))), this.when);
+    this.legend = el("div", { class: "legend" }, this.when,
+      ...series.map((s) => el("span", { class: "key " + s.class }, el("i"), s.label + " ", this.keys.get(s.key))));
     this.svg = svg("svg", { "aria-hidden": "true", focusable: "false" });
     this.plot = el("div", {
       class: "plot", tabindex: "0", role: "slider", "aria-label": title + ": the second to read", "aria-valuemin": -59, "aria-valuemax": 0,
@@ -36,7 +36,7 @@ export class Chart {
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title + ", as a table" },
         el("table", {}, el("thead", {}, head), this.rows)));
     this.element = el("figure", { class: "chart" },
-      el("figcaption", {}, el("h3", { text: title }), this.legend), this.plot, this.beyond, this.summary, this.table);
+      el("figcaption", {}, el("h2", { text: title }), this.legend), this.plot, this.beyond, this.summary, this.table);
     this.resizing = new ResizeObserver(() => this.#draw());
     this.resizing.observe(this.plot);
   }

@@ -90,8 +90,7 @@ async function edit(context, { kind, id, raw, version, rule }, isNew) {
     ({ version, rule } = current);
     return `Nothing was changed, for somebody else changed the rule meanwhile: ${changes.join(", ")}. Save again to overwrite that.`;
   };
-  const what = kind === "flow" ? "flow rule" : "rule on calls in flight";
-  const title = isNew ? `Add a ${what}` : `Edit ${what} ${shown(id)}`;
+  const title = isNew ? `Add ${kind === "flow" ? "a flow" : "an isolation"} rule` : `Edit ${kind} rule ${shown(id)}`;
   if (await ask({ title, body, verb: isNew ? "Add" : "Save", send, onFaults, explain })) context.changed(isNew ? "The rule is added." : "The rule is saved.");
 }
 

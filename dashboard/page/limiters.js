@@ -33,7 +33,7 @@ export class Limiters {
 
 class Panel {
   constructor() {
-    this.name = el("h3", { class: "clip" });
+    this.name = el("h2", { class: "clip title" });
     this.away = el("span", { class: "badge away" });
     this.limits = el("p", { class: "note clip" });
     this.figures = Object.fromEntries(figures.map(([key, label]) => {
@@ -59,6 +59,7 @@ class Panel {
     for (const [key] of figures) {
       const { group, value } = this.figures[key];
       group.hidden = rare.has(key) && !l[key];
+      group.classList.toggle("some", l[key] > 0);
       setText(value, key === "share" ? share(l.refused, l.allowed + l.refused) : count(l[key] ?? 0));
     }
     setText(this.keys, `${count(l.keys)} of at most ${count(l.maxKeys)} keys live`);

@@ -118,7 +118,12 @@ export function strip(fields) {
   const values = Object.fromEntries(fields.map(([key]) => [key, el("dd", { id: "total-" + key, text: "–" })]));
   return {
     element: el("dl", { class: "strip" }, ...fields.map(([key, label]) => el("div", { class: key }, el("dt", { text: label }), values[key]))),
-    set: (texts) => Object.entries(texts).forEach(([key, text]) => setText(values[key], text)),
+    set(texts) {
+      for (const [key, text] of Object.entries(texts)) {
+        setText(values[key], text);
+        values[key].parentNode.classList.toggle("some", !/^(0|–)/.test(text));
+      }
+    },
   };
 }
 

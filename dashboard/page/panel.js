@@ -6,10 +6,11 @@ import { el, setAttr, setText, shown } from "./dom.js";
 import { editRule } from "./form.js";
 import { age, count, number, span } from "./format.js";
 
-/** Panels is a list of rules, each with a panel that stays as long as the rule does. */
+/** Panels is a list of rules, each with a panel that stays as long as the rule does. heading is the
+ * element of its headings, which hangs on what they are below. */
 export class Panels {
-  constructor(context) {
-    this.context = context;
+  constructor(context, heading) {
+    Object.assign(this, { context, heading });
     this.panels = new Map();
     this.element = el("div", { class: "panels" });
   }
@@ -20,7 +21,7 @@ export class Panels {
     let next = this.element.firstChild;
     for (const rule of rules) {
       const key = rule.kind + " " + query(rule.id, rule.raw);
-      const panel = this.panels.get(key) ?? new Panel(this.context);
+      const panel = this.panels.get(key) ?? new Panel(this.context, this.heading);
       this.panels.set(key, panel);
       left.delete(key);
       if (panel.element === next) next = next.nextSibling;
@@ -35,9 +36,9 @@ export class Panels {
 }
 
 class Panel {
-  constructor(context) {
+  constructor(context, heading) {
     this.context = context;
-    this.id = el("h3", { class: "clip" });
+    this.id = el(heading, { class: "clip title" });
     this.kind = el("span", { class: "badge" });
     this.mode = el("span", { class: "badge" });
     this.owner = el("span", { class: "badge" });
@@ -90,6 +91,7 @@ class Panel {
     const show = (key, text) => {
       this.figures[key].group.hidden = text === null;
       if (text !== null) setText(this.figures[key].value, text);
+      this.figures[key].group.classList.toggle("some", text !== "0");
     };
     const threshold = f.threshold ?? rule.threshold ?? rule.maxInFlight;
     const lower = f.effective !== undefined && f.effective !== f.threshold;

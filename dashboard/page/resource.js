@@ -9,7 +9,7 @@ import { strip } from "./overview.js";
 import { Panels, lines } from "./panel.js";
 import { minute } from "./store.js";
 
-const totals = [["pass", "Passed"], ["block", "Blocked"], ["success", "Completed"], ["exception", "Exceptions"], ["wouldBlock", "Would block"], ["occupiedPass", "Passed on credit"]];
+const totals = [["pass", "Pass"], ["block", "Block"], ["success", "Success"], ["exception", "Exception"], ["wouldBlock", "Would block"], ["occupiedPass", "Occupied pass"]];
 
 /** ResourceView is the view of one resource. key is its name as it is in a query. */
 export class ResourceView {
@@ -30,15 +30,15 @@ export class ResourceView {
       { key: "pass", label: "pass", class: "pass", area: true }, { key: "block", label: "block", class: "block" },
     ] });
     this.rates.element.classList.add("wide");
-    this.latencies = new Chart({ title: "Response time, last ten seconds", format: duration, least: 1, none: "no completed calls", series: [
+    this.latencies = new Chart({ title: "Response time over ten seconds", format: duration, least: 1, none: "no completed calls", series: [
       { key: "p50", label: "p50", class: "p50" }, { key: "p95", label: "p95", class: "p95" }, { key: "p99", label: "p99", class: "p99" },
     ] });
-    this.flight = new Chart({ title: "Most calls in flight", format: rate, least: 4, none: "no calls", series: [{ key: "maxConcurrency", label: "in flight", class: "flight", area: true }] });
-    this.panels = new Panels(this.context);
+    this.flight = new Chart({ title: "Calls in flight, at most", format: rate, least: 4, none: "no calls", series: [{ key: "maxConcurrency", label: "in flight", class: "flight", area: true }] });
+    this.panels = new Panels(this.context, "h3");
     this.note = el("p", { class: "note" });
     this.add = el("div", { class: "section" }, el("h2", { text: "Rules" }),
-      el("button", { type: "button", class: "add", text: "Add a rule", onclick: () => this.#add("flow") }),
-      el("button", { type: "button", class: "add", text: "Add a rule on calls in flight", onclick: () => this.#add("isolation") }));
+      el("button", { type: "button", class: "add", text: "Add a flow rule", onclick: () => this.#add("flow") }),
+      el("button", { type: "button", class: "add", text: "Add an isolation rule", onclick: () => this.#add("isolation") }));
     this.none = el("p", { class: "note", hidden: true, text: "No rule binds this resource: everything passes, and is counted." });
     this.totals = Object.fromEntries(totals.map(([k]) => [k, el("dd")]));
     this.gone = el("p", { class: "empty", hidden: true });
@@ -83,10 +83,9 @@ export class ResourceView {
 
   #take(r) {
     const running = Math.floor(Date.parse(r.at) / 1000);
-    const { started } = this.context.about;
     // The history of a server that was started anew begins there.
-    if (this.started && started && this.started !== started) this.since = Math.floor(Date.parse(started) / 1000);
-    this.started = started;
+    if (this.started && this.started !== r.started) this.since = Math.floor(Date.parse(r.started) / 1000);
+    this.started = r.started;
     r.history.forEach((entry, i) => {
       const second = running - (r.history.length - 1) + i;
       if (second < running && second >= (this.since ?? 0)) this.seconds.set(second, entry);

@@ -11,6 +11,7 @@ const waits = [1, 2, 4, 8, 15]; // seconds before the first try, the second, …
 export function follow({ onFrame, onState }) {
   let tries = 0;
   let wake = () => {};
+  let stop = () => {};
   const live = (frame) => {
     tries = 0;
     onState("live");
@@ -18,7 +19,9 @@ export function follow({ onFrame, onState }) {
   };
   (async () => {
     for (;;) {
-      const { why, after } = await read(live);
+      const control = new AbortController();
+      stop = () => control.abort();
+      const { why, after } = await read(live, control);
       const wait = 1000 * Math.max(after, waits[Math.min(tries++, waits.length - 1)]);
       onState("lost", why, performance.now() + wait);
       await new Promise((resolve) => {
@@ -29,13 +32,15 @@ export function follow({ onFrame, onState }) {
     }
   })();
   addEventListener("online", () => wake());
+  // A page that is left may be kept for coming back to: it must not keep its place among the viewers.
+  addEventListener("pagehide", () => stop());
+  addEventListener("pageshow", (e) => e.persisted && wake());
   return () => wake();
 }
 
 // read reads one stream to its end, and tells why it ended and how long the server wants to be left
 // alone.
-async function read(onFrame) {
-  const control = new AbortController();
+async function read(onFrame, control) {
   let watch;
   const heard = () => {
     clearTimeout(watch);
