@@ -1,0 +1,130 @@
+// Dashboard is a shop whose traffic rises, is blocked and recovers, and a page that shows it
+// live.
+//
+//	go run ./examples/dashboard
+//	go run ./examples/dashboard -http 127.0.0.1:9000 -token open-sesame
+//
+// Open the address that it prints. Within a minute every kind of rule has had something to
+// do: calls beyond a threshold are blocked, mails are sent one by one, a slow database fills
+// its places, and a limit that is only tried counts what it would block. With -token the rules
+// can be changed on the page by those who know it; without, they cannot. Ctrl-C ends the
+// program.
+package main
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/leapgate-go/leapgate/dashboard"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C kills
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the program. It gives the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("dashboard", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	address := flags.String("http", "127.0.0.1:8080", "the `address` to serve the page on")
+	token := flags.String("token", "", "the `text` that lets those who know it change rules; empty: nobody may")
+	length := flags.Duration("for", 0, "how `long` to run, such as 10s; 0 is until Ctrl-C")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2
+	case flags.NArg() > 0:
+		fmt.Fprintf(stderr, "dashboard: %q is not a flag; want only -http, -token and -for\n", flags.Arg(0))
+		return 2
+	case *length < 0:
+		fmt.Fprintf(stderr, "dashboard: -for is %v; want 0 or more\n", *length)
+		return 2
+	case *length > 0:
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, *length)
+		defer cancel()
+	}
+	listener, err := net.Listen("tcp", *address)
+	if err == nil {
+		err = serve(ctx, listener, *token, stdout, slog.New(slog.NewTextHandler(stderr, nil)))
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "dashboard:", err)
+		return 1
+	}
+	return 0
+}
+
+// serve shows the shop on a listener until ctx ends.
+func serve(ctx context.Context, listener net.Listener, token string, out io.Writer, logger *slog.Logger) error {
+	shop, err := newShop()
+	if err != nil {
+		return err
+	}
+	defer shop.close()
+	page, err := newPage(shop, token, logger)
+	if err != nil {
+		return err
+	}
+
+	mux := http.NewServeMux()
+	mux.Handle("GET /{$}", http.RedirectHandler("/leapgate/", http.StatusFound))
+	mux.Handle("/leapgate/", page)
+	// What else a program serves to its operators goes here, such as /metrics.
+
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server.RegisterOnShutdown(func() { _ = page.Close() }) // streams would never end by themselves
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	fmt.Fprintf(out, "See it live: http://%s/leapgate/\n", listener.Addr())
+
+	ctx, cancel := context.WithCancel(ctx)
+	customers := make(chan struct{})
+	go func() {
+		defer close(customers)
+		shop.open(ctx)
+	}()
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		grace, done := context.WithTimeout(context.Background(), 5*time.Second)
+		defer done()
+		err = server.Shutdown(grace)
+	}
+	cancel()
+	<-customers
+	return err
+}
+
+// newPage makes the page of a shop.
+func newPage(shop *shop, token string, logger *slog.Logger) (*dashboard.Dashboard, error) {
+	cfg := dashboard.Config{
+		Title:    "Shop",
+		Limiters: []dashboard.Limiter{shop.perAddress, shop.logins},
+		Logger:   logger,
+	}
+	if token != "" {
+		cfg.Authorize = func(r *http.Request) (who string, err error) {
+			given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+			if !ok || subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {
+				return "", dashboard.Challenge("Bearer")
+			}
+			return "operator", nil
+		}
+	}
+	return dashboard.New(shop.gate, cfg)
+}

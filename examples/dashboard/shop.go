@@ -1,0 +1,58 @@
+package main
+
+import (
+	"time"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// A shop is what is protected: a gate with rules of all kinds, and two limiters.
+type shop struct {
+	gate       *leapgate.Gate
+	perAddress *limit.Counter
+	logins     *limit.Log
+}
+
+func newShop() (*shop, error) {
+	gate, err := leapgate.New(leapgate.Config{})
+	if err != nil {
+		return nil, err
+	}
+	err = gate.LoadFlowRules([]flow.Rule{
+		{ID: "orders-qps", Resource: "GET /orders", Threshold: 50, Candidate: 40},
+		{ID: "search-try", Resource: "GET /search", Threshold: 30, Mode: flow.Shadow},
+		{ID: "mail-pace", Resource: "mail.send", Threshold: 4, Behavior: flow.Pace, MaxWait: 2 * time.Second},
+		{
+			ID: "recommend-warm-up", Resource: "GET /recommendations", Threshold: 60,
+			Strategy: flow.WarmUp, WarmUpPeriod: 10 * time.Second, ColdFactor: 3,
+		},
+		{ID: "each-tenant", Resource: "tenant/*", Match: flow.Glob, Threshold: 20},
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = gate.LoadIsolationRules([]isolation.Rule{
+		{ID: "db-places", Resource: "db.query", MaxInFlight: 12, MaxWait: 50 * time.Millisecond},
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &shop{gate: gate}
+	s.perAddress, err = limit.NewCounter(limit.Config{
+		Name: "per-address", Limit: 30, Window: 10 * time.Second, MaxKeys: 5000, Offenders: 100,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.logins, err = limit.NewLog(limit.Config{Name: "logins", Limit: 5, Window: time.Minute, MaxKeys: 1000, Offenders: 100})
+	return s, err
+}
+
+func (s *shop) close() {
+	_ = s.perAddress.Close()
+	_ = s.logins.Close()
+	_ = s.gate.Close()
+}
