@@ -1,0 +1,99 @@
+//go:build e2e
+
+package browser
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/dashboard"
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// TestAccessibility lets axe-core look at every view, in both themes and at both widths. It must
+// find nothing.
+func TestAccessibility(t *testing.T) {
+	t.Parallel()
+	file := os.Getenv("AXE")
+	if file == "" {
+		t.Skip("AXE does not name axe.min.js of axe-core: accessibility is not tested")
+	}
+	axe, err := os.ReadFile(file)
+	require.NoError(t, err)
+	logins, err := limit.NewCounter(limit.Config{Name: "logins", Limit: 1, Window: time.Minute, Offenders: 20})
+	require.NoError(t, err)
+	for range 3 {
+		_, err := logins.Allow(t.Context(), "192.0.2.7")
+		require.NoError(t, err)
+	}
+	s := serve(t, newShop(t), dashboard.Config{Authorize: everybody, Limiters: []dashboard.Limiter{logins}})
+	p := open(t, s.url)
+	p.do(chromedp.Evaluate[chromedp.Void](string(axe)))
+	look := func(where string) {
+		t.Helper()
+		found := ask[[]string](p, `axe.run(document, {resultTypes: ["violations"]}).then((r) => r.violations
+			.flatMap((v) => v.nodes.map((n) => v.id + " (" + v.impact + "): " + n.target + ": " + n.failureSummary)))`)
+		require.Empty(t, found, where)
+	}
+	for _, theme := range []string{"light", "dark"} {
+		p.choose("#theme", theme)
+		for _, width := range []int64{1280, 360} {
+			where := func(view string) string { return view + ", " + theme }
+			p.size(width, 800, false)
+			ask[bool](p, `location.hash = "#/", true`)
+			p.until("rows", names+".length === 3")
+			look(where("overview"))
+			ask[bool](p, `location.hash = "`+ofOrders+`", true`)
+			p.until("a refusal", `document.querySelector(".rule .last")?.textContent.includes("Last refusal")`)
+			ask[bool](p, `document.querySelectorAll(".as-table").forEach((d) => { d.open = true }), true`)
+			look(where("resource"))
+			p.click(".rule .edit")
+			p.until("the form", `document.querySelector("dialog[open]")`)
+			ask[bool](p, `document.querySelector("dialog details").open = true`)
+			look(where("form"))
+			p.fill("#rule-threshold", "x")
+			p.click("dialog button[type=submit]")
+			p.until("a fault", `document.querySelector("dialog [aria-invalid=true]")`)
+			look(where("form with a fault"))
+			p.click("dialog .buttons button:first-child")
+			ask[bool](p, `location.hash = "#/rules", true`)
+			p.until("the rules", `document.querySelectorAll(".rule").length === 3`)
+			look(where("rules"))
+			ask[bool](p, `location.hash = "#/limiters", true`)
+			p.until("a limiter", `document.querySelector(".offenders td")`)
+			look(where("limiters"))
+		}
+	}
+	p.allowed(`status of 422`)
+	s.stop()
+	p.allowed(`ERR_|Failed to load resource`)
+	p.until("the banner", `document.querySelector("#banner").checkVisibility()`)
+	look("connection lost")
+}
+
+// TestFocus_IsSeen goes through the page with the Tab key: whatever has the focus shows it, and is
+// in the window.
+func TestFocus_IsSeen(t *testing.T) {
+	t.Parallel()
+	p := open(t, serve(t, newShop(t), dashboard.Config{Authorize: everybody}).url+ofOrders)
+	p.until("a refusal", `document.querySelector(".rule .last")?.textContent.includes("Last refusal")`)
+	seen := map[string]bool{}
+	for range 40 {
+		p.press("\t")
+		what := ask[string](p, `(() => { const e = document.activeElement; return e === document.body ? "" : e.tagName + "." + e.className + "#" + e.id + " " + e.textContent.slice(0, 30) })()`)
+		if what == "" || seen[what] && len(seen) > 20 {
+			break
+		}
+		seen[what] = true
+		ask[bool](p, `new Promise((done) => requestAnimationFrame(() => done(true)))`)
+		require.True(t, ask[bool](p, `(() => {
+			const e = document.activeElement, b = e.getBoundingClientRect(), s = getComputedStyle(e);
+			return s.outlineStyle !== "none" && parseFloat(s.outlineWidth) >= 2 && b.width > 0 && b.bottom > 0 && b.top < innerHeight;
+		})()`), "%s has the focus, and it cannot be seen", what)
+	}
+	require.Greater(t, len(seen), 12, "there is more than that to reach: %v", seen)
+}
