@@ -30,9 +30,9 @@ func (d *Dashboard) read() reading {
 	return r
 }
 
-// board is what all viewers have seen.
+// board is what all viewers have seen, and those who come will see first.
 type board struct {
-	at           time.Time // of the last frame; zero if there was none yet
+	at           time.Time // of the last frame
 	rulesVersion string
 	resources    table[string, figures]
 	rules        table[ruleKey, sums]

@@ -132,7 +132,7 @@ func serve[R comparable](d *Dashboard, k *kind[R], w http.ResponseWriter, r *htt
 	if e.action == add {
 		status = http.StatusCreated
 	}
-	rule, ok := d.rules().find(k.name, e.id)
+	rule, ok := d.rule(ruleKey{k.name, e.id})
 	if !ok { // somebody has removed it since
 		rule = views(d, k, []R{*e.after})[0]
 	}

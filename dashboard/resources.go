@@ -197,7 +197,14 @@ func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
 
 // bound gives the rules that bind a resource.
 func (d *Dashboard) bound(s *stat.Snapshot) []boundView {
-	rules := d.rules()
+	rules := make(map[ruleKey]ruleView, len(s.Rules))
+	for i := range s.Rules {
+		rules[ruleKey{s.Rules[i].Kind, s.Rules[i].ID}] = ruleView{}
+	}
+	_, loaded := d.rules(func(key ruleKey) bool { _, ok := rules[key]; return ok })
+	for _, rule := range loaded {
+		rules[ruleKey{rule.Kind, rule.ID}] = rule
+	}
 	bound := make([]boundView, 0, len(s.Rules))
 	for i := range s.Rules {
 		f := &s.Rules[i]
@@ -206,7 +213,7 @@ func (d *Dashboard) bound(s *stat.Snapshot) []boundView {
 			Admitted: f.Admitted, Blocked: f.Blocked, WouldBlock: f.WouldBlock,
 			Candidate: number(f.Candidate), CandidateWouldBlock: f.CandidateWouldBlock,
 		}}
-		if rule, ok := rules.find(f.Kind, f.ID); ok {
+		if rule := rules[ruleKey{f.Kind, f.ID}]; rule.Kind != "" { // not of a guard that the program brought
 			v.ruleView = rule
 		}
 		if b := resource.LastBlock(s.Resource, *f); b != nil {

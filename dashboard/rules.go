@@ -101,33 +101,22 @@ func completed[R comparable](load func([]R) (resource.Changes, error), rules fun
 	return rules()[0]
 }
 
-// ruleViews are the rules of a gate.
-type ruleViews struct {
-	version string
-	all     []ruleView
-	at      map[ruleKey]int
+// rules gives the rules of the gate that are wanted, flow rules first.
+func (d *Dashboard) rules(wanted func(ruleKey) bool) (version string, rules []ruleView) {
+	flows, isolations := d.gate.FlowRules(), d.gate.IsolationRules()
+	version = d.versionOf(flows, isolations)
+	flows = slices.DeleteFunc(flows, func(r flow.Rule) bool { return !wanted(ruleKey{flowKind.name, r.ID}) })
+	isolations = slices.DeleteFunc(isolations, func(r isolation.Rule) bool { return !wanted(ruleKey{isolationKind.name, r.ID}) })
+	return version, append(views(d, &flowKind, flows), views(d, &isolationKind, isolations)...)
 }
 
-func (v *ruleViews) find(kind, id string) (ruleView, bool) {
-	i, ok := v.at[ruleKey{kind, id}]
-	if !ok {
+// rule gives one rule of the gate.
+func (d *Dashboard) rule(key ruleKey) (ruleView, bool) {
+	_, found := d.rules(func(k ruleKey) bool { return k == key })
+	if len(found) == 0 {
 		return ruleView{}, false
 	}
-	return v.all[i], true
-}
-
-// rules gives the rules of the gate.
-func (d *Dashboard) rules() *ruleViews {
-	flows, isolations := d.gate.FlowRules(), d.gate.IsolationRules()
-	v := &ruleViews{version: d.versionOf(flows, isolations), at: make(map[ruleKey]int, len(flows)+len(isolations))}
-	v.all = append(views(d, &flowKind, flows), views(d, &isolationKind, isolations)...)
-	for i, rule := range flows {
-		v.at[ruleKey{flowKind.name, rule.ID}] = i
-	}
-	for i, rule := range isolations {
-		v.at[ruleKey{isolationKind.name, rule.ID}] = len(flows) + i
-	}
-	return v
+	return found[0], true
 }
 
 func views[R comparable](d *Dashboard, k *kind[R], rules []R) []ruleView {
@@ -197,11 +186,11 @@ func (d *Dashboard) serveRules(w http.ResponseWriter, r *http.Request) {
 	if !d.known(w, r) {
 		return
 	}
-	rules := d.rules()
+	version, rules := d.rules(func(ruleKey) bool { return true })
 	answer(w, http.StatusOK, struct {
 		Version string     `json:"version"`
 		Rules   []ruleView `json:"rules"`
-	}{rules.version, rules.all})
+	}{version, rules})
 }
 
 // ruleOf gives the parameters that say which rule it is.
@@ -227,7 +216,7 @@ func (d *Dashboard) serveRule(w http.ResponseWriter, r *http.Request) {
 	if q.failed(w) {
 		return
 	}
-	rule, ok := d.rules().find(key.kind, key.id)
+	rule, ok := d.rule(key)
 	if !ok {
 		fail(w, noSuchRule(key))
 		return

@@ -30,18 +30,20 @@ type viewer struct {
 type stream struct {
 	read func() reading
 	most int
+	runs sync.WaitGroup
 
 	mu      sync.Mutex // guards what is below
 	viewers map[*viewer]struct{}
-	places  int           // taken by viewers, and by those that were dropped and have not ended yet
-	board   *board        // nil if nobody makes frames
-	closed  bool          // by close, which may wait for:
-	stop    chan struct{} // closed when the goroutine is to end
-	ended   chan struct{} // closed when it has; nil if it was never there
+	places  int // taken by viewers, and by those that were dropped and have not ended yet
+	closed  bool
+	stop    chan struct{} // closed when the goroutine is to end; nil if there is none
+	board   *board        // what was sent last
+	made    time.Time     // when; zero if nothing was
+	current bool          // a viewer can begin with what was sent last
 }
 
 func newStream(read func() reading, most int) *stream {
-	return &stream{read: read, most: most, viewers: make(map[*viewer]struct{}), stop: make(chan struct{})}
+	return &stream{read: read, most: most, viewers: make(map[*viewer]struct{}), board: newBoard()}
 }
 
 // join takes a place. If there is none, or the stream is closed, it gives why not.
@@ -54,15 +56,18 @@ func (s *stream) join() (v *viewer, why string) {
 	case s.places >= s.most:
 		return nil, "there are " + strconv.Itoa(s.places) + " viewers, which is the most there may be"
 	}
+	if s.stop == nil {
+		// Those who come and go do not cause a frame each.
+		wait := max(0, frameInterval-time.Since(s.made))
+		s.current = wait > 0
+		stop := make(chan struct{})
+		s.stop = stop
+		s.runs.Go(func() { s.run(stop, wait) })
+	}
 	v = &viewer{frames: make(chan []byte, mostBehind), gone: make(chan struct{}), fresh: true}
 	s.places++
 	s.viewers[v] = struct{}{}
-	switch {
-	case s.board == nil:
-		s.board = newBoard()
-		s.ended = make(chan struct{})
-		go s.run(s.board, s.ended)
-	case !s.board.at.IsZero():
+	if s.current {
 		v.fresh = false
 		v.frames <- s.board.all()
 	}
@@ -73,43 +78,53 @@ func (s *stream) join() (v *viewer, why string) {
 func (s *stream) leave(v *viewer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.viewers, v)
 	s.places--
+	delete(s.viewers, v)
+	s.rest()
 }
 
-// run makes frames until nobody watches.
-func (s *stream) run(b *board, ended chan struct{}) {
-	defer close(ended)
+// rest ends the goroutine if nobody watches. The caller holds mu.
+func (s *stream) rest() {
+	if len(s.viewers) == 0 && s.stop != nil {
+		close(s.stop)
+		s.stop = nil
+	}
+}
+
+// run makes frames until it is stopped.
+func (s *stream) run(stop chan struct{}, wait time.Duration) {
+	first := time.NewTimer(wait)
+	defer first.Stop()
+	select {
+	case <-first.C:
+	case <-stop:
+		return
+	}
 	tick := time.NewTicker(frameInterval)
 	defer tick.Stop()
-	for s.send(b) {
+	for {
+		s.send(stop, s.read())
 		select {
 		case <-tick.C:
-		case <-s.stop:
+		case <-stop:
 			return
 		}
 	}
 }
 
-// send makes one frame and hands it to all viewers. It is false if there are none.
-func (s *stream) send(b *board) bool {
-	s.mu.Lock()
-	if len(s.viewers) == 0 {
-		s.board = nil
-		s.mu.Unlock()
-		return false
-	}
-	s.mu.Unlock()
-
-	r := s.read()
-
+// send makes a frame and hands it to all viewers.
+func (s *stream) send(stop chan struct{}, r reading) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b.update(r)
+	if s.stop != stop {
+		return // another goroutine may be at it by now
+	}
+	s.board.update(r)
+	s.made, s.current = time.Now(), true
 	for v := range s.viewers {
-		frame := b.delta
+		frame := s.board.delta
 		if v.fresh {
-			frame, v.fresh = b.all(), false
+			frame, v.fresh = s.board.all(), false
 		}
 		select {
 		case v.frames <- frame:
@@ -117,7 +132,7 @@ func (s *stream) send(b *board) bool {
 			s.drop(v)
 		}
 	}
-	return true
+	s.rest()
 }
 
 // drop ends a viewer. The caller holds mu.
@@ -129,18 +144,13 @@ func (s *stream) drop(v *viewer) {
 // close ends all viewers, and the goroutine.
 func (s *stream) close() {
 	s.mu.Lock()
-	if !s.closed {
-		s.closed = true
-		close(s.stop)
-		for v := range s.viewers {
-			s.drop(v)
-		}
+	s.closed = true
+	for v := range s.viewers {
+		s.drop(v)
 	}
-	ended := s.ended
+	s.rest()
 	s.mu.Unlock()
-	if ended != nil {
-		<-ended
-	}
+	s.runs.Wait()
 }
 
 // serveEvents sends frames as server-sent events.
