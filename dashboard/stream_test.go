@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/dashboard"
@@ -220,8 +221,8 @@ func TestEvents_NobodyWorksWhenNobodyWatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock()
-		reads := 0
-		l := &fakeLimiter{stats: func() limit.Stats { reads++; return limit.Stats{} }}
+		var reads atomic.Int64
+		l := &fakeLimiter{stats: func() limit.Stats { reads.Inc(); return limit.Stats{} }}
 		d := dashboard.Handler(newGate(t, c), dashboard.Config{Limiters: []dashboard.Limiter{l}})
 		client, _ := serve(t, d)
 		w := watch(t, client)
@@ -236,16 +237,16 @@ func TestEvents_NobodyWorksWhenNobodyWatches(t *testing.T) {
 			other.cancel()
 			synctest.Wait()
 		}
-		require.Equal(t, 2, reads)
+		require.EqualValues(t, 2, reads.Load())
 		timer := time.NewTimer(time.Minute)
 		<-timer.C
-		require.Equal(t, 2, reads)
+		require.EqualValues(t, 2, reads.Load())
 
 		// And it begins anew.
 		again := watch(t, client)
 		f := again.next()
 		require.True(t, f.Full)
-		require.Equal(t, 3, reads)
+		require.EqualValues(t, 3, reads.Load())
 		require.NotNil(t, again.next())
 	})
 }
