@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/leapgate-go/leapgate"
 )
@@ -32,6 +33,7 @@ type Dashboard struct {
 	gate    *leapgate.Gate
 	cfg     Config
 	page    map[string]file
+	started time.Time
 	api     map[string]endpoint
 	sources []string // of rules that can be changed here
 	stream  *stream
@@ -50,7 +52,7 @@ func New(gate *leapgate.Gate, cfg Config) (*Dashboard, error) {
 		return nil, err
 	}
 	d := &Dashboard{
-		gate: gate, cfg: cfg, page: embedded(),
+		gate: gate, cfg: cfg, page: embedded(), started: time.Now(),
 		origins: http.NewCrossOriginProtection(),
 		seed:    maphash.MakeSeed(), secret: make([]byte, 32),
 	}

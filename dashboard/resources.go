@@ -180,12 +180,13 @@ func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
 	}
 	s := handle.Snapshot()
 	type view struct {
-		At stamp `json:"at"`
+		At      stamp `json:"at"`
+		Started stamp `json:"started"`
 		resourceView
 		History []secondView `json:"history"`
 		Rules   []boundView  `json:"rules"`
 	}
-	v := view{At: stamp(s.At), resourceView: viewOf(&s), History: make([]secondView, len(history))}
+	v := view{At: stamp(s.At), Started: stamp(d.started), resourceView: viewOf(&s), History: make([]secondView, len(history))}
 	for i, second := range history {
 		v.History[i] = secondView{
 			second.Pass, second.Block, second.Success, second.Exception, millis(second.AvgRT), second.MaxConcurrency,
