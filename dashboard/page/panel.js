@@ -46,16 +46,18 @@ class Panel {
     this.acts = el("div", { class: "acts" },
       el("button", { type: "button", class: "edit", text: "Edit", onclick: () => editRule(this.context, this.rule) }), this.toggle,
       el("button", { type: "button", class: "danger remove", text: "Remove", onclick: () => this.#remove() }));
-    this.what = el("p", { class: "note clip" });
-    const names = [["threshold", "Threshold"], ["admitted", "Admitted"], ["blocked", "Blocked"], ["would", "Would block"], ["candidate", "Candidate"], ["tried", "Candidate would block"]];
+    this.what = el("span");
+    this.where = el("a");
+    this.about = el("p", { class: "note clip" }, this.what, this.where);
+    const names = [["threshold", "Threshold"], ["admitted", "Admitted"], ["blocked", "Blocked"], ["would", "Would block"], ["candidate", ""]];
     this.figures = Object.fromEntries(names.map(([key, label]) => {
       const value = el("dd");
-      const group = el("div", { class: key === "blocked" ? "block" : key }, el("dt", { text: label }), value);
-      return [key, { group, value }];
+      const name = el("dt", { text: label });
+      return [key, { name, value, group: el("div", { class: key === "blocked" ? "block" : key }, name, value) }];
     }));
     this.last = el("p", { class: "last" });
     this.element = el("article", { class: "panel rule" },
-      el("header", {}, this.id, this.kind, this.mode, this.owner, this.acts), this.what,
+      el("header", {}, this.id, this.kind, this.mode, this.owner, this.acts), this.about,
       el("dl", { class: "figures" }, ...Object.values(this.figures).map((f) => f.group)), this.last);
   }
 
@@ -76,15 +78,23 @@ class Panel {
     this.owner.hidden = !this.owner.textContent;
     this.acts.hidden = !editing || !rule.editable;
     setText(this.toggle, mode === "enforce" ? "Put into shadow" : "Enforce");
-    setText(this.what, describe(rule));
-    setAttr(this.what, "title", this.what.textContent);
-    this.what.hidden = !this.what.textContent;
+    this.#describe(rule);
     this.#figures(figures, rule.rule ?? {});
     const refusal = figures.lastRefusal;
     this.last.hidden = !("lastRefusal" in figures) && !("mode" in figures);
     if (refusal) {
       setText(this.last, `Last refusal ${age(now - Date.parse(refusal.at))}${refusal.origin ? ", of " + shown(refusal.origin) : ""}: ${shown(refusal.reason)}`);
     } else setText(this.last, "No refusal yet.");
+  }
+
+  // describe says in one line what the rule is, with a link to the resource if it is for one.
+  #describe({ kind, rule }) {
+    const exact = rule?.resource && (rule.match ?? "exact") === "exact" && !rule.resource.includes("\ufffd");
+    setText(this.what, describe(kind, rule));
+    setText(this.where, exact ? shown(rule.resource) : "");
+    setAttr(this.where, "href", exact ? "#/resource/" + query(rule.resource) : null);
+    setAttr(this.about, "title", this.about.textContent);
+    this.about.hidden = !this.about.textContent;
   }
 
   #figures(f, rule) {
@@ -100,8 +110,8 @@ class Panel {
     show("blocked", count(f.blocked ?? 0));
     show("would", this.current === "shadow" || f.wouldBlock ? count(f.wouldBlock ?? 0) : null);
     const candidate = f.candidate || rule.candidate;
-    show("candidate", candidate ? number(candidate) : null);
-    show("tried", candidate ? count(f.candidateWouldBlock ?? 0) : null);
+    if (candidate) setText(this.figures.candidate.name, `Would block at ${number(candidate)}`);
+    show("candidate", candidate ? count(f.candidateWouldBlock ?? 0) : null);
   }
 
   #toggle() {
@@ -126,8 +136,8 @@ class Panel {
   }
 }
 
-// describe says in one line what a rule is.
-function describe({ kind, rule }) {
+// describe says what a rule is, up to the name of its resource.
+function describe(kind, rule) {
   if (!rule) return kind === "flow" || kind === "isolation" ? "" : "A rule of a guard that the program brought.";
   const parts = [];
   if (kind === "isolation") parts.push(`At most ${number(rule.maxInFlight ?? 0)} in flight`, rule.maxWait && `waits up to ${rule.maxWait}`);
@@ -136,9 +146,8 @@ function describe({ kind, rule }) {
       rule.strict && "strict", rule.strategy === "warm-up" && `warms up in ${rule.warmUpPeriod}`, rule.strategy === "memory-adaptive" && "adapts to memory",
       rule.origin && `for ${shown(rule.origin)}`, rule.associated && `while ${shown(rule.associated)} passes more`);
   }
-  const bound = { glob: "all that match ", regexp: "all that match ", default: "all that no rule names" }[rule.match] ?? "";
-  parts.push("on " + bound + (rule.match === "default" ? "" : shown(rule.resource ?? "")));
-  return parts.filter(Boolean).join(" · ");
+  const all = { glob: `on all that match ${shown(rule.resource ?? "")}`, regexp: `on all that match ${shown(rule.resource ?? "")}`, default: "on all that no rule names" };
+  return [...parts, all[rule.match] ?? (rule.resource?.includes("\ufffd") ? "on " + shown(rule.resource) : "on ")].filter(Boolean).join(" · ");
 }
 
 /** lines are the thresholds of a resource's rules, as lines for its charts: per second, or in flight. */

@@ -14,15 +14,15 @@ const totals = [["pass", "Pass"], ["block", "Block"], ["success", "Success"], ["
 /** ResourceView is the view of one resource. key is its name as it is in a query. */
 export class ResourceView {
   constructor(key, context) {
-    this.key = key;
     this.context = { ...context, changed: (text) => {
       context.changed(text);
       this.#load();
     } };
     try {
       this.title = decodeURIComponent(key.replaceAll("+", " "));
+      this.key = query(this.title); // however it was written
     } catch {
-      this.title = key; // not UTF-8
+      this.title = this.key = key; // not UTF-8
     }
     this.seconds = new Map(); // what is known of each second of the clock
     this.strip = strip([["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exceptions/s"], ["avg", "Avg RT"], ["p99", "p99"], ["concurrency", "In flight"]]);
@@ -30,10 +30,10 @@ export class ResourceView {
       { key: "pass", label: "pass", class: "pass", area: true }, { key: "block", label: "block", class: "block" },
     ] });
     this.rates.element.classList.add("wide");
-    this.latencies = new Chart({ title: "Response time over ten seconds", format: duration, least: 1, none: "no completed calls", series: [
+    this.latencies = new Chart({ title: "Response time over 10 s", format: duration, least: 0.01, none: "no completed calls", series: [
       { key: "p50", label: "p50", class: "p50" }, { key: "p95", label: "p95", class: "p95" }, { key: "p99", label: "p99", class: "p99" },
     ] });
-    this.flight = new Chart({ title: "Calls in flight, at most", format: rate, least: 4, none: "no calls", series: [{ key: "maxConcurrency", label: "in flight", class: "flight", area: true }] });
+    this.flight = new Chart({ title: "Calls in flight", format: rate, least: 4, none: "no calls", series: [{ key: "maxConcurrency", label: "in flight", class: "flight", area: true }] });
     this.panels = new Panels(this.context, "h3");
     this.note = el("p", { class: "note" });
     this.add = el("div", { class: "section" }, el("h2", { text: "Rules" }),
