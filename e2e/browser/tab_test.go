@@ -234,19 +234,25 @@ func (p *tab) shoot(name string) {
 	if dir == "" {
 		return
 	}
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, name+".png"), p.image(), 0o644)
+	}
+	if err != nil {
+		p.t.Errorf("no screenshot: %v", err)
+	}
+}
+
+// image is what can be seen, as a PNG.
+func (p *tab) image() []byte {
+	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	image, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	if err != nil {
 		p.t.Errorf("no screenshot: %v", err)
-		return
 	}
-	if err := os.MkdirAll(dir, 0o755); err == nil {
-		err = os.WriteFile(filepath.Join(dir, name+".png"), image, 0o644)
-	}
-	if err != nil {
-		p.t.Errorf("no screenshot: %v", err)
-	}
+	return image
 }
 
 // quote gives a text as a literal of the page's language.
