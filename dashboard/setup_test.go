@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -284,3 +285,13 @@ func (w *watching) learn(f *frame) {
 	take(w.figures, w.names, w.columns["resources"], f.Resources)
 	take(w.sums, w.rules, w.columns["rules"], f.Rules)
 }
+
+func jsonOf(t testing.TB, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(data)
+}
+
+// query is a text as it goes into a query.
+func query(s string) string { return url.QueryEscape(s) }
