@@ -1,7 +1,7 @@
 // The keyed limiters: decisions, keys, and whom they refuse most.
 
 import { el, setAttr, setText, shown } from "./dom.js";
-import { count, share } from "./format.js";
+import { count, share, span } from "./format.js";
 
 const figures = [
   ["allowed", "Allowed"], ["refused", "Refused"], ["share", "Refused share"], ["evicted", "Evicted live"], ["expired", "Expired"], ["crowded", "Without a place"],
@@ -53,7 +53,7 @@ class Panel {
     const name = l.limits.map((x) => shown(x.name)).filter(Boolean).join(", ") || "Limiter";
     setText(this.name, name);
     setAttr(this.name, "title", name);
-    setText(this.limits, l.limits.map((x) => `${count(x.limit)} in ${x.window} for each key`).join(" · "));
+    setText(this.limits, l.limits.map((x) => `${count(x.limit)} in ${span(x.window)} for each key`).join(" · "));
     setText(this.away, l.away ? "store away" : l.degraded ? "was degraded" : "");
     this.away.hidden = !this.away.textContent;
     for (const [key] of figures) {

@@ -83,12 +83,12 @@ export class ResourceView {
 
   #take(r) {
     const running = Math.floor(Date.parse(r.at) / 1000);
-    // The history of a server that was started anew begins there.
-    if (this.started && this.started !== r.started) this.since = Math.floor(Date.parse(r.started) / 1000);
-    this.started = r.started;
+    // Before that, the history has seconds of which the server knows nothing. What was seen of a server
+    // before this one stays.
+    const since = Math.floor(Date.parse(r.started) / 1000);
     r.history.forEach((entry, i) => {
       const second = running - (r.history.length - 1) + i;
-      if (second < running && second >= (this.since ?? 0)) this.seconds.set(second, entry);
+      if (second < running && second >= since) this.seconds.set(second, entry);
     });
     for (const second of this.seconds.keys()) if (second < running - minute) this.seconds.delete(second);
     this.rules = r.rules;
