@@ -164,12 +164,14 @@ func serveMany() int {
 		cancel()
 	}()
 	// Each resource is called a few times a second, and its figures change each second.
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
 	for turn := 0; ; turn++ {
 		select {
 		case <-ctx.Done():
 			_ = server.Close()
 			return 0
-		case <-time.After(200 * time.Millisecond):
+		case <-ticker.C:
 		}
 		for i := range many {
 			for range 1 + (i+turn)%3 {

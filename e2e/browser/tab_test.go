@@ -25,7 +25,7 @@ import (
 const patience = 20 * time.Second
 
 // chromium is the browser of all tests. Each opens tabs in it, with storage of their own.
-var chromium context.Context
+var chromium context.Context // chromedp keeps the browser in it
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -58,14 +58,14 @@ func withBrowser(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "no browser: %v\nIs %s there? CHROMIUM may name another.\n", err, path)
 		return 1
 	}
-	chromium = ctx
+	chromium = ctx //nolint:fatcontext // it is set once
 	return m.Run()
 }
 
 // A tab is a page that is open.
 type tab struct {
 	t   *testing.T
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // chromedp keeps the tab in it
 
 	mu     sync.Mutex // guards what is below
 	faults []string   // what the page complained of
