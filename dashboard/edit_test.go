@@ -206,7 +206,7 @@ func TestEdit_WhoMay(t *testing.T) {
 		case "":
 			return "", fmt.Errorf("first of all: %w", dashboard.Challenge(`Basic realm="rules"`))
 		default:
-			return "", errors.New("only ann may\n")
+			return "", errors.New("only \x07ann may")
 		}
 	}})
 	require.NotContains(t, get(t, d, "about"), "who")
@@ -214,7 +214,7 @@ func TestEdit_WhoMay(t *testing.T) {
 	require.Contains(t, every(d, http.StatusUnauthorized), "say who you are")
 	answer, _ := ask(t, d, "POST", "rules?kind=flow", good)
 	require.Equal(t, `Basic realm="rules"`, answer.Header.Get("WWW-Authenticate"))
-	require.Equal(t, `you may not change rules: "only ann may\n"`, every(d, http.StatusForbidden, "Authorization", "Basic Ym9iOg=="))
+	require.Equal(t, `you may not change rules: "only \aann may"`, every(d, http.StatusForbidden, "Authorization", "Basic Ym9iOg=="))
 
 	// Not from elsewhere: nobody is even asked.
 	asked = 0

@@ -162,6 +162,7 @@ func (d *Dashboard) serveAdd(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *Dashboard) serveChange(w http.ResponseWriter, r *http.Request) { d.serveEdit(w, r, change) }
+
 func (d *Dashboard) serveRemove(w http.ResponseWriter, r *http.Request) { d.serveEdit(w, r, remove) }
 
 // serveEdit answers a request for an edit of a rule that is there.

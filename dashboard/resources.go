@@ -202,8 +202,7 @@ func (d *Dashboard) bound(s *stat.Snapshot) []boundView {
 	for i := range s.Rules {
 		rules[ruleKey{s.Rules[i].Kind, s.Rules[i].ID}] = ruleView{}
 	}
-	_, loaded := d.rules(func(key ruleKey) bool { _, ok := rules[key]; return ok })
-	for _, rule := range loaded {
+	for _, rule := range d.rules(func(key ruleKey) bool { _, ok := rules[key]; return ok }) {
 		rules[ruleKey{rule.Kind, rule.ID}] = rule
 	}
 	bound := make([]boundView, 0, len(s.Rules))

@@ -102,17 +102,16 @@ func completed[R comparable](load func([]R) (resource.Changes, error), rules fun
 }
 
 // rules gives the rules of the gate that are wanted, flow rules first.
-func (d *Dashboard) rules(wanted func(ruleKey) bool) (version string, rules []ruleView) {
+func (d *Dashboard) rules(wanted func(ruleKey) bool) []ruleView {
 	flows, isolations := d.gate.FlowRules(), d.gate.IsolationRules()
-	version = d.versionOf(flows, isolations)
 	flows = slices.DeleteFunc(flows, func(r flow.Rule) bool { return !wanted(ruleKey{flowKind.name, r.ID}) })
 	isolations = slices.DeleteFunc(isolations, func(r isolation.Rule) bool { return !wanted(ruleKey{isolationKind.name, r.ID}) })
-	return version, append(views(d, &flowKind, flows), views(d, &isolationKind, isolations)...)
+	return append(views(d, &flowKind, flows), views(d, &isolationKind, isolations)...)
 }
 
 // rule gives one rule of the gate.
 func (d *Dashboard) rule(key ruleKey) (ruleView, bool) {
-	_, found := d.rules(func(k ruleKey) bool { return k == key })
+	found := d.rules(func(k ruleKey) bool { return k == key })
 	if len(found) == 0 {
 		return ruleView{}, false
 	}
@@ -186,11 +185,11 @@ func (d *Dashboard) serveRules(w http.ResponseWriter, r *http.Request) {
 	if !d.known(w, r) {
 		return
 	}
-	version, rules := d.rules(func(ruleKey) bool { return true })
+	flows, isolations := d.gate.FlowRules(), d.gate.IsolationRules()
 	answer(w, http.StatusOK, struct {
 		Version string     `json:"version"`
 		Rules   []ruleView `json:"rules"`
-	}{version, rules})
+	}{d.versionOf(flows, isolations), append(views(d, &flowKind, flows), views(d, &isolationKind, isolations)...)})
 }
 
 // ruleOf gives the parameters that say which rule it is.
