@@ -37,8 +37,8 @@ export class ResourceView {
     this.panels = new Panels(this.context, "h3");
     this.note = el("p", { class: "note" });
     this.add = el("div", { class: "section" }, el("h2", { text: "Rules" }),
-      el("button", { type: "button", class: "add", text: "Add a flow rule", onclick: () => this.#add("flow") }),
-      el("button", { type: "button", class: "add", text: "Add an isolation rule", onclick: () => this.#add("isolation") }));
+      el("button", { type: "button", class: "add", text: "Add flow rule", onclick: () => this.#add("flow") }),
+      el("button", { type: "button", class: "add", text: "Add isolation rule", onclick: () => this.#add("isolation") }));
     this.none = el("p", { class: "note", hidden: true, text: "No rule binds this resource: everything passes, and is counted." });
     this.totals = Object.fromEntries(totals.map(([k]) => [k, el("dd")]));
     this.gone = el("p", { class: "empty", hidden: true });

@@ -23,8 +23,8 @@ export class RulesView {
     this.filter = el("input", { type: "search", placeholder: "Filter rules", "aria-label": "Filter rules by ID or resource", "aria-keyshortcuts": "/", autocomplete: "off", spellcheck: "false", oninput: () => this.#show() });
     this.matched = el("p", { class: "muted" });
     this.adds = el("div", { class: "section" }, el("h1", { text: "Rules" }),
-      el("button", { type: "button", class: "add", text: "Add a flow rule", onclick: () => addRule(this.context, "flow", {}) }),
-      el("button", { type: "button", class: "add", text: "Add an isolation rule", onclick: () => addRule(this.context, "isolation", {}) }));
+      el("button", { type: "button", class: "add", text: "Add flow rule", onclick: () => addRule(this.context, "flow", {}) }),
+      el("button", { type: "button", class: "add", text: "Add isolation rule", onclick: () => addRule(this.context, "isolation", {}) }));
     this.note = el("p", { class: "note" });
     this.none = el("p", { class: "empty", hidden: true });
     this.element = el("div", {}, this.adds, this.note,
