@@ -1,0 +1,34 @@
+//go:build e2e
+
+package browser
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/dashboard"
+)
+
+// TestModules asks the page's own modules for what they compute: figures as people read them, and
+// the round numbers of axes.
+func TestModules(t *testing.T) {
+	t.Parallel()
+	gate := leapgate.Must(leapgate.Config{})
+	t.Cleanup(func() { _ = gate.Close() })
+	p := open(t, serve(t, gate, dashboard.Config{}).url)
+	for _, c := range []struct{ module, call, want string }{
+		{"format", `[0, 0.01, 4.52, 9.96, 52.4, 1234, 9999.6, 12345, 999600, 4.56e6, null].map(m.rate).join(" ")`, "0 <0.1 4.5 10 52 1,234 10k 12.3k 1M 4.6M –"},
+		{"format", `[0, 0.0004, 0.85, 5.43, 9.996, 123.4, 999.7, 1234, 99999, 150000].map(m.duration).join(" | ")`, "– | 400 ns | 850 µs | 5.4 ms | 10 ms | 123 ms | 1 s | 1.2 s | 100 s | 2.5 min"},
+		{"format", `[[0, 0], [0, 5], [1, 3000], [1, 3], [2999, 3000], [5, 5]].map(([a, b]) => m.share(a, b)).join(" | ")`, "0 % | 0 % | <0.1 % | 33 % | >99.9 % | 100 %"},
+		{"format", `[0.5, 250, 1000, 1500, 60000, 3600000, 86400000].map(m.span).join(" | ")`, "500 µs | 250 ms | 1 s | 1.5 s | 1 min | 1 h | 24 h"},
+		{"format", `[-5, 400, 3200, 99400, 600000, 7.3e6, 9e8].map(m.age).join(" | ")`, "now | now | 3 s ago | 99 s ago | 10 min ago | 2 h ago | 10 d ago"},
+		{"scale", `[0, 1, 7, 60, 61, 99, 100, 1e9, 0.03].map((v) => m.ticks(v, 4, 0.01).at.join(",")).join(" | ")`, "0,0.005,0.01 | 0,0.5,1 | 0,2,4,6,8 | 0,20,40,60 | 0,20,40,60,80 | 0,50,100 | 0,50,100 | 0,500000000,1000000000 | 0,0.01,0.02,0.03"},
+		{"scale", `[[[50], [60]], [[50], [1000]], [[], [20]], [[0, 0], []]].map(([d, l]) => m.reach(d, l)).join(" ")`, "60 50 20 0"},
+		{"scale", `[m.apart([10, 12, 100], 14, 0, 200), m.apart([90, 92, 95], 14, 0, 100)].join(" | ")`, "10,24,100 | 72,86,100"},
+		{"dom", `m.shown("a\nb\u0000c\u202e" + "x".repeat(10000)).length`, "301"},
+	} {
+		require.Equal(t, c.want, ask[string](p, `import(new URL("`+c.module+`.js", location.href)).then((m) => String(`+c.call+`))`), "%s: %s", c.module, c.call)
+	}
+}
