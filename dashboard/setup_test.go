@@ -171,7 +171,10 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 func serve(t *testing.T, h http.Handler) (*http.Client, *pipes) {
 	t.Helper()
 	network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
-	server := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+	server := &http.Server{
+		Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0),
+		ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second, IdleTimeout: 2 * time.Second, // streams are not cut off
+	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
