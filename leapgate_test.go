@@ -291,6 +291,19 @@ func TestBlocked_IsCountedAndConsumesNothing(t *testing.T) {
 	}}, s.Rules)
 }
 
+func TestLookup_RegistersNothing(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock())
+	for _, name := range []string{"orders", "", strings.Repeat("x", 5000)} {
+		require.Nil(t, g.Lookup(name))
+	}
+	require.Empty(t, g.Snapshot())
+	require.True(t, enter(t, g, "orders"))
+	require.Same(t, g.Resource("orders"), g.Lookup("orders"))
+	require.NoError(t, g.Close())
+	require.EqualValues(t, 1, g.Lookup("orders").Snapshot().Pass)
+}
+
 func TestGates_AreIndependent(t *testing.T) {
 	t.Parallel()
 	a, b := newClock(), newClock()
