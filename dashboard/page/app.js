@@ -35,6 +35,7 @@ const context = {
 function show(focus) {
   const [start, make, nav] = routes.find(([start]) => location.hash.startsWith(start));
   view?.close();
+  document.querySelector("dialog")?.close();
   view = make(location.hash.slice(start.length));
   $("main").replaceChildren(view.element);
   for (const a of document.querySelectorAll("nav a")) setAttr(a, "aria-current", a.id === nav ? "page" : null);

@@ -48,7 +48,7 @@ class Panel {
       el("button", { type: "button", class: "danger remove", text: "Remove", onclick: () => this.#remove() }));
     this.what = el("span");
     this.where = el("a");
-    this.about = el("p", { class: "note clip" }, this.what, this.where);
+    this.about = el("p", { class: "note two" }, this.what, this.where);
     const names = [["threshold", "Threshold"], ["admitted", "Admitted"], ["blocked", "Blocked"], ["would", "Would block"], ["candidate", ""]];
     this.figures = Object.fromEntries(names.map(([key, label]) => {
       const value = el("dd");

@@ -48,7 +48,7 @@ export class ResourceView {
       el("div", { class: "section" }, el("h2", { text: "Since the beginning" })),
       el("div", { class: "panel" }, el("dl", { class: "figures" }, ...totals.map(([k, label]) => el("div", {}, el("dt", { text: label }), this.totals[k])))));
     this.element = el("div", {}, el("p", { class: "crumb" }, el("a", { href: "#/", text: "← Resources" })),
-      el("div", { class: "name-line" }, el("h1", { text: name, title: name })), this.gone, this.body);
+      el("div", { class: "name-line" }, el("h1", { class: "two", text: name, title: name })), this.gone, this.body);
   }
 
   close() {
