@@ -107,6 +107,8 @@ func TestResource_ChartsMove(t *testing.T) {
 	heights[1] = ask[float64](p, `Math.min(...`+rates+`.querySelector(".line.pass").getAttribute("d").match(/[ML][\d.]+ [\d.]+/g).map((s) => Number(s.split(" ")[1])))`)
 	require.InDelta(t, heights[0], heights[1], 1)
 
+	p.until("some seconds", `(`+rates+`.querySelector(".line.pass").getAttribute("d").match(/L/g) ?? []).length > 4`)
+
 	// The read-out.
 	box := ask[[]float64](p, `(() => { const b = `+rates+`.querySelector(".plot").getBoundingClientRect(); return [b.right - 40, b.top + 80] })()`)
 	p.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, box[0], box[1]))

@@ -24,6 +24,7 @@ func TestServer_LostAndBack(t *testing.T) {
 	p.until("the banner", `document.querySelector("#banner").checkVisibility()`)
 	p.until("a countdown", `/Next try in \d+ s\./.test(document.querySelector("#banner-when").textContent)`)
 	p.until("words for those who do not see it", `document.querySelector("#announce").textContent.startsWith("Connection lost.")`)
+	p.shoot("lost")
 	p.until("a gap that is going on", chart+`.querySelector("rect.gap")?.width.baseVal.value > 20`)
 
 	s.start(newShop(t), dashboard.Config{})
