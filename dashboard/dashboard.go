@@ -43,6 +43,8 @@ type Dashboard struct {
 
 	reading sync.Mutex // one request at a time reads all figures
 	editing sync.Mutex // one rule at a time is changed
+
+	limiterFault sync.Once
 }
 
 // New makes a dashboard. It starts no goroutine. The error, if any, is [ErrConfig] and tells

@@ -4,8 +4,10 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 
+	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/limit"
 )
 
@@ -41,26 +43,36 @@ type offenderView struct {
 const mostOffenders = 10 // that are shown of each limiter
 
 func (d *Dashboard) limiters() []limiterView {
-	all := make([]limiterView, 0, len(d.cfg.Limiters))
-	for _, l := range d.cfg.Limiters {
-		s := l.Stats()
-		v := limiterView{
-			Limits: []limitView{}, Keys: s.Keys, MaxKeys: s.MaxKeys,
-			Allowed: s.Allowed, Refused: s.Refused, Degraded: s.Degraded, Away: s.Away,
-			Expired: s.Expired, Evicted: s.Evicted, Crowded: s.Crowded, Bytes: s.Bytes, Coarse: s.Coarse,
-			Offenders: []offenderView{},
-		}
-		for _, one := range l.Describe() {
-			v.Limits = append(v.Limits, limitView{one.Name, one.Limit, millis(one.Window)})
-		}
-		if o, ok := l.(interface{ Offenders(k int) []limit.Offender }); ok {
-			for _, worst := range o.Offenders(mostOffenders) {
-				v.Offenders = append(v.Offenders, offenderView{d.shownKey(worst.Key), worst.Refused, worst.Excess})
-			}
-		}
-		all = append(all, v)
+	all := make([]limiterView, len(d.cfg.Limiters))
+	for i, l := range d.cfg.Limiters {
+		all[i] = limiterView{Limits: []limitView{}, Offenders: []offenderView{}}
+		d.look(l, &all[i])
 	}
 	return all
+}
+
+// look fills in what a limiter says. If one that the program brought panics, the rest is left
+// out, and the log is told the first time: looking must not end the program.
+func (d *Dashboard) look(l Limiter, v *limiterView) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			d.limiterFault.Do(func() {
+				d.cfg.Logger.Error("leapgate: a limiter on the dashboard panicked; its figures are left out", "panic", escape.Text(fmt.Sprint(cause)))
+			})
+		}
+	}()
+	for _, one := range l.Describe() {
+		v.Limits = append(v.Limits, limitView{one.Name, one.Limit, millis(one.Window)})
+	}
+	s := l.Stats()
+	v.Keys, v.MaxKeys = s.Keys, s.MaxKeys
+	v.Allowed, v.Refused, v.Degraded, v.Away = s.Allowed, s.Refused, s.Degraded, s.Away
+	v.Expired, v.Evicted, v.Crowded, v.Bytes, v.Coarse = s.Expired, s.Evicted, s.Crowded, s.Bytes, s.Coarse
+	if o, ok := l.(interface{ Offenders(k int) []limit.Offender }); ok {
+		for _, worst := range o.Offenders(mostOffenders) {
+			v.Offenders = append(v.Offenders, offenderView{d.shownKey(worst.Key), worst.Refused, worst.Excess})
+		}
+	}
 }
 
 // shownKey gives a key as viewers see it.

@@ -1,6 +1,8 @@
 package dashboard_test
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -96,5 +98,24 @@ func TestLimiters_InFramesWhenTheyChange(t *testing.T) {
 		refuse(t, l, "x", 4)
 		require.Contains(t, string(w.next().Limiters), `{"key":"x","refused":4,"excess":0}`)
 		require.Nil(t, w.next().Limiters)
+	})
+}
+
+// One that the program brought breaks down: the others are shown, and the program goes on.
+func TestLimiters_ThatPanic(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClock()
+		var log bytes.Buffer
+		client, _ := serve(t, dashboard.Handler(newGate(t, c), dashboard.Config{
+			Limiters: []dashboard.Limiter{&fakeLimiter{func() limit.Stats { panic("no\nstats") }}, newLimiter(t, c)},
+			Logger:   slog.New(slog.NewTextHandler(&log, nil)),
+		}))
+		w := watch(t, client)
+		f := w.next()
+		require.Contains(t, string(f.Limiters), `[{"limits":[],"keys":0,"maxKeys":0,`)
+		require.Contains(t, string(f.Limiters), `"maxKeys":50`)
+		require.NotNil(t, w.next())
+		require.Equal(t, 1, strings.Count(log.String(), "panicked"))
 	})
 }
