@@ -130,9 +130,6 @@ func next[R comparable](d *Dashboard, k *kind[R], e *edit[R]) (rulefile.Rules, e
 	if err != nil {
 		return rulefile.Rules{}, err
 	}
-	if err := errors.Join(flow.Validate(flows), isolation.Validate(isolations)); err != nil {
-		return rulefile.Rules{}, err
-	}
 	return rulefile.Rules{
 		Flow:      slices.DeleteFunc(flows, func(r flow.Rule) bool { return r.Source != e.source }),
 		Isolation: slices.DeleteFunc(isolations, func(r isolation.Rule) bool { return r.Source != e.source }),

@@ -3,13 +3,20 @@ package dashboard_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/dashboard"
@@ -155,6 +162,7 @@ func TestRuleFiles_WhatOthersWriteIsNotLost(t *testing.T) {
 
 // keeper is a Writer that keeps what it is told, and fails when it should.
 type keeper struct {
+	busy  atomic.Int32 // calls of Write at this time
 	gate  *leapgate.Gate
 	rules rulefile.Rules
 	asked int
@@ -165,6 +173,10 @@ type keeper struct {
 func (k *keeper) Sources() []string { return []string{"db"} }
 
 func (k *keeper) Write(ctx context.Context, source string, rules func() (rulefile.Rules, error)) error {
+	if n := k.busy.Inc(); n > 1 {
+		return fmt.Errorf("%d at once", n)
+	}
+	defer k.busy.Dec()
 	if k.first {
 		return k.fail
 	}
@@ -175,6 +187,7 @@ func (k *keeper) Write(ctx context.Context, source string, rules func() (rulefil
 	if err != nil {
 		return errors.Join(errors.New("db"), err)
 	}
+	runtime.Gosched()
 	k.asked++
 	if k.fail != nil {
 		return k.fail
@@ -215,4 +228,31 @@ func TestWriter_OfTheProgram(t *testing.T) {
 	k.first = true
 	put(http.StatusBadGateway, `{"resource": "a", "threshold": 4}`)
 	require.Equal(t, before, g.FlowRules())
+}
+
+// Many change rules of one source at once: each is written, one after the other.
+func TestWriter_OneAtATime(t *testing.T) {
+	t.Parallel()
+	const editors, edits = 6, 10
+	g := newGate(t, newClock(), flow.Rule{ID: "kept", Resource: "a", Threshold: 2, Source: "db"})
+	k := &keeper{gate: g}
+	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet(), Writer: k})
+	var wg sync.WaitGroup
+	for editor := range editors {
+		wg.Go(func() {
+			for i := range edits {
+				r := httptest.NewRequest(http.MethodPost, "/api/v1/rules?kind=flow&source=db", strings.NewReader(`{"resource": "a", "threshold": 1}`))
+				if (editor+i)%2 == 0 {
+					r = httptest.NewRequest(http.MethodPost, "/api/v1/rules?kind=isolation&source=db", strings.NewReader(`{"resource": "a", "maxInFlight": 1}`))
+				}
+				r.Header.Set("Content-Type", "application/json")
+				w := httptest.NewRecorder()
+				d.ServeHTTP(w, r)
+				assert.Equal(t, http.StatusCreated, w.Code, w.Body.String())
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, 1+editors*edits, k.rules.Len())
+	require.Equal(t, k.rules, rulefile.Rules{Flow: g.FlowRules(), Isolation: g.IsolationRules()})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -168,12 +169,7 @@ func TestEvents_SlowViewersAreDropped(t *testing.T) {
 		g := newGate(t, c)
 		call(t, c, g, "a", 1, 0)
 		client, network := serve(t, dashboard.Handler(g, dashboard.Config{MaxViewers: 2}))
-		// It asks, and does not read.
-		slow, err := network.dial(t.Context(), "", "")
-		require.NoError(t, err)
-		defer slow.Close()
-		_, err = io.WriteString(slow, "GET /leapgate/api/v1/events HTTP/1.1\r\nHost: pipe\r\n\r\n")
-		require.NoError(t, err)
+		slow := slowReader(t, network) // and does not read at all
 		began := time.Now()
 		quick := watch(t, client)
 		require.Equal(t, http.StatusOK, quick.answer.StatusCode)
@@ -190,30 +186,78 @@ func TestEvents_SlowViewersAreDropped(t *testing.T) {
 		require.Equal(t, http.StatusOK, third.answer.StatusCode)
 		require.NotNil(t, third.next())
 		require.Equal(t, 6*time.Second, time.Since(began))
-		_, err = io.ReadAll(slow)
+		_, err := io.ReadAll(slow.conn)
 		require.NoError(t, err, "and it has been cut off")
 		require.NotNil(t, quick.next())
 	})
 }
 
-// One that reads a message just before each deadline is behind by too many some day.
+// reader reads from a stream as slowly as the test wants, with nothing in between.
+type reader struct {
+	t    *testing.T
+	conn net.Conn
+}
+
+func slowReader(t *testing.T, network *pipes) *reader {
+	t.Helper()
+	conn, err := network.dial(t.Context(), "", "")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	_, err = io.WriteString(conn, "GET /leapgate/api/v1/events HTTP/1.1\r\nHost: pipe\r\n\r\n")
+	require.NoError(t, err)
+	return &reader{t, conn}
+}
+
+// frame reads to the end of a frame.
+func (r *reader) frame() {
+	r.t.Helper()
+	var text []byte
+	one := make([]byte, 1)
+	for !strings.HasSuffix(string(text), "}\n\n\r\n") { // the chunk ends, too
+		_, err := r.conn.Read(one)
+		require.NoError(r.t, err)
+		text = append(text, one...)
+	}
+	require.Contains(r.t, string(text), "event: frame\n")
+}
+
+func pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	<-timer.C
+}
+
+// One that stops reading is cut off when a message has waited for long enough.
+func TestEvents_ViewersThatStopReadingAreDropped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client, network := serve(t, dashboard.Handler(newGate(t, newClock()), dashboard.Config{MaxViewers: 1}))
+		slow := slowReader(t, network)
+		slow.frame()
+		pause(5900 * time.Millisecond) // the second frame came after a second
+		require.Equal(t, http.StatusServiceUnavailable, watch(t, client).answer.StatusCode)
+		pause(200 * time.Millisecond)
+		require.NotNil(t, watch(t, client).next())
+	})
+}
+
+// One that reads each message just in time is behind by too many some day. It is sent no
+// more, and has its place until its message has been given up.
 func TestEvents_ViewersThatFallBehindAreDropped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newClock()
-		g := newGate(t, c)
-		client, _ := serve(t, dashboard.Handler(g, dashboard.Config{}))
-		w := watch(t, client)
-		frames := 0
-		timer := time.NewTimer(0)
-		defer timer.Stop()
-		for w.next() != nil {
-			frames++
-			timer.Reset(4500 * time.Millisecond)
-			<-timer.C
-		}
-		require.Less(t, frames, 10)
-		require.Positive(t, frames)
+		client, network := serve(t, dashboard.Handler(newGate(t, newClock()), dashboard.Config{MaxViewers: 1}))
+		slow := slowReader(t, network)
+		slow.frame()                   // that of 0 s
+		pause(5500 * time.Millisecond) // that of 1 s waits since then, and those of 2 s to 5 s behind it
+		slow.frame()                   // so that of 2 s waits from now on to 10.5 s
+		pause(2500 * time.Millisecond) // that of 7 s is one too many
+		require.Equal(t, http.StatusServiceUnavailable, watch(t, client).answer.StatusCode)
+		pause(2400 * time.Millisecond)
+		require.Equal(t, http.StatusServiceUnavailable, watch(t, client).answer.StatusCode)
+		pause(200 * time.Millisecond)
+		require.NotNil(t, watch(t, client).next())
+		_, err := io.ReadAll(slow.conn)
+		require.NoError(t, err)
 	})
 }
 
