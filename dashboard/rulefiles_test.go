@@ -254,5 +254,5 @@ func TestWriter_OneAtATime(t *testing.T) {
 	}
 	wg.Wait()
 	require.Equal(t, 1+editors*edits, k.rules.Len())
-	require.Equal(t, k.rules, rulefile.Rules{Flow: g.FlowRules(), Isolation: g.IsolationRules()})
+	require.Equal(t, rulefile.Rules{Flow: g.FlowRules(), Isolation: g.IsolationRules()}, k.rules)
 }
