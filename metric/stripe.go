@@ -1,10 +1,10 @@
 package metric
 
 import (
-	"math/bits"
-	"runtime"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/leapgate-go/leapgate/internal/stripes"
 )
 
 // A stripe is one cache line of totals. Every event of a call goes to the
@@ -72,9 +72,7 @@ func (s *stripe) read(e Event) int64 {
 }
 
 const (
-	// maxStripes bounds the memory of one hot metric. Processors beyond it
-	// share. It is a power of two, as every number of stripes is.
-	maxStripes = 64
+	maxStripes = stripes.Most
 
 	// hotRate is the number of calls per second and stripe from which on the
 	// stripes are doubled. It is low, for all stripes of all resources together are
@@ -97,7 +95,7 @@ func (m *Metric) pick() int {
 	return 0
 }
 
-func (s *stripeSet) pick() int { return processorHint() & s.mask & (maxStripes - 1) }
+func (s *stripeSet) pick() int { return stripes.Hint() & s.mask & (maxStripes - 1) }
 
 // stripe gives the stripe that pick chose. It is there for good: stripes are
 // added, never moved.
@@ -123,7 +121,7 @@ func (s *stripeSet) size() int {
 func (m *Metric) grow(n, elapsed int64) {
 	old := m.stripes.Load()
 	have := old.size()
-	if float64(n) < float64(have)*hotRate*float64(elapsed)/1e9 || have >= wantedStripes() {
+	if float64(n) < float64(have)*hotRate*float64(elapsed)/1e9 || have >= stripes.Wanted() {
 		return
 	}
 	set := &stripeSet{mask: 2*have - 1}
@@ -135,10 +133,4 @@ func (m *Metric) grow(n, elapsed int64) {
 		set.list[i] = new(stripe)
 	}
 	m.stripes.CompareAndSwap(old, set) // if it fails, another has grown them
-}
-
-// wantedStripes is how many stripes the hottest metric gets.
-func wantedStripes() int {
-	n := max(runtime.GOMAXPROCS(0), minHotStripes)
-	return min(1<<bits.Len(uint(n-1)), maxStripes)
 }

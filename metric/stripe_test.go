@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/internal/stripes"
 )
 
 func TestStripe_Layout(t *testing.T) {
@@ -28,7 +30,7 @@ func TestStripe_Addresses(t *testing.T) {
 		m := newMetric()
 		metrics[i] = m // so that all of them are in memory together
 		growFully(m)
-		require.Equal(t, wantedStripes(), m.numStripes())
+		require.Equal(t, stripes.Wanted(), m.numStripes())
 		require.Zero(t, uintptr(unsafe.Pointer(m))%64)
 		for s := range m.numStripes() {
 			require.Zero(t, uintptr(unsafe.Pointer(m.stripe(s)))%64, "stripe %d", s)
@@ -142,7 +144,7 @@ func TestWiden_HammerSpanNeverNarrows(t *testing.T) {
 
 // growFully gives a metric all the stripes it may get.
 func growFully(m *Metric) {
-	for m.numStripes() < wantedStripes() {
+	for m.numStripes() < stripes.Wanted() {
 		m.grow(math.MaxInt64, 1)
 	}
 }
@@ -166,7 +168,7 @@ func TestGrow_HotMetricDoublesItsStripes(t *testing.T) {
 	t.Parallel()
 	m := newMetric()
 	now := int64(0)
-	for want := 1; want < wantedStripes(); want *= 2 {
+	for want := 1; want < stripes.Wanted(); want *= 2 {
 		m.Add(now, Block, hot(want)-1)
 		now += tenth
 		m.Pass(now, 0)
@@ -183,7 +185,7 @@ func TestGrow_HotMetricDoublesItsStripes(t *testing.T) {
 		m.Pass(now, 1_000_000)
 		now += tenth
 		m.Pass(now, 0)
-		require.Equal(t, wantedStripes(), m.numStripes(), "as many as the processors need, and no more")
+		require.Equal(t, stripes.Wanted(), m.numStripes(), "as many as the processors need, and no more")
 	}
 	require.Equal(t, m.Total(Success)+3_000_000, m.Total(Pass))
 }
@@ -212,7 +214,7 @@ func TestGrow_BlockedCallsCountAsWell(t *testing.T) {
 	m.Add(0, Block, hot(1)-1)
 	m.Pass(0, 1)
 	m.Pass(tenth, 1)
-	require.Equal(t, min(2, wantedStripes()), m.numStripes())
+	require.Equal(t, min(2, stripes.Wanted()), m.numStripes())
 }
 
 // A call that picked its stripe before the stripes grew completes there.
@@ -225,7 +227,7 @@ func TestGrow_CallInFlight(t *testing.T) {
 	}
 	var calls []call
 	now := int64(0)
-	for n := int64(1); m.numStripes() < wantedStripes(); n++ {
+	for n := int64(1); m.numStripes() < stripes.Wanted(); n++ {
 		calls = append(calls, call{m.Pass(now, n), n})
 		calls = append(calls, call{m.Pass(now, hot(m.numStripes())), hot(m.numStripes())})
 		before := m.numStripes()
@@ -317,7 +319,7 @@ func TestTotals_HammerOrderWhileStripesGrow(t *testing.T) {
 		}
 		wg.Wait()
 		m.Pass(clock.Add(tenth), 0)
-		require.GreaterOrEqual(t, m.numStripes(), min(2, wantedStripes()))
+		require.GreaterOrEqual(t, m.numStripes(), min(2, stripes.Wanted()))
 		c := m.Totals()
 		require.Equal(t, c[Pass], c[Success])
 		require.Zero(t, c.Concurrency())

@@ -1,6 +1,7 @@
-package metric
+package stripes
 
 import (
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -23,7 +24,7 @@ func TestCounter_Layout(t *testing.T) {
 	for i := range counters {
 		counters[i].Add(1)
 		lines := *counters[i].lines.Load()
-		require.Len(t, lines, wantedStripes())
+		require.Len(t, lines, Wanted())
 		for j := range lines {
 			require.Zero(t, uintptr(unsafe.Pointer(&lines[j]))%64, "line %d", j)
 		}
@@ -54,7 +55,7 @@ func TestCounter_HammerAdds(t *testing.T) {
 func TestCounter_HammerFirstAdds(t *testing.T) {
 	t.Parallel()
 	const goroutines = 4
-	counters := make([]Counter, fewer(30_000))
+	counters := make([]Counter, 30_000)
 	together(goroutines, func(int) {
 		for i := range counters {
 			counters[i].Add(1)
@@ -63,4 +64,13 @@ func TestCounter_HammerFirstAdds(t *testing.T) {
 	for i := range counters {
 		require.EqualValues(t, goroutines, counters[i].Load(), "round %d", i)
 	}
+}
+
+// together runs f in so many goroutines at once.
+func together(goroutines int, f func(g int)) {
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() { f(g) })
+	}
+	wg.Wait()
 }

@@ -1,19 +1,19 @@
 //go:build gc && !leapgate_portable
 
-package metric
+package stripes
 
 import _ "unsafe" // for go:linkname
 
-// minHotStripes: the processor's index never collides, so that as many stripes
+// least: the processor's index never collides, so that as many stripes
 // as processors are enough.
-const minHotStripes = 1
+const least = 1
 
-// processorHint gives the index of the processor that the caller runs on. It
+// Hint gives the index of the processor that the caller runs on. It
 // may be moved to another one at any time; stripes need no more than a hint.
 //
 // The runtime keeps procPin linkable for packages that came to depend on it.
 // Should that end, the build tag leapgate_portable does without.
-func processorHint() int {
+func Hint() int {
 	i := procPin()
 	procUnpin()
 	return i

@@ -1,16 +1,16 @@
 //go:build !gc || leapgate_portable
 
-package metric
+package stripes
 
 import "unsafe"
 
-// minHotStripes: two goroutines whose stacks hash alike share a stripe for as
+// least: two goroutines whose stacks hash alike share a stripe for as
 // long as they live; with sixteen stripes that is rare enough.
-const minHotStripes = 16
+const least = 16
 
-// processorHint hashes the address of the caller's stack: goroutines that run
+// Hint hashes the address of the caller's stack: goroutines that run
 // at the same time have different ones.
-func processorHint() int {
+func Hint() int {
 	var onStack byte
 	const golden = 0x9e3779b97f4a7c15 // 2⁶⁴ divided by the golden ratio
 	return int(uint64(uintptr(unsafe.Pointer(&onStack))>>10) * golden >> 32)
