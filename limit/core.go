@@ -7,6 +7,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate/internal/clock"
+	"github.com/leapgate-go/leapgate/internal/stripes"
 )
 
 // engine is an algorithm over a store of keys. Keys, counts and limits are checked
@@ -32,6 +33,8 @@ type core struct {
 	window    time.Duration
 	clock     clock.Clock
 	offenders *offenders // nil: nobody asked for them
+	allowed   stripes.Counter
+	refused   stripes.Counter
 	ended     atomic.Bool
 	end       chan struct{} // closed with ended
 }
@@ -89,15 +92,22 @@ func (c *core) AllowNAt(now int64, key string, n int64) Decision {
 }
 
 func (c *core) decide(now int64, key string, n int64) Decision {
-	if n == 0 {
-		return c.ask(now, key, 1)
-	}
-	d := c.engine.decide(now, key, n, true)
+	d := c.engine.decide(now, key, max(1, n), n > 0)
 	d.Name = c.name
-	if !d.Allowed && c.offenders != nil {
+	c.count(key, n, d.Allowed)
+	return d
+}
+
+// count counts an answer.
+func (c *core) count(key string, n int64, allowed bool) {
+	if allowed {
+		c.allowed.Add(1)
+		return
+	}
+	c.refused.Add(1)
+	if c.offenders != nil && n > 0 {
 		c.offenders.note(key)
 	}
-	return d
 }
 
 // ask says what n would get, and takes nothing.
@@ -125,20 +135,27 @@ func (c *core) Peek(key string) Decision {
 // meanwhile, the error is a [*WaitError], and nothing was taken; if the limiter is
 // closed, it is [ErrClosed].
 //
+// [Stats] counts a Wait that comes to nothing once it has asked as refused.
+//
 // Those who wait do not queue: when there is room for one, whoever comes first gets it.
 // Waits are in real time: with a given clock, n are asked for again after RetryAfter of
 // real time.
 func (c *core) Wait(ctx context.Context, key string, n int64) (Decision, error) {
+	asked := false
 	d, err := wait(ctx, n, c.end, func() (Decision, error) {
 		if err := c.check(ctx, key, n); err != nil {
 			return Decision{}, err
 		}
+		asked = true
 		d := c.engine.decide(c.clock.Now(), key, max(1, n), n > 0)
 		d.Name = c.name
 		return d, nil
 	})
-	if err == nil && !d.Allowed && n > 0 && c.offenders != nil {
-		c.offenders.note(key)
+	switch {
+	case err == nil:
+		c.count(key, n, d.Allowed)
+	case asked:
+		c.refused.Add(1)
 	}
 	return d, err
 }
@@ -237,8 +254,12 @@ func (c *core) Sweep() {
 	}
 }
 
-// Stats gives the figures of the store of keys. They are read one after the other.
-func (c *core) Stats() Stats { return c.engine.stats() }
+// Stats gives the figures of the limiter. They are read one after the other.
+func (c *core) Stats() Stats {
+	s := c.engine.stats()
+	s.Allowed, s.Refused = c.allowed.Load(), c.refused.Load()
+	return s
+}
 
 // Offenders gives the keys that were refused most often, at most k, most refused
 // first. It is empty unless Config.Offenders was set. See [Offender].

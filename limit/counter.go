@@ -15,8 +15,9 @@ import "context"
 // still fit: bench/accuracy shows how many, on real traffic. Use a [Log], or a strict [Bucketed], where that must not be.
 //
 // A decision on a known key is one load and one compare-and-swap, takes no lock, and
-// allocates nothing. A refusal only loads. With a Limit above 16,777,214 (bytes,
-// tokens), a key has a lock instead and takes 32 bytes more.
+// allocates nothing. A refusal only loads. Both are counted, on a cache line of the
+// processor's own. With a Limit above 16,777,214 (bytes, tokens), a key has a lock instead
+// and takes 32 bytes more.
 //
 // Make one with [NewCounter].
 type Counter struct {
@@ -66,9 +67,7 @@ func (c *Counter) allow(ctx context.Context, key string, n int64, d *Decision) e
 	}
 	if c.narrow != nil && n > 0 && c.narrow.answer(d, now, key, n) {
 		d.Name = c.name
-		if !d.Allowed && c.offenders != nil {
-			c.offenders.note(key)
-		}
+		c.count(key, n, d.Allowed)
 		return nil
 	}
 	*d = c.decide(now, key, n)

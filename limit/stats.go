@@ -1,7 +1,16 @@
 package limit
 
-// Stats is the figures of a limiter's store of keys.
+// Stats is the figures of a limiter.
 type Stats struct {
+	// Calls of AllowN and the like, by their answers; those of a Wait count once.
+	Allowed int64
+	Refused int64
+	// Degraded is how many of them were answered without the state that is shared with
+	// other processes, and Away tells whether that cannot be reached now. Limiters that
+	// share nothing have 0 and false.
+	Degraded int64
+	Away     bool
+
 	Keys    int // that are kept now, expired ones that were not cleared away included
 	MaxKeys int
 
