@@ -33,14 +33,19 @@ type core struct {
 	window    time.Duration
 	clock     clock.Clock
 	offenders *offenders // nil: nobody asked for them
-	allowed   stripes.Counter
-	refused   stripes.Counter
+	answers   *answers
 	ended     atomic.Bool
 	end       chan struct{} // closed with ended
 }
 
+// answers are how many calls were admitted, and how many not.
+type answers struct{ allowed, refused stripes.Counter }
+
 func newCore(cfg Config, e engine) core {
-	c := core{engine: e, name: cfg.Name, limit: cfg.Limit, window: cfg.Window, clock: clock.New(cfg.Now), end: make(chan struct{})}
+	c := core{
+		engine: e, name: cfg.Name, limit: cfg.Limit, window: cfg.Window, clock: clock.New(cfg.Now),
+		answers: new(answers), end: make(chan struct{}),
+	}
 	if cfg.Offenders > 0 {
 		c.offenders = newOffenders(cfg.Offenders)
 	}
@@ -101,10 +106,10 @@ func (c *core) decide(now int64, key string, n int64) Decision {
 // count counts an answer.
 func (c *core) count(key string, n int64, allowed bool) {
 	if allowed {
-		c.allowed.Add(1)
+		c.answers.allowed.Add(1)
 		return
 	}
-	c.refused.Add(1)
+	c.answers.refused.Add(1)
 	if c.offenders != nil && n > 0 {
 		c.offenders.note(key)
 	}
@@ -155,7 +160,7 @@ func (c *core) Wait(ctx context.Context, key string, n int64) (Decision, error) 
 	case err == nil:
 		c.count(key, n, d.Allowed)
 	case asked:
-		c.refused.Add(1)
+		c.answers.refused.Add(1)
 	}
 	return d, err
 }
@@ -257,7 +262,7 @@ func (c *core) Sweep() {
 // Stats gives the figures of the limiter. They are read one after the other.
 func (c *core) Stats() Stats {
 	s := c.engine.stats()
-	s.Allowed, s.Refused = c.allowed.Load(), c.refused.Load()
+	s.Allowed, s.Refused = c.answers.allowed.Load(), c.answers.refused.Load()
 	return s
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// answers gives what a limiter has counted of its answers.
-func answers(l interface{ Stats() Stats }) [2]int64 {
+// answered gives what a limiter has counted of its answers.
+func answered(l interface{ Stats() Stats }) [2]int64 {
 	s := l.Stats()
 	return [2]int64{s.Allowed, s.Refused}
 }
@@ -23,21 +23,21 @@ func TestStats_AnswersOfEveryWayToAsk(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			l, _ := a.new(t, Config{Limit: 2})
-			require.Zero(t, answers(l))
+			require.Zero(t, answered(l))
 			for range 3 {
 				_, err := l.AllowN(t.Context(), "a", 1)
 				require.NoError(t, err)
 			}
-			require.Equal(t, [2]int64{2, 1}, answers(l))
+			require.Equal(t, [2]int64{2, 1}, answered(l))
 			l.AllowNAt(minute, "b", 2)
 			l.AllowNAt(minute, "b", 1)
 			l.AllowNAt(minute, "c", 3) // never
-			require.Equal(t, [2]int64{3, 3}, answers(l))
+			require.Equal(t, [2]int64{3, 3}, answered(l))
 			_, err := l.AllowN(t.Context(), "b", 0)
 			require.NoError(t, err)
 			_, err = l.AllowN(t.Context(), "c", 0)
 			require.NoError(t, err)
-			require.Equal(t, [2]int64{4, 4}, answers(l), "n = 0 is answered too")
+			require.Equal(t, [2]int64{4, 4}, answered(l), "n = 0 is answered too")
 
 			// What is no answer, or no question.
 			l.Peek("a")
@@ -51,7 +51,7 @@ func TestStats_AnswersOfEveryWayToAsk(t *testing.T) {
 			require.Error(t, err)
 			require.NoError(t, l.Close())
 			l.AllowNAt(minute, "a", 1)
-			require.Equal(t, [2]int64{4, 4}, answers(l))
+			require.Equal(t, [2]int64{4, 4}, answered(l))
 			require.Zero(t, l.Stats().Degraded)
 			require.False(t, l.Stats().Away)
 		})
@@ -69,13 +69,13 @@ func TestStats_WaitCountsOnce(t *testing.T) {
 					_, err := l.Wait(t.Context(), "a", 1)
 					require.NoError(t, err)
 				}
-				require.Equal(t, [2]int64{5, 0}, answers(l))
+				require.Equal(t, [2]int64{5, 0}, answered(l))
 				_, err := l.Wait(t.Context(), "a", 3)
 				require.NoError(t, err)
-				require.Equal(t, [2]int64{5, 1}, answers(l), "it can never pass")
+				require.Equal(t, [2]int64{5, 1}, answered(l), "it can never pass")
 				_, err = l.Wait(t.Context(), "", 1)
 				require.Error(t, err)
-				require.Equal(t, [2]int64{5, 1}, answers(l), "it has not asked")
+				require.Equal(t, [2]int64{5, 1}, answered(l), "it has not asked")
 
 				// Three goroutines, for the room that there is comes to two at most.
 				ctx, cancel := context.WithCancel(t.Context())
@@ -85,7 +85,7 @@ func TestStats_WaitCountsOnce(t *testing.T) {
 				synctest.Wait()
 				cancel()
 				synctest.Wait()
-				got := answers(l)
+				got := answered(l)
 				require.EqualValues(t, 5+1+3, got[0]+got[1])
 			})
 		})
@@ -113,7 +113,7 @@ func TestStats_HammerAnswers(t *testing.T) {
 			})
 			require.EqualValues(t, goroutines*calls, allowed.Load()+refused.Load())
 			require.NotZero(t, refused.Load())
-			require.Equal(t, [2]int64{allowed.Load(), refused.Load()}, answers(l))
+			require.Equal(t, [2]int64{allowed.Load(), refused.Load()}, answered(l))
 		})
 	}
 }
@@ -129,6 +129,6 @@ func TestStats_OfAGroupAreThoseOfItsLimits(t *testing.T) {
 		_, err := both.Allow(t.Context(), "a")
 		require.NoError(t, err)
 	}
-	require.Equal(t, [2]int64{3, 0}, answers(wide))
-	require.Equal(t, [2]int64{1, 2}, answers(tight))
+	require.Equal(t, [2]int64{3, 0}, answered(wide))
+	require.Equal(t, [2]int64{1, 2}, answered(tight))
 }
