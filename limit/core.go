@@ -107,8 +107,12 @@ func (c *core) decide(now int64, key string, n int64) Decision {
 func (c *core) count(key string, n int64, allowed bool) {
 	if allowed {
 		c.answers.allowed.Add(1)
-		return
+	} else {
+		c.countRefusal(key, n)
 	}
+}
+
+func (c *core) countRefusal(key string, n int64) {
 	c.answers.refused.Add(1)
 	if c.offenders != nil && n > 0 {
 		c.offenders.note(key)

@@ -67,7 +67,11 @@ func (c *Counter) allow(ctx context.Context, key string, n int64, d *Decision) e
 	}
 	if c.narrow != nil && n > 0 && c.narrow.answer(d, now, key, n) {
 		d.Name = c.name
-		c.count(key, n, d.Allowed)
+		if d.Allowed {
+			c.answers.allowed.Add(1)
+		} else {
+			c.countRefusal(key, n)
+		}
 		return nil
 	}
 	*d = c.decide(now, key, n)
