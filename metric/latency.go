@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"iter"
 	"math"
 	"math/bits"
 	"time"
@@ -94,6 +95,44 @@ func (l Latencies) Since(mark Latencies) Latencies {
 		}
 	}
 	return since
+}
+
+// Plus gives the calls of l and those of m.
+func (l Latencies) Plus(m Latencies) Latencies {
+	switch {
+	case len(m.counts) == 0:
+		return l
+	case len(l.counts) == 0:
+		return m
+	}
+	first := min(l.first, m.first)
+	sum := Latencies{first: first, counts: make([]int64, max(l.first+len(l.counts), m.first+len(m.counts))-first)}
+	copy(sum.counts[l.first-first:], l.counts)
+	for i, n := range m.counts {
+		sum.counts[m.first-first+i] += n
+	}
+	return sum
+}
+
+// The first and the last index that [Latencies.Cells] gives.
+const (
+	FirstCell = latencyLowest
+	LastCell  = latencyHighest + 1
+)
+
+// Cells gives the number of calls by response time, from fast to slow, without the
+// cells that are empty. A cell with index i holds the calls that took more than
+// 2^((i−1)/8) seconds, and up to and including 2^(i/8): the buckets of a native
+// histogram of schema 3 in Prometheus. That of [FirstCell] has all that were faster,
+// and that of [LastCell] all that were slower.
+func (l Latencies) Cells() iter.Seq2[int, int64] {
+	return func(yield func(int, int64) bool) {
+		for i, n := range l.counts {
+			if n != 0 && !yield(l.first+i+latencyLowest, n) {
+				return
+			}
+		}
+	}
 }
 
 // Count is the number of calls.

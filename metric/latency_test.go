@@ -1,11 +1,14 @@
 package metric
 
 import (
+	"maps"
 	"math"
 	"math/big"
 	"math/rand/v2"
 	"slices"
 	"sort"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -284,4 +287,90 @@ func TestLatenciesSince_AgreesWithASecondMetric(t *testing.T) {
 			require.Equal(t, want.Quantile(q), since.Quantile(q), "q = %v", q)
 		}
 	})
+}
+
+// latenciesOf counts one call for each response time.
+func latenciesOf(rts []int64) Latencies {
+	m := newMetric()
+	for _, rt := range rts {
+		m.AddRT(0, time.Duration(rt))
+	}
+	return m.Latencies()
+}
+
+func TestLatencies_PlusIsTheCallsOfBoth(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		some := rapid.SliceOfN(rapid.Int64Range(0, 200e9), 0, 5)
+		a, b := some.Draw(t, "a"), some.Draw(t, "b")
+		cells := func(l Latencies) map[int]int64 { return maps.Collect(l.Cells()) }
+		want := cells(latenciesOf(slices.Concat(a, b)))
+		la, lb := latenciesOf(a), latenciesOf(b)
+		before := cells(la)
+		sum := la.Plus(lb)
+		if got := cells(sum); !maps.Equal(got, want) {
+			t.Fatalf("%v and %v are %v, want %v", la, lb, got, want)
+		}
+		if !maps.Equal(cells(la), before) {
+			t.Fatal("Plus has changed one of them")
+		}
+		if got := cells(sum.Since(lb)); !maps.Equal(got, before) {
+			t.Fatalf("less %v it is %v, want %v", lb, got, before)
+		}
+	})
+}
+
+func TestLatencies_CellsAreThoseOfSchema3(t *testing.T) {
+	t.Parallel()
+	var rts, want []int64
+	for i, edge := range exactEdges {
+		rts = append(rts, edge, edge+1) // the last of a cell, and the first of the next
+		want = append(want, int64(i+FirstCell), int64(i+1+FirstCell))
+	}
+	var got []int64
+	for i, n := range latenciesOf(rts).Cells() {
+		for range n {
+			got = append(got, int64(i))
+		}
+	}
+	slices.Sort(want)
+	require.Equal(t, want, got)
+	require.EqualValues(t, -160, FirstCell)
+	require.EqualValues(t, 55, LastCell)
+	require.EqualValues(t, FirstCell, got[0])
+	require.EqualValues(t, LastCell, got[len(got)-1])
+	for range latenciesOf(rts).Cells() {
+		break // must not go on
+	}
+}
+
+func TestTotalsAndLatencies_Agree(t *testing.T) {
+	t.Parallel()
+	m := newMetric()
+	var stop atomic.Bool
+	var calls sync.WaitGroup
+	for range 4 {
+		calls.Go(func() {
+			for i := int64(0); !stop.Load(); i++ {
+				m.Complete(i*ms/10, m.Pass(i*ms/10, 1), 1, i%1e6*1000, i%3 == 0)
+			}
+		})
+	}
+	var before Counts
+	for range fewer(5_000) {
+		c, l := m.TotalsAndLatencies()
+		require.Equal(t, c[Success], l.Count())
+		require.LessOrEqual(t, c[Success], c[Pass])
+		for e := range c {
+			require.GreaterOrEqual(t, c[e], before[e])
+		}
+		before = c
+	}
+	stop.Store(true)
+	calls.Wait()
+	m.Add(0, Pass, 2)
+	m.Add(0, Success, 2) // by hand, without a response time
+	c, l := m.TotalsAndLatencies()
+	require.Equal(t, m.Totals(), c)
+	require.Equal(t, c[Success]-2, l.Count())
 }

@@ -243,6 +243,21 @@ func (m *Metric) readTotals() (c Counts) {
 	return c
 }
 
+// TotalsAndLatencies are [Metric.Totals] and [Metric.Latencies] as of one reading: every
+// call in the one that completed is in the other, if calls complete by
+// [Metric.Complete] or [Metric.AddRT] alone. Success ≤ Pass holds as well. The sum of
+// response times and the exceptions are read later, and may have a few calls more.
+func (m *Metric) TotalsAndLatencies() (Counts, Latencies) {
+	l := m.Latencies()
+	successes := l.Count()
+	for i := range m.numStripes() {
+		successes += m.stripe(i).counts[Success].Load()
+	}
+	c := m.Totals()
+	c[Success] = successes
+	return c, l
+}
+
 // Sum is the number of events in the window: in the buckets that are live at now.
 func (m *Metric) Sum(now int64, e Event) int64 {
 	if e >= numEvents {
