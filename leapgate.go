@@ -232,6 +232,10 @@ func (g *Gate) Lookup(name string) *resource.Resource { return g.registry.Lookup
 // one Snapshot to the next, also when resources are evicted.
 func (g *Gate) Snapshot() []stat.Snapshot { return g.registry.Snapshot() }
 
+// Totals gives everything that was counted of every resource, sorted by name, for who
+// exports it. Calls do no work for that. See [resource.Totals].
+func (g *Gate) Totals() []resource.Totals { return g.registry.Totals() }
+
 // Rebind asks all guards again for their checks of the resources of these names, and
 // registers those that are named by a rule. A guard of Config.Guards whose rules have
 // changed needs it. Bad names are [ErrName], and nothing is done then; so it is with

@@ -36,7 +36,7 @@ type controller struct {
 
 // counts is what a rule has decided.
 type counts struct {
-	admitted            metric.Counter // by rules that read another resource; others know themselves
+	admitted            metric.Counter // by rules that read another resource; the windows of others know
 	blocked             metric.Counter
 	wouldBlock          metric.Counter
 	candidateWouldBlock metric.Counter
@@ -45,9 +45,9 @@ type counts struct {
 
 var _ resource.Check = (*controller)(nil)
 
-// compile makes the controller of a complete rule on a resource. It keeps the window
-// of the rule that had its ID, if that was cut in the same way: then the calls that
-// were admitted already still count.
+// compile makes the controller of a complete rule on a resource. It keeps the counts of
+// the rule that had its ID, if that was for the resource; and the window, if that was cut
+// in the same way: then the calls that were admitted already still count.
 func (g *Guard) compile(r *Rule, name string, old *controller, had bool) *controller {
 	if had && old.rule == *r {
 		return old
@@ -55,7 +55,10 @@ func (g *Guard) compile(r *Rule, name string, old *controller, had bool) *contro
 	c := &controller{rule: *r, passes: g.cfg.Passes}
 	var live, candidate track
 	if had && sameWindow(&old.rule, r) {
-		live, candidate, c.counts = old.live.track, old.candidate.track, old.counts
+		live, candidate = old.live.track, old.candidate.track
+	}
+	if had && old.cause.Resource == name {
+		c.counts = old.counts
 	} else {
 		c.counts = new(counts)
 	}

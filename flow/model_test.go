@@ -18,14 +18,16 @@ import (
 type naiveRule struct {
 	flow.Rule
 	*naiveWindow
+	*naiveCounts
 }
 
 type naiveWindow struct {
-	begun               bool
-	newest              int64
-	log                 []naiveAdmission
-	blocked, wouldBlock int64
+	begun  bool
+	newest int64
+	log    []naiveAdmission
 }
+
+type naiveCounts struct{ blocked, wouldBlock int64 }
 
 type naiveAdmission struct{ start, n int64 }
 
@@ -107,8 +109,11 @@ type naiveGate struct{ rules []*naiveRule }
 func (m *naiveGate) load(rules []flow.Rule) {
 	next := make([]*naiveRule, len(rules))
 	for i, r := range rules {
-		next[i] = &naiveRule{r, &naiveWindow{}}
+		next[i] = &naiveRule{r, &naiveWindow{}, &naiveCounts{}}
 		for _, old := range m.rules {
+			if old.ID == r.ID {
+				next[i].naiveCounts = old.naiveCounts
+			}
 			if old.ID == r.ID && old.Interval == r.Interval && old.Buckets == r.Buckets && old.Strict == r.Strict {
 				next[i].naiveWindow = old.naiveWindow
 			}

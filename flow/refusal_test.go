@@ -109,11 +109,13 @@ func TestLastRefusal_WhenWhoAndHowMuch(t *testing.T) {
 	require.Equal(t, stat.Refusal{At: at(600 * ms), Observed: 5, Threshold: 2}, g.snapshot(t, "a").LastRefusal)
 	require.Zero(t, g.Resource("a").Snapshot().Rules[1].LastRefusal, "of each rule its own")
 
-	// It stays when the threshold changes, and goes with the rule.
+	// It stays when the rule changes, as the counts do, and goes with the rule.
 	last := g.snapshot(t, "a").LastRefusal
-	require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "r", Resource: "a", Threshold: 3}}))
-	require.Equal(t, last, g.snapshot(t, "a").LastRefusal)
-	require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "r", Resource: "a", Threshold: 3, Interval: time.Minute}}))
+	for _, interval := range []time.Duration{0, time.Minute} {
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "r", Resource: "a", Threshold: 3, Interval: interval}}))
+		require.Equal(t, last, g.snapshot(t, "a").LastRefusal)
+	}
+	require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "s", Resource: "a", Threshold: 3}}))
 	require.Zero(t, g.snapshot(t, "a").LastRefusal)
 }
 

@@ -24,7 +24,8 @@ type admission struct {
 }
 
 // run asks the checks and counts: the pass, or the block, of which err tells then. It
-// is false if the resource was evicted before it counted; then nothing holds.
+// is false if the resource was evicted before the pass was counted; then nothing holds.
+// A block holds in any case: the rule has counted it.
 func (a *admission) run(ctx context.Context) (ok bool) {
 	if a.set.checks == nil {
 		a.stripe = a.set.metric.Pass(a.now, a.n)
@@ -32,7 +33,9 @@ func (a *admission) run(ctx context.Context) (ok bool) {
 	}
 	ok = a.enforce(ctx, 0)
 	if a.blocked != nil {
-		ok = a.set.metric.Block(a.now, a.n)
+		if !a.set.metric.Block(a.now, a.n) {
+			a.set.registry.carryBlock(a.n)
+		}
 		a.blocked.RetryAfter = a.retryAfter(a.blocked.RetryAfter)
 		a.blocked.Last.keep(a.now, a.by.Origin, a.blocked)
 	}

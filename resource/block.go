@@ -44,7 +44,8 @@ type Cause struct {
 	// Detail goes on where the numbers in the error end: " in flight" makes it "11 of
 	// 10 in flight".
 	Detail string
-	// Last keeps the last refusal of the rule, if it is not nil.
+	// Last keeps the last refusal of the rule, if it is not nil. Checks of the same ID
+	// that share it share what they count as well, as when a rule is changed.
 	Last *LastRefusal
 }
 

@@ -29,7 +29,8 @@ type Guard interface {
 	// One that is named is there before anybody calls it, and is never evicted.
 	// old is what Bind gave for the resource before, nil if it has just appeared:
 	// what a check remembers of the resource lives there, and is forgotten when
-	// the resource is evicted.
+	// the resource is evicted. A check that has the ID of an old one goes on with its
+	// counts; one that was left out is not to be given again.
 	//
 	// Bind is called when a resource appears and when [Registry.Rebind], or Rebind of
 	// the gate, names it. No lock is held meanwhile; but an entry into the resource

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -16,6 +17,14 @@ type guardSet struct {
 	metric   *metric.Metric // nil: the resource has no place in the registry
 	stat     *stat.Stat     // the metric's
 	*checks                 // nil: nobody is to be asked
+	tenure   *tenure
+}
+
+// tenure is the time for which a set is that of its resource. Each keeps those after it
+// in memory, so when the garbage collector has taken one, no call holds its set any more
+// or an earlier one: what its checks have counted is final.
+type tenure struct {
+	next *tenure // written under the registry's lock, read by the garbage collector alone
 }
 
 // checks are those of one resource, sorted by what they do.
@@ -35,12 +44,14 @@ const MaxShadowFinishers = 16
 // newGuardSet makes the set of a resource that appears.
 func newGuardSet(registry *Registry, checks *checks) *guardSet {
 	s := stat.New()
-	return &guardSet{registry: registry, metric: s.Metric(), stat: s, checks: checks}
+	return &guardSet{registry: registry, metric: s.Metric(), stat: s, checks: checks, tenure: new(tenure)}
 }
 
-// with gives the set of the same resource when other rules are loaded.
+// with gives the set of the same resource when other rules are loaded. The caller holds
+// the registry's lock.
 func (set *guardSet) with(checks *checks) *guardSet {
-	return &guardSet{registry: set.registry, metric: set.metric, stat: set.stat, checks: checks}
+	set.tenure.next = new(tenure)
+	return &guardSet{registry: set.registry, metric: set.metric, stat: set.stat, checks: checks, tenure: set.tenure.next}
 }
 
 func newChecks(byGuard [][]Check) *checks {
@@ -97,19 +108,37 @@ func (set *guardSet) snapshot(name string, now int64, at time.Time, carried metr
 		totals = totals.Plus(carried)
 	}
 	s.SetTotals(totals)
-	if set.checks != nil {
-		for _, some := range set.byGuard {
-			for _, c := range some {
-				rule := c.Snapshot(now)
-				if last := c.Cause().Last; last != nil {
-					rule.LastRefusal = last.load(now, at)
-				}
-				s.Rules = append(s.Rules, rule)
-			}
-		}
-	}
+	s.Rules = set.rules(now, at)
 	if end, used := set.metric.LastBucket(); used && now-end > int64(idleTime) {
 		set.stat.Trim(now)
 	}
 	return s
+}
+
+// rules gives the figures of the rules that bind the resource.
+func (set *guardSet) rules(now int64, at time.Time) (rules []stat.RuleSnapshot) {
+	for c := range set.all() {
+		rule := c.Snapshot(now)
+		if last := c.Cause().Last; last != nil {
+			rule.LastRefusal = last.load(now, at)
+		}
+		rules = append(rules, rule)
+	}
+	return rules
+}
+
+// all gives the checks of a resource, nil for none, in the order of the guards.
+func (s *checks) all() iter.Seq[Check] {
+	return func(yield func(Check) bool) {
+		if s == nil {
+			return
+		}
+		for _, some := range s.byGuard {
+			for _, c := range some {
+				if !yield(c) {
+					return
+				}
+			}
+		}
+	}
 }

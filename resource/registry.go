@@ -81,12 +81,15 @@ type Registry struct {
 	closed             atomic.Bool   // written under mu
 	other              *Resource     // serves the names without a place
 
-	mu      sync.Mutex    // guards what is below; no callback runs under it
-	places  []*Resource   // those that may be evicted, max at most
-	kept    []*Resource   // those that rules name, and other
-	hand    int           // goes round the places in search of a victim
-	carried metric.Counts // what was counted in resources that are gone; shows in other
+	mu      sync.Mutex  // guards what is below; no callback runs under it
+	places  []*Resource // those that may be evicted, max at most
+	kept    []*Resource // those that rules name, and other
+	hand    int         // goes round the places in search of a victim
+	serial  int64       // of the last resource that got a place
+	carried carried     // what was counted in resources that are gone; shows in other
+	past    past        // what rules have counted where they bind no more
 
+	settling  sync.Mutex // held by the one who settles the past
 	rebinding sync.Mutex // guards unbound
 	unbound   []*Changes // those that are not carried out yet, oldest first
 }
@@ -206,7 +209,11 @@ func (g *Registry) register(name string, handle *Resource, now int64) *Resource 
 			g.mu.Lock()
 		}
 		room := g.makeRoom(now, 1)
+		full := g.past.full()
 		g.mu.Unlock()
+		if full {
+			g.settlePast()
+		}
 		if !room {
 			if r := g.table.Get(name); r != nil {
 				return r
@@ -263,7 +270,8 @@ func (g *Registry) bind(name string, old *checks) (all *checks, named bool) {
 
 // settle gives r a place. The caller holds mu.
 func (g *Registry) settle(r *Resource, now int64, checks *checks) {
-	r.born = now
+	g.serial++
+	r.born, r.serial = now, g.serial
 	r.home = newGuardSet(g, checks)
 	g.list(r)
 	r.set.Store(r.home)
@@ -329,7 +337,9 @@ func (g *Registry) evict(r *Resource) {
 	if !ok {
 		return
 	}
-	g.carried = g.carried.Plus(final)
+	g.carried.counts = g.carried.counts.Plus(final)
+	g.carried.latencies = g.carried.latencies.Plus(r.home.metric.Latencies())
+	g.past.take(r.home, r.home.all())
 	r.set.Store(g.nowhere)
 	r.home = nil
 	g.table.Delete(r.name)
@@ -354,7 +364,7 @@ func (g *Registry) Snapshot() []stat.Snapshot {
 			cut = append(cut, place{r.name, r.home})
 		}
 	}
-	carried := g.carried
+	carried := g.carried.counts
 	g.mu.Unlock()
 
 	slices.SortFunc(cut, func(a, b place) int { return strings.Compare(a.name, b.name) })
@@ -382,7 +392,7 @@ func (g *Registry) homeOf(r *Resource) (home *guardSet, carried metric.Counts) {
 			home = namesake.home
 		}
 	}
-	return home, g.carried
+	return home, g.carried.counts
 }
 
 // Sum is the number of events of a resource in the last second, 0 if it is not there.

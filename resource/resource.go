@@ -26,10 +26,11 @@ type Resource struct {
 	name     string
 
 	// These are guarded by the registry's lock.
-	home  *guardSet // set, or what it was when the gate was closed; nil without a place
-	named bool      // by a rule, so not to be evicted
-	index int       // in the registry's list of resources like it
-	born  int64     // when it got its place
+	home   *guardSet // set, or what it was when the gate was closed; nil without a place
+	named  bool      // by a rule, so not to be evicted
+	index  int       // in the registry's list of resources like it
+	born   int64     // when it got its place
+	serial int64     // of the resources that got a place before, and of this
 }
 
 // Name is the name of the resource.

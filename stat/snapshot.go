@@ -40,7 +40,8 @@ type Snapshot struct {
 }
 
 // RuleSnapshot is the figures of one rule on one resource. The counts begin when
-// the rule was first loaded, and go on when its threshold or its mode changes.
+// the rule was first loaded, and go on whatever is changed of it, but its ID and the
+// resource. Admitted begins anew with a new window.
 type RuleSnapshot struct {
 	ID, Kind   string
 	Mode       Mode

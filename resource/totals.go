@@ -1,0 +1,81 @@
+package resource
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/stat"
+)
+
+// Totals is everything that was counted of one resource since it got its place, for who
+// exports it. It is a plain value.
+//
+// Successes are counted as Latencies has them, and Success ≤ Pass. Exceptions and the
+// sum of response times are read a moment later and may have a few calls more; so may
+// the rules be some calls apart from the blocks.
+type Totals struct {
+	Resource string
+	// Serial tells one stay of a resource in the gate from the next: it is another one
+	// if the resource was evicted and has come again, with totals that began anew. It
+	// grows from one resource to the next, from 1 on.
+	Serial int64
+	Since  time.Time // when the totals began, by the wall clock
+	Named  bool      // by a rule; then the resource is never evicted
+
+	Counts    metric.Counts
+	Latencies metric.Latencies
+	Rules     []stat.RuleSnapshot // as in a Snapshot
+
+	// Past is what rules have counted on resources that are gone, or that they bind no
+	// more, by the kind of their guards. [Other] alone has it.
+	Past map[string]RuleTotals
+}
+
+// Totals gives the totals of every resource, by name, also of [Other] if nothing was
+// counted in it. They are read one after the other: calls come and go meanwhile. What
+// was counted in resources that are gone is in other. So the sum over all resources of
+// any event, and of any cell of the latencies, never goes down from one Totals to the
+// next; and no more does what the rules of a kind have counted, with Past.
+//
+// (A call that comes at the very moment in which its resource is evicted is admitted
+// in another; a rule in mode shadow may have counted it on both.)
+func (g *Registry) Totals() []Totals {
+	g.settlePast()
+	g.mu.Lock()
+	homes := make([]*guardSet, 0, len(g.places)+len(g.kept))
+	all := make([]Totals, 0, cap(homes))
+	now := g.clock.Now()
+	at := g.clock.Wall(now)
+	for _, list := range [...][]*Resource{g.places, g.kept} {
+		for _, r := range list {
+			homes = append(homes, r.home)
+			all = append(all, Totals{
+				Resource: r.name, Serial: r.serial, Since: at.Add(time.Duration(r.born - now)), Named: r.named,
+			})
+		}
+	}
+	carried, settled, pending := g.carried, g.past.settled, g.past.pending
+	g.mu.Unlock()
+
+	for i, home := range homes {
+		t := &all[i]
+		t.Counts, t.Latencies = home.metric.TotalsAndLatencies()
+		t.Rules = home.rules(now, at)
+		if t.Resource == Other {
+			t.Counts = t.Counts.Plus(carried.counts)
+			t.Latencies = t.Latencies.Plus(carried.latencies)
+			t.Past = maps.Clone(settled)
+			for kind, sum := range figures(pending, now) {
+				if t.Past == nil {
+					t.Past = make(map[string]RuleTotals)
+				}
+				t.Past[kind] = t.Past[kind].Plus(sum)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Totals) int { return strings.Compare(a.Resource, b.Resource) })
+	return all
+}
