@@ -383,4 +383,5 @@ func TestTotals_PastIsSettledWithoutReaders(t *testing.T) {
 	before := live()
 	churn(20_000)
 	require.Less(t, live(), before+2<<20)
+	require.EqualValues(t, 20_999, totalsOf(t, g, resource.Other).Counts[metric.Pass], "the gate is still there")
 }
