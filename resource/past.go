@@ -88,6 +88,16 @@ func (t RuleTotals) Plus(u RuleTotals) RuleTotals {
 	return RuleTotals{t.Blocked + u.Blocked, t.WouldBlock + u.WouldBlock, t.CandidateWouldBlock + u.CandidateWouldBlock}
 }
 
+// Minus gives what t has more than u.
+func (t RuleTotals) Minus(u RuleTotals) RuleTotals {
+	return RuleTotals{t.Blocked - u.Blocked, t.WouldBlock - u.WouldBlock, t.CandidateWouldBlock - u.CandidateWouldBlock}
+}
+
+// Covers tells whether t may be a later state of u: nothing in it is less.
+func (t RuleTotals) Covers(u RuleTotals) bool {
+	return t.Blocked >= u.Blocked && t.WouldBlock >= u.WouldBlock && t.CandidateWouldBlock >= u.CandidateWouldBlock
+}
+
 // TotalsOf gives the totals of a rule on a resource.
 func TotalsOf(r *stat.RuleSnapshot) RuleTotals {
 	return RuleTotals{r.Blocked, r.WouldBlock, r.CandidateWouldBlock}

@@ -1,0 +1,245 @@
+// Package leapprom exports the figures of a gate, and of limiters, to Prometheus.
+//
+//	collector, err := leapprom.New(gate, leapprom.Config{})
+//	…
+//	prometheus.MustRegister(collector)
+//	http.Handle("/metrics", promhttp.Handler())
+//
+// What is exported is the totals that the gate counts anyway, read when Prometheus asks:
+// calls do no work for it. All metrics begin with "leapgate_" and have the label "gate".
+//
+//	entries_total{resource, result}              calls, by result: pass or block
+//	exceptions_total{resource}                   completed calls that failed
+//	occupied_passes_total{resource}              passes that borrowed from a later bucket
+//	response_time_seconds{resource}              histogram, native and classic
+//	entries_in_flight{resource}                  calls that have not completed
+//	blocks_total{resource, guard, rule}          what a rule has blocked
+//	would_blocks_total{resource, guard, rule}    what one in mode shadow would have
+//	candidate_would_blocks_total{…}              what its candidate threshold would have
+//	rule_threshold{resource, guard, rule}        also rule_effective_threshold,
+//	                                             rule_candidate_threshold, rule_interval_seconds
+//	rule_info{resource, guard, rule, mode}       1
+//	resources, guard_faults_total                of the gate
+//
+// and for each limiter, with the label "limiter": limiter_decisions_total{answer},
+// limiter_degraded_decisions_total, limiter_away, limiter_keys, limiter_max_keys,
+// limiter_expired_keys_total, limiter_evicted_keys_total, limiter_crowded_calls_total,
+// limiter_coarse_admissions_total, limiter_log_bytes, limiter_limit and
+// limiter_window_seconds. No key is ever a label.
+//
+// # Exactness
+//
+// The sum over all resources of any counter is what was counted, exactly, and no series
+// ever goes back. The resource "other" is what all others leave of that sum: what the
+// gate counts in its own resource of that name, and what resources without series of
+// their own count (see Config.MaxResources). When a resource is evicted its series stay,
+// and go on when it comes again. Only what it counted between the last reading and its
+// eviction shows in other.
+//
+// So it is with the blocks of rules: the rule "other" of the resource "other" has what was
+// blocked by rules that were removed since, and on resources without series. The series of a rule that
+// is removed end, and begin anew if it is loaded again.
+//
+// Within one reading, entries, exceptions and rules may be a few calls apart. The sum over
+// rules of blocks is that of entries with result block, if no call is on its way.
+//
+// # Histograms
+//
+// The edges of the native histogram are those by which the gate counts: schema 3, from a
+// zero bucket that ends at 2^−20 s (0.95 µs) to 108 s; what took longer is in the bucket
+// above. The classic buckets end at 2^−11 s (0.49 ms), and at each doubling up to 16 s. Both are
+// exact sums. Prometheus takes the native ones if it is told to.
+package leapprom
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+// Collector exports one gate. It may be registered in several registries, and several
+// collectors may export one gate; in one registry, collectors must differ in Config.Gate.
+// Its methods may be called by any number of goroutines at once.
+type Collector struct {
+	gate     *leapgate.Gate
+	cfg      Config
+	descs    *descs
+	limiters []*limiter
+
+	mu      sync.Mutex // guards what is below: one reading at a time
+	sources map[string]*source
+	values  map[string]bool // of the label "resource" that are taken
+	unnamed int             // sources that no rule named when they came
+	newest  int64           // the highest serial that was read
+	other   *source         // for the labels and the rules of the resource other
+	guards  map[string]string
+	rests   map[string][]*dto.LabelPair // of the rule other, by guard
+	sizes   [3]int                      // of the last samples, to make room for as many
+}
+
+var _ prometheus.Collector = (*Collector)(nil)
+
+// New makes a collector of a gate. The error, if any, is [ErrConfig], and tells
+// everything that is wrong.
+func New(gate *leapgate.Gate, cfg Config) (*Collector, error) {
+	limiters, err := cfg.complete(gate)
+	if err != nil {
+		return nil, err
+	}
+	return &Collector{
+		gate: gate, cfg: cfg, descs: newDescs(cfg.Gate), limiters: limiters,
+		sources: make(map[string]*source),
+		values:  map[string]bool{resource.Other: true},
+		other:   newSource(cfg.Gate, resource.Other),
+		guards:  make(map[string]string),
+		rests:   make(map[string][]*dto.LabelPair),
+	}, nil
+}
+
+// Must is [New] for a configuration that is known to be good. It panics otherwise.
+func Must(gate *leapgate.Gate, cfg Config) *Collector {
+	c, err := New(gate, cfg)
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// Describe gives all metrics.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range c.descs.all {
+		ch <- d
+	}
+}
+
+// Collect reads the figures.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	c.read().send(ch)
+}
+
+// read makes the series of one reading.
+func (c *Collector) read() *samples {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := c.gate.Totals()
+	left := c.readAll(all)
+	s := &samples{
+		counters:   make([]counter, 0, c.sizes[0]),
+		gauges:     make([]gauge, 0, c.sizes[1]),
+		histograms: make([]histogram, 0, c.sizes[2]),
+	}
+	for _, src := range c.sources {
+		shown := src.shown()
+		var cells cells
+		cells.add(shown.latencies, 1)
+		c.collect(s, src, &shown.counts, &cells, src.inFlight)
+	}
+	c.collect(s, c.other, &left.counts, &left.cells, left.inFlight)
+	for guard, sum := range left.rules {
+		c.collectRest(s, guard, sum)
+	}
+	s.gauge(c.descs.resources, c.other.labels[:1:1], float64(len(all)))
+	s.count(c.descs.guardFaults, c.other.labels[:1:1], nil, c.gate.GuardFaults())
+	for _, l := range c.limiters {
+		l.read(c.descs, s)
+	}
+	c.sizes = [3]int{len(s.counters), len(s.gauges), len(s.histograms)}
+	return s
+}
+
+// readAll lets every source read its totals, and gives what is left.
+func (c *Collector) readAll(all []resource.Totals) *rest {
+	left := &rest{rules: make(map[string]resource.RuleTotals)}
+	c.other.forget()
+	for _, src := range c.sources {
+		src.forget()
+	}
+	newest := c.newest
+	for i := range all {
+		t := &all[i]
+		newest = max(newest, t.Serial)
+		for k := range t.Rules {
+			guard := c.guard(t.Rules[k].Kind)
+			left.rules[guard] = left.rules[guard].Plus(resource.TotalsOf(&t.Rules[k]))
+		}
+		if t.Resource == resource.Other {
+			left.add(t)
+			for kind, past := range t.Past {
+				guard := c.guard(kind)
+				left.rules[guard] = left.rules[guard].Plus(past)
+			}
+			c.other.created = timestamppb.New(t.Since)
+			c.other.readRules(c, t.Rules)
+		} else if src := c.source(t); src != nil {
+			src.read(c, t)
+		} else {
+			left.add(t)
+		}
+	}
+	c.newest = newest
+	left.leaveRules(c.other)
+	for _, src := range c.sources {
+		left.leave(src)
+		left.leaveRules(src)
+	}
+	return left
+}
+
+// source gives the source of a resource, a new one if it can have one, nil if not.
+func (c *Collector) source(t *resource.Totals) *source {
+	if src := c.sources[t.Resource]; src != nil {
+		return src
+	}
+	if !t.Named && c.unnamed >= c.cfg.MaxResources {
+		return nil
+	}
+	value := label(t.Resource)
+	if c.values[value] {
+		return nil
+	}
+	src := newSource(c.cfg.Gate, value)
+	if src.promoted = t.Serial <= c.newest; !src.promoted {
+		src.created = timestamppb.New(t.Since)
+	}
+	if !t.Named {
+		c.unnamed++
+	}
+	c.values[value] = true
+	c.sources[t.Resource] = src
+	return src
+}
+
+// collect adds the series of a resource.
+func (c *Collector) collect(s *samples, src *source, counts *metric.Counts, cells *cells, inFlight int64) {
+	d := c.descs
+	s.count(d.entries, src.pass, src.created, counts[metric.Pass])
+	s.count(d.entries, src.block, src.created, counts[metric.Block])
+	s.count(d.exceptions, src.labels, src.created, counts[metric.Exception])
+	s.count(d.occupied, src.labels, src.created, counts[metric.OccupiedPass])
+	s.histogram(d.responseTime, src.labels, src.created, cells, counts[metric.RT], !c.cfg.NativeOnly)
+	s.gauge(d.inFlight, src.labels, float64(inFlight))
+	for _, r := range src.rules {
+		r.collect(c, s)
+	}
+}
+
+// collectRest adds what rules of a guard have counted that no other series shows.
+func (c *Collector) collectRest(s *samples, guard string, sum resource.RuleTotals) {
+	if sum == (resource.RuleTotals{}) {
+		return
+	}
+	labels := c.rests[guard]
+	if labels == nil {
+		labels = c.ruleLabels(guard, resource.Other, resource.Other)
+		c.rests[guard] = labels
+	}
+	s.count(c.descs.blocks, labels, nil, sum.Blocked)
+	s.count(c.descs.wouldBlocks, labels, nil, sum.WouldBlock)
+	s.count(c.descs.candidateWouldBlocks, labels, nil, sum.CandidateWouldBlock)
+}

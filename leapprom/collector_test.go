@@ -1,0 +1,318 @@
+package leapprom_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/leapprom"
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+func TestCollect_ExactValues(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	g := newGate(t, c, 10,
+		flow.Rule{ID: "qps", Resource: "a", Threshold: 2, Candidate: 1, Interval: time.Minute},
+		flow.Rule{ID: "try", Resource: "a", Threshold: 1.5, Interval: time.Minute, Mode: flow.Shadow},
+		flow.Rule{ID: "off", Resource: "b", Threshold: 1, Mode: flow.Off})
+	require.NoError(t, g.LoadIsolationRules([]isolation.Rule{{ID: "qps", Resource: "b", MaxInFlight: 2}}))
+	registry := registryOf(t, g, leapprom.Config{})
+
+	for range 5 {
+		_ = g.Do(t.Context(), "a", func(context.Context) error {
+			c.advance(time.Second)
+			return errors.New("it broke")
+		})
+	}
+	open, err := g.EntryContext(t.Context(), "b", leapgate.WithCount(2))
+	require.NoError(t, err)
+	require.False(t, call(g, "b"))
+	r := scrape(t, registry)
+	require.Equal(t, reading{
+		`entries_total{resource="a",result="pass"}`:      2,
+		`entries_total{resource="a",result="block"}`:     3,
+		`entries_total{resource="b",result="pass"}`:      2,
+		`entries_total{resource="b",result="block"}`:     1,
+		`entries_total{resource="other",result="pass"}`:  0,
+		`entries_total{resource="other",result="block"}`: 0,
+		`exceptions_total{resource="a"}`:                 2,
+		`exceptions_total{resource="b"}`:                 0,
+		`exceptions_total{resource="other"}`:             0,
+		`occupied_passes_total{resource="a"}`:            0,
+		`occupied_passes_total{resource="b"}`:            0,
+		`occupied_passes_total{resource="other"}`:        0,
+		`entries_in_flight{resource="a"}`:                0,
+		`entries_in_flight{resource="b"}`:                2,
+		`entries_in_flight{resource="other"}`:            0,
+	}, r.only("entries", "exceptions", "occupied"))
+	require.Equal(t, reading{
+		`blocks_total{guard="flow",resource="a",rule="qps"}`:                 3,
+		`blocks_total{guard="isolation",resource="b",rule="qps"}`:            1,
+		`would_blocks_total{guard="flow",resource="a",rule="try"}`:           1,
+		`candidate_would_blocks_total{guard="flow",resource="a",rule="qps"}`: 4,
+	}, r.only("blocks", "would", "candidate"))
+	require.Equal(t, reading{
+		`rule_info{guard="flow",mode="enforce",resource="a",rule="qps"}`:      1,
+		`rule_info{guard="flow",mode="shadow",resource="a",rule="try"}`:       1,
+		`rule_info{guard="flow",mode="off",resource="b",rule="off"}`:          1,
+		`rule_info{guard="isolation",mode="enforce",resource="b",rule="qps"}`: 1,
+		`rule_threshold{guard="flow",resource="a",rule="qps"}`:                2,
+		`rule_threshold{guard="flow",resource="a",rule="try"}`:                1.5,
+		`rule_threshold{guard="flow",resource="b",rule="off"}`:                1,
+		`rule_threshold{guard="isolation",resource="b",rule="qps"}`:           2,
+		`rule_effective_threshold{guard="flow",resource="a",rule="qps"}`:      2,
+		`rule_effective_threshold{guard="flow",resource="a",rule="try"}`:      1.5,
+		`rule_effective_threshold{guard="flow",resource="b",rule="off"}`:      1,
+		`rule_effective_threshold{guard="isolation",resource="b",rule="qps"}`: 2,
+		`rule_interval_seconds{guard="flow",resource="a",rule="qps"}`:         60,
+		`rule_interval_seconds{guard="flow",resource="a",rule="try"}`:         60,
+		`rule_interval_seconds{guard="flow",resource="b",rule="off"}`:         1,
+		`rule_interval_seconds{guard="isolation",resource="b",rule="qps"}`:    0,
+		`rule_candidate_threshold{guard="flow",resource="a",rule="qps"}`:      1,
+		`resources{}`:          3,
+		`guard_faults_total{}`: 0,
+	}, r.only("rule", "resources", "guard"))
+	open.Exit()
+	require.Zero(t, scrape(t, registry).sum("entries_in_flight"))
+}
+
+// Both forms of the histogram tell the calls that took as long as each edge and a
+// nanosecond longer.
+func TestCollect_HistogramsAreExact(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	g := newGate(t, c, 10)
+	registry := registryOf(t, g, leapprom.Config{})
+	var calls []int64
+	for i := -168; i <= 64; i++ {
+		edge := int64(math.Exp2(float64(i)/8) * 1e9)
+		calls = append(calls, edge, edge+1)
+	}
+	sum := 0.0
+	for _, rt := range calls {
+		e, err := g.Entry("a")
+		require.NoError(t, err)
+		c.advance(time.Duration(rt))
+		e.Exit()
+		sum += float64(rt)
+	}
+	r := scrape(t, registry)
+	require.EqualValues(t, len(calls), r[`leapgate_response_time_seconds_count{resource="a"}`])
+	require.InEpsilon(t, sum/1e9, r[`leapgate_response_time_seconds_sum{resource="a"}`], 1e-12)
+	below := func(edge float64) (n float64) {
+		for _, rt := range calls {
+			if rt <= int64(edge*1e9) {
+				n++
+			}
+		}
+		return n
+	}
+	buckets := 0
+	for k := -11; k <= 4; k++ {
+		edge := math.Exp2(float64(k))
+		buckets++
+		require.Equal(t, below(edge), r[`leapgate_response_time_seconds_bucket{resource="a",le=`+strconv.FormatFloat(edge, 'g', -1, 64)+`}`], "%v", edge)
+	}
+	require.Len(t, r.only(`response_time_seconds_bucket{resource="a"`), buckets)
+	native := r.only(`response_time_seconds_native{resource="a"`)
+	require.Equal(t, below(math.Exp2(-20)), native[`response_time_seconds_native{resource="a",i=zero}`])
+	for i := -159; i <= 54; i++ {
+		want := below(math.Exp2(float64(i)/8)) - below(math.Exp2(float64(i-1)/8))
+		require.Equal(t, want, native[`response_time_seconds_native{resource="a",i=`+strconv.Itoa(i)+`}`], "%d", i)
+	}
+	require.Equal(t, float64(len(calls))-below(math.Exp2(54./8)), native[`response_time_seconds_native{resource="a",i=55}`])
+	require.Len(t, native, 1+159+54+1+1)
+}
+
+// Few cells far from each other: the spans must say where they are.
+func TestCollect_SparseHistograms(t *testing.T) {
+	t.Parallel()
+	for _, cells := range [][]int{{}, {-160}, {-159}, {0}, {54}, {55}, {-160, 55}, {-3, -2, 0}, {-9, -5, -1, 0, 40}, {-9, -4, 1}} {
+		c := newClock()
+		g := newGate(t, c, 10)
+		want := make(reading)
+		for k, i := range cells {
+			for range k + 1 {
+				e, err := g.Entry("a")
+				require.NoError(t, err)
+				c.advance(time.Duration(math.Exp2(float64(i)/8) * 1e9))
+				e.Exit()
+			}
+			name := strconv.Itoa(i)
+			if i == -160 {
+				name = "zero"
+			}
+			want[`response_time_seconds_native{resource="a",i=`+name+`}`] = float64(k + 1)
+		}
+		want[`response_time_seconds_native{resource="a",i=zero}`] += 0
+		if len(cells) > 0 {
+			r := scrape(t, registryOf(t, g, leapprom.Config{NativeOnly: true}))
+			require.Equal(t, want, r.only(`response_time_seconds_native{resource="a"`), "%v", cells)
+			require.Empty(t, r.only("response_time_seconds_bucket"))
+		}
+	}
+}
+
+type sharing struct{ limit.Counter }
+
+func (*sharing) Describe() []limit.Description {
+	return []limit.Description{{Name: "shared", Limit: 3, Window: time.Minute}}
+}
+func (*sharing) Stats() limit.Stats { return limit.Stats{Degraded: 5, Away: true} }
+
+func TestCollect_Limiters(t *testing.T) {
+	t.Parallel()
+	log, err := limit.NewLog(limit.Config{Name: "per-tenant", Limit: 9, Window: time.Hour, MaxKeys: 2, WhenFull: limit.Evict})
+	require.NoError(t, err)
+	registry := registryOf(t, newGate(t, newClock(), 10), leapprom.Config{Limiters: []leapprom.Limiter{log, &sharing{}}})
+	for i, key := range []string{"a", "a", "b", "c"} {
+		_, err := log.AllowN(t.Context(), key, int64(5+i%2*5))
+		require.NoError(t, err)
+	}
+	require.Equal(t, reading{
+		`limiter_decisions_total{answer="allowed",limiter="per-tenant"}`: 2,
+		`limiter_decisions_total{answer="refused",limiter="per-tenant"}`: 2,
+		`limiter_degraded_decisions_total{limiter="per-tenant"}`:         0,
+		`limiter_away{limiter="per-tenant"}`:                             0,
+		`limiter_keys{limiter="per-tenant"}`:                             2,
+		`limiter_max_keys{limiter="per-tenant"}`:                         2,
+		`limiter_expired_keys_total{limiter="per-tenant"}`:               0,
+		`limiter_evicted_keys_total{limiter="per-tenant"}`:               0,
+		`limiter_crowded_calls_total{limiter="per-tenant"}`:              0,
+		`limiter_coarse_admissions_total{limiter="per-tenant"}`:          0,
+		`limiter_log_bytes{limiter="per-tenant"}`:                        float64(log.Stats().Bytes),
+		`limiter_limit{limiter="per-tenant"}`:                            9,
+		`limiter_window_seconds{limiter="per-tenant"}`:                   3600,
+		`limiter_decisions_total{answer="allowed",limiter="shared"}`:     0,
+		`limiter_decisions_total{answer="refused",limiter="shared"}`:     0,
+		`limiter_degraded_decisions_total{limiter="shared"}`:             5,
+		`limiter_away{limiter="shared"}`:                                 1,
+		`limiter_keys{limiter="shared"}`:                                 0,
+		`limiter_max_keys{limiter="shared"}`:                             0,
+		`limiter_expired_keys_total{limiter="shared"}`:                   0,
+		`limiter_evicted_keys_total{limiter="shared"}`:                   0,
+		`limiter_crowded_calls_total{limiter="shared"}`:                  0,
+		`limiter_coarse_admissions_total{limiter="shared"}`:              0,
+		`limiter_log_bytes{limiter="shared"}`:                            0,
+		`limiter_limit{limiter="shared"}`:                                3,
+		`limiter_window_seconds{limiter="shared"}`:                       60,
+	}, scrape(t, registry).only("limiter"))
+	_, err = log.Allow(t.Context(), "d")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, scrape(t, registry).sum("limiter_evicted_keys_total"))
+}
+
+func TestCollect_Lint(t *testing.T) {
+	t.Parallel()
+	l, err := limit.NewCounter(limit.Config{Name: "l", Limit: 9})
+	require.NoError(t, err)
+	g := newGate(t, newClock(), 10, flow.Rule{Resource: "a", Threshold: 0, Candidate: 1}, flow.Rule{Resource: "a", Threshold: 1, Mode: flow.Shadow})
+	call(g, "a")
+	problems, err := testutil.CollectAndLint(leapprom.Must(g, leapprom.Config{Limiters: []leapprom.Limiter{l}}))
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}
+
+func TestNew_TellsEveryFault(t *testing.T) {
+	t.Parallel()
+	named, err := limit.NewCounter(limit.Config{Name: "x", Limit: 9})
+	require.NoError(t, err)
+	unnamed, err := limit.NewCounter(limit.Config{Limit: 9})
+	require.NoError(t, err)
+	_, err = leapprom.New(nil, leapprom.Config{
+		Gate: string(make([]byte, 300)), MaxResources: 1_000_001,
+		Limiters: []leapprom.Limiter{named, unnamed, nil, named, statsOf{limit.All(named, unnamed)}},
+	})
+	require.ErrorIs(t, err, leapprom.ErrConfig)
+	for _, want := range []string{
+		"the gate is nil", "Gate is", "(300 bytes)", "MaxResources is 1000001", "Limiters[1] has no name",
+		"Limiters[2] is nil", `Limiters[3] has the name "x", as Limiters[0]`, "Limiters[4] describes 2 limits",
+	} {
+		require.ErrorContains(t, err, want)
+	}
+	require.Panics(t, func() { leapprom.Must(nil, leapprom.Config{}) })
+}
+
+type statsOf struct{ *limit.Group }
+
+func (statsOf) Stats() limit.Stats { return limit.Stats{} }
+
+func TestRegister_GatesAndRegistries(t *testing.T) {
+	t.Parallel()
+	g, h := newGate(t, newClock(), 10), newGate(t, newClock(), 10)
+	one := leapprom.Must(g, leapprom.Config{})
+	registry, second := prometheus.NewPedanticRegistry(), prometheus.NewPedanticRegistry()
+	require.NoError(t, registry.Register(one))
+	var already prometheus.AlreadyRegisteredError
+	require.ErrorAs(t, registry.Register(leapprom.Must(h, leapprom.Config{})), &already, "two gates of one name")
+	require.NoError(t, registry.Register(leapprom.Must(h, leapprom.Config{Gate: "h"})))
+	require.NoError(t, second.Register(one), "a collector in two registries")
+	require.NoError(t, second.Register(leapprom.Must(g, leapprom.Config{Gate: "again"})))
+	call(g, "a")
+	call(h, "b")
+
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	gates := map[string]int{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "gate" {
+					gates[l.GetValue()]++
+				}
+			}
+		}
+	}
+	require.Equal(t, gates["default"], gates["h"])
+	require.Len(t, gates, 2)
+	for range 2 {
+		n, err := testutil.GatherAndCount(second, "leapgate_entries_total")
+		require.NoError(t, err)
+		require.Equal(t, 8, n)
+	}
+	require.True(t, registry.Unregister(one))
+	require.False(t, registry.Unregister(one))
+	n, err := testutil.GatherAndCount(registry, "leapgate_entries_total")
+	require.NoError(t, err)
+	require.Equal(t, 4, n)
+	require.NoError(t, registry.Register(one))
+}
+
+func TestCollect_ClosedGate(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock(), 10)
+	registry := registryOf(t, g, leapprom.Config{})
+	call(g, "a")
+	require.NoError(t, g.Close())
+	call(g, "a")
+	require.EqualValues(t, 1, scrape(t, registry).sum("entries_total"))
+}
+
+func TestCollect_FromManyGoroutines(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock(), 10)
+	registry := registryOf(t, g, leapprom.Config{})
+	call(g, "a")
+	var scrapes sync.WaitGroup
+	for range 8 {
+		scrapes.Go(func() {
+			for range 20 {
+				_, _ = registry.Gather()
+			}
+		})
+	}
+	scrapes.Wait()
+	require.EqualValues(t, 1, scrape(t, registry).sum("entries_total"))
+}

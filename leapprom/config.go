@@ -1,0 +1,97 @@
+package leapprom
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// Config says what a collector exports. The zero Config is a good one.
+type Config struct {
+	// Gate is the value of the label "gate" of every series, so that several gates can
+	// be in one registry: up to 255 bytes of UTF-8; "" is "default".
+	Gate string
+
+	// MaxResources is how many resources that no rule names can have series of their own:
+	// 1 to 1,000,000; 0 is 1,000. Those that come when so many names have series are summed up in
+	// the resource "other". A name that has series keeps them, also when the gate has
+	// evicted its resource; they go on when it comes again. Resources that a rule names
+	// have series in any case.
+	//
+	// Each takes about 25 series, and about 8 with NativeOnly.
+	MaxResources int
+
+	// NativeOnly leaves the classic buckets of the response times out. Scrapers that do
+	// not read native histograms see their count and their sum then, no more.
+	NativeOnly bool
+
+	// Limiters are exported beside the gate. Each must have a name (limit.Config.Name),
+	// which is not that of another one.
+	Limiters []Limiter
+}
+
+// Limiter is a limiter with figures. [limit.Counter], [limit.Log] and [limit.Bucketed]
+// are; of a [limit.Group], give the members.
+type Limiter interface {
+	limit.Describer
+	Stats() limit.Stats
+}
+
+const (
+	defaultGate         = "default"
+	defaultMaxResources = 1000
+	mostMaxResources    = 1_000_000
+)
+
+// ErrConfig is what every error of [New] is.
+var ErrConfig = errors.New("leapprom: bad configuration")
+
+// complete fills in the defaults, and gives the limiters by name; or every fault.
+func (cfg *Config) complete(gate *leapgate.Gate) (limiters []*limiter, err error) {
+	var faults []error
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf("%w: "+format, append([]any{ErrConfig}, args...)...))
+	}
+	if gate == nil {
+		fault("the gate is nil; want one")
+	}
+	if cfg.Gate == "" {
+		cfg.Gate = defaultGate
+	}
+	if !utf8.ValidString(cfg.Gate) || len(cfg.Gate) > maxLabelLength {
+		fault("Gate is %.40q (%d bytes); want up to %d bytes of UTF-8", cfg.Gate, len(cfg.Gate), maxLabelLength)
+	}
+	if cfg.MaxResources < 0 || cfg.MaxResources > mostMaxResources {
+		fault("MaxResources is %d; want 1 to %d, or 0 for %d", cfg.MaxResources, mostMaxResources, defaultMaxResources)
+	}
+	if cfg.MaxResources == 0 {
+		cfg.MaxResources = defaultMaxResources
+	}
+	first := make(map[string]int)
+	for i, l := range cfg.Limiters {
+		if l == nil {
+			fault("Limiters[%d] is nil; want a limiter", i)
+			continue
+		}
+		described := l.Describe()
+		if len(described) != 1 {
+			fault("Limiters[%d] describes %d limits; want one: give each by itself", i, len(described))
+			continue
+		}
+		name := label(described[0].Name)
+		if name == "" {
+			fault("Limiters[%d] has no name; want one in limit.Config.Name", i)
+			continue
+		}
+		if other, taken := first[name]; taken {
+			fault("Limiters[%d] has the name %q, as Limiters[%d]; want another", i, name, other)
+			continue
+		}
+		first[name] = i
+		limiters = append(limiters, newLimiter(l, described[0], name, cfg.Gate))
+	}
+	return limiters, errors.Join(faults...)
+}

@@ -1,0 +1,71 @@
+package leapprom
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// descs are the metrics of a collector.
+type descs struct {
+	// by resource
+	entries, exceptions, occupied, responseTime, inFlight *prometheus.Desc
+	// by resource, guard and rule
+	blocks, wouldBlocks, candidateWouldBlocks       *prometheus.Desc
+	mode, threshold, effective, candidate, interval *prometheus.Desc
+	// of the gate
+	resources, guardFaults *prometheus.Desc
+	// by limiter
+	decisions, degraded, expiredKeys, evictedKeys, crowded, coarse *prometheus.Desc
+	away, keys, maxKeys, bytes, limit, window                      *prometheus.Desc
+
+	all []*prometheus.Desc
+}
+
+func newDescs(gate string) *descs {
+	d := new(descs)
+	of := func(name, help string, labels ...string) *prometheus.Desc {
+		desc := prometheus.NewDesc("leapgate_"+name, help, labels, prometheus.Labels{"gate": gate})
+		d.all = append(d.all, desc)
+		return desc
+	}
+	d.entries = of("entries_total",
+		"Calls into a resource, by what became of them: pass or block. A call with a count of n counts n times.",
+		"resource", "result")
+	d.exceptions = of("exceptions_total", "Completed calls that failed.", "resource")
+	d.occupied = of("occupied_passes_total", "Calls with priority that were admitted by borrowing from a later bucket.", "resource")
+	d.responseTime = of("response_time_seconds",
+		"Response times of completed calls, failed or not. Its count is the number of completed calls.", "resource")
+	d.inFlight = of("entries_in_flight", "Calls that were admitted and have not completed.", "resource")
+
+	d.blocks = of("blocks_total",
+		"Calls that a rule has blocked. Rule other: by rules that are gone, or on resources without series of their own.",
+		"resource", "guard", "rule")
+	d.wouldBlocks = of("would_blocks_total", "Calls that a rule in mode shadow would have blocked.", "resource", "guard", "rule")
+	d.candidateWouldBlocks = of("candidate_would_blocks_total",
+		"Calls that the candidate threshold of a rule would have blocked.", "resource", "guard", "rule")
+	d.mode = of("rule_info", "1, for the mode of a rule: enforce, shadow or off.", "resource", "guard", "rule", "mode")
+	d.threshold = of("rule_threshold", "Threshold of a rule, as it was loaded.", "resource", "guard", "rule")
+	d.effective = of("rule_effective_threshold",
+		"Threshold of a rule that holds now: less than the threshold while warming up, or short of memory.",
+		"resource", "guard", "rule")
+	d.candidate = of("rule_candidate_threshold", "Candidate threshold of a rule, if it has one.", "resource", "guard", "rule")
+	d.interval = of("rule_interval_seconds",
+		"Time in which the threshold of a rule is admitted; 0 for rules without, such as those on calls in flight.",
+		"resource", "guard", "rule")
+
+	d.resources = of("resources", "Resources that the gate keeps, the resource other included.")
+	d.guardFaults = of("guard_faults_total", "Panics of guards that the program brought.")
+
+	d.decisions = of("limiter_decisions_total", "Answers of a limiter: allowed or refused.", "limiter", "answer")
+	d.degraded = of("limiter_degraded_decisions_total",
+		"Answers of a limiter without the state that is shared with other processes.", "limiter")
+	d.expiredKeys = of("limiter_expired_keys_total", "Keys that were cleared away when they held nothing any more.", "limiter")
+	d.evictedKeys = of("limiter_evicted_keys_total", "Keys that were forgotten although they held something.", "limiter")
+	d.crowded = of("limiter_crowded_calls_total", "Calls of new keys for which there was no place.", "limiter")
+	d.coarse = of("limiter_coarse_admissions_total",
+		"Admissions that were joined with the one before because the memory for times was used up.", "limiter")
+	d.away = of("limiter_away", "1 if the state that is shared with other processes cannot be reached, else 0.", "limiter")
+	d.keys = of("limiter_keys", "Keys that are kept.", "limiter")
+	d.maxKeys = of("limiter_max_keys", "Keys that are kept at most.", "limiter")
+	d.bytes = of("limiter_log_bytes", "Memory in which a log keeps times, besides the first four of each key.", "limiter")
+	d.limit = of("limiter_limit", "What a limiter admits for each key in its window.", "limiter")
+	d.window = of("limiter_window_seconds", "Window of a limiter.", "limiter")
+	return d
+}

@@ -1,0 +1,46 @@
+package leapprom
+
+import (
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// limiter is a limiter that is exported.
+type limiter struct {
+	Limiter
+	described limit.Description
+
+	labels, allowed, refused []*dto.LabelPair
+}
+
+func newLimiter(l Limiter, described limit.Description, name, gate string) *limiter {
+	return &limiter{
+		Limiter: l, described: described,
+		labels:  pairs("gate", gate, "limiter", name),
+		allowed: pairs("answer", "allowed", "gate", gate, "limiter", name),
+		refused: pairs("answer", "refused", "gate", gate, "limiter", name),
+	}
+}
+
+// read adds the figures of the limiter.
+func (l *limiter) read(d *descs, s *samples) {
+	stats := l.Stats()
+	s.count(d.decisions, l.allowed, nil, stats.Allowed)
+	s.count(d.decisions, l.refused, nil, stats.Refused)
+	s.count(d.degraded, l.labels, nil, stats.Degraded)
+	s.count(d.expiredKeys, l.labels, nil, stats.Expired)
+	s.count(d.evictedKeys, l.labels, nil, stats.Evicted)
+	s.count(d.crowded, l.labels, nil, stats.Crowded)
+	s.count(d.coarse, l.labels, nil, stats.Coarse)
+	away := 0.0
+	if stats.Away {
+		away = 1
+	}
+	s.gauge(d.away, l.labels, away)
+	s.gauge(d.keys, l.labels, float64(stats.Keys))
+	s.gauge(d.maxKeys, l.labels, float64(stats.MaxKeys))
+	s.gauge(d.bytes, l.labels, float64(stats.Bytes))
+	s.gauge(d.limit, l.labels, float64(l.described.Limit))
+	s.gauge(d.window, l.labels, l.described.Window.Seconds())
+}

@@ -1,0 +1,119 @@
+package leapprom
+
+import (
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/stat"
+)
+
+// ruleID is a rule as the gate tells it.
+type ruleID struct{ kind, id string }
+
+// rule is a rule on a source, with series of its own.
+type rule struct {
+	guard  string           // the value of that label
+	labels []*dto.LabelPair // nil if another rule has them: then other shows what it counts
+	info   []*dto.LabelPair // with the mode, as it was last
+
+	now                *stat.RuleSnapshot  // of the reading at hand; nil if it is not there
+	last, offset, base resource.RuleTotals // as those of a source
+	blocks, would      bool                // whether it has, or had once, what such a series could show
+	candidate          bool
+}
+
+// startAnew is for totals that begin anew.
+func (r *rule) startAnew() {
+	r.base, r.last, r.offset = r.shown(), resource.RuleTotals{}, resource.RuleTotals{}
+}
+
+// shown is what the series show.
+func (r *rule) shown() resource.RuleTotals { return r.base.Plus(r.last).Minus(r.offset) }
+
+// readRules takes the rules of a reading. Those that do not bind the resource any more
+// lose their series; what those showed, other shows from now on.
+func (s *source) readRules(c *Collector, rules []stat.RuleSnapshot) {
+	for i := range rules {
+		now := &rules[i]
+		totals := resource.TotalsOf(now)
+		id := ruleID{now.Kind, now.ID}
+		r := s.rules[id]
+		if r == nil {
+			r = s.newRule(c, id)
+			if s.promoted {
+				r.offset = totals
+			}
+			s.rules[id] = r
+		}
+		if !totals.Covers(r.last) { // the rule was removed and loaded again
+			r.startAnew()
+		}
+		r.last, r.now = totals, now
+		r.blocks = r.blocks || now.Mode == stat.Enforce || now.Blocked > 0
+		r.would = r.would || now.Mode == stat.Shadow || now.WouldBlock > 0
+		r.candidate = r.candidate || now.Candidate > 0 || now.CandidateWouldBlock > 0
+	}
+	for id, r := range s.rules {
+		if r.now == nil {
+			delete(s.rules, id)
+		}
+	}
+}
+
+func (s *source) newRule(c *Collector, id ruleID) *rule {
+	guard, value := c.guard(id.kind), label(id.id)
+	taken := s == c.other && value == resource.Other
+	for _, r := range s.rules {
+		taken = taken || r.guard == guard && r.labels != nil && r.labels[3].GetValue() == value
+	}
+	if taken {
+		return &rule{guard: guard}
+	}
+	return &rule{guard: guard, labels: c.ruleLabels(guard, s.value(), value)}
+}
+
+// guard gives the value of the label "guard".
+func (c *Collector) guard(kind string) string {
+	value, known := c.guards[kind]
+	if !known {
+		value = label(kind)
+		c.guards[kind] = value
+	}
+	return value
+}
+
+func (c *Collector) ruleLabels(guard, resource, rule string) []*dto.LabelPair {
+	return pairs("gate", c.cfg.Gate, "guard", guard, "resource", resource, "rule", rule)
+}
+
+// collect adds the series of the rule.
+func (r *rule) collect(c *Collector, s *samples) {
+	if r.labels == nil {
+		return
+	}
+	shown := r.shown()
+	if r.blocks {
+		s.count(c.descs.blocks, r.labels, nil, shown.Blocked)
+	}
+	if r.would {
+		s.count(c.descs.wouldBlocks, r.labels, nil, shown.WouldBlock)
+	}
+	if r.candidate {
+		s.count(c.descs.candidateWouldBlocks, r.labels, nil, shown.CandidateWouldBlock)
+	}
+	if r.now == nil {
+		return
+	}
+	mode := r.now.Mode.String()
+	if r.info == nil || r.info[2].GetValue() != mode {
+		r.info = pairs("gate", c.cfg.Gate, "guard", r.guard, "mode", mode,
+			"resource", r.labels[2].GetValue(), "rule", r.labels[3].GetValue())
+	}
+	s.gauge(c.descs.mode, r.info, 1)
+	s.gauge(c.descs.threshold, r.labels, r.now.Threshold)
+	s.gauge(c.descs.effective, r.labels, r.now.Effective)
+	s.gauge(c.descs.interval, r.labels, r.now.Interval.Seconds())
+	if r.now.Candidate > 0 {
+		s.gauge(c.descs.candidate, r.labels, r.now.Candidate)
+	}
+}

@@ -1,0 +1,119 @@
+package leapprom
+
+import (
+	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+// figures are what a resource has counted.
+type figures struct {
+	counts    metric.Counts
+	latencies metric.Latencies
+}
+
+// source is a resource with series of its own. They show what it has counted since it
+// has them, whatever becomes of it: when it is evicted, its totals go to other and it may
+// come again with totals that begin anew; but its series stay where they are, and other
+// shows so much less.
+type source struct {
+	labels, pass, block []*dto.LabelPair
+	created             *timestamppb.Timestamp // nil if it is not known
+
+	serial   int64   // of the stay in the gate that last is from
+	last     figures // as they were read last
+	offset   figures // what of last is not shown, for other showed it before
+	base     figures // what was shown of earlier stays
+	present  bool    // in the reading at hand
+	promoted bool    // in the reading at hand: other showed it before
+	inFlight int64
+	rules    map[ruleID]*rule
+}
+
+func newSource(gate, value string) *source {
+	return &source{
+		labels: pairs("gate", gate, "resource", value),
+		pass:   pairs("gate", gate, "resource", value, "result", "pass"),
+		block:  pairs("gate", gate, "resource", value, "result", "block"),
+		rules:  make(map[ruleID]*rule),
+	}
+}
+
+// value is the value of the label "resource".
+func (s *source) value() string { return s.labels[1].GetValue() }
+
+// forget is called before each reading.
+func (s *source) forget() {
+	s.present, s.promoted, s.inFlight = false, false, 0
+	for _, r := range s.rules {
+		r.now = nil
+	}
+}
+
+// read takes the figures of a reading, and those of its rules.
+func (s *source) read(c *Collector, t *resource.Totals) {
+	now := figures{t.Counts, t.Latencies}
+	if s.serial != t.Serial {
+		if s.serial != 0 {
+			s.base, s.offset = s.shown(), figures{}
+			for _, r := range s.rules {
+				r.startAnew()
+			}
+		}
+		s.serial = t.Serial
+	}
+	if s.promoted {
+		s.offset = now
+	}
+	s.last, s.present, s.inFlight = now, true, t.Counts.Concurrency()
+	s.readRules(c, t.Rules)
+}
+
+// shown is what the series show.
+func (s *source) shown() figures {
+	return figures{
+		s.base.counts.Plus(s.last.counts).Minus(s.offset.counts),
+		s.base.latencies.Plus(s.last.latencies.Since(s.offset.latencies)),
+	}
+}
+
+// rest is what the series of other show: of everything, what those of all sources leave.
+type rest struct {
+	counts   metric.Counts
+	cells    cells
+	inFlight int64
+	rules    map[string]resource.RuleTotals // by guard
+}
+
+// add adds what a resource without series of its own has counted.
+func (r *rest) add(t *resource.Totals) {
+	r.counts = r.counts.Plus(t.Counts)
+	r.cells.add(t.Latencies, 1)
+	r.inFlight += t.Counts.Concurrency()
+}
+
+// leave adds what a source leaves to other, which may be less than nothing: what it shows
+// of earlier stays, other has got already.
+func (r *rest) leave(s *source) {
+	if s.present {
+		r.counts = r.counts.Plus(s.offset.counts).Minus(s.base.counts)
+		r.cells.add(s.offset.latencies, 1)
+		r.cells.add(s.base.latencies, -1)
+		return
+	}
+	shown := s.shown()
+	r.counts = r.counts.Minus(shown.counts)
+	r.cells.add(shown.latencies, -1)
+}
+
+// leaveRules takes off what the rules of a source show.
+func (r *rest) leaveRules(s *source) {
+	for _, rule := range s.rules {
+		if rule.labels == nil {
+			continue
+		}
+		r.rules[rule.guard] = r.rules[rule.guard].Minus(rule.shown())
+	}
+}
