@@ -52,6 +52,9 @@
 package leapprom
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -74,6 +77,7 @@ type Collector struct {
 
 	mu      sync.Mutex // guards what is below: one reading at a time
 	sources map[string]*source
+	sorted  []*source       // by label: the registry has little to sort then
 	values  map[string]bool // of the label "resource" that are taken
 	unnamed int             // sources that no rule named when they came
 	newest  int64           // the highest serial that was read
@@ -134,7 +138,10 @@ func (c *Collector) read() *samples {
 		gauges:     make([]gauge, 0, c.sizes[1]),
 		histograms: make([]histogram, 0, c.sizes[2]),
 	}
-	for _, src := range c.sources {
+	if len(c.sorted) < len(c.sources) {
+		c.sorted = slices.SortedFunc(maps.Values(c.sources), func(a, b *source) int { return strings.Compare(a.value(), b.value()) })
+	}
+	for _, src := range c.sorted {
 		shown := src.shown()
 		var cells cells
 		cells.add(shown.latencies, 1)
@@ -218,8 +225,8 @@ func (c *Collector) source(t *resource.Totals) *source {
 // collect adds the series of a resource.
 func (c *Collector) collect(s *samples, src *source, counts *metric.Counts, cells *cells, inFlight int64) {
 	d := c.descs
-	s.count(d.entries, src.pass, src.created, counts[metric.Pass])
 	s.count(d.entries, src.block, src.created, counts[metric.Block])
+	s.count(d.entries, src.pass, src.created, counts[metric.Pass])
 	s.count(d.exceptions, src.labels, src.created, counts[metric.Exception])
 	s.count(d.occupied, src.labels, src.created, counts[metric.OccupiedPass])
 	s.histogram(d.responseTime, src.labels, src.created, cells, counts[metric.RT], !c.cfg.NativeOnly)

@@ -114,8 +114,13 @@ func (h *histogram) native(cells *cells) {
 
 // span begins a span of buckets, so many after the end of the one before.
 func (h *histogram) span(offset int) {
-	o := int32(offset)
-	h.message.PositiveSpan = append(h.message.PositiveSpan, &dto.BucketSpan{Offset: &o, Length: new(uint32)})
+	made := &struct {
+		span   dto.BucketSpan
+		offset int32
+		length uint32
+	}{offset: int32(offset)}
+	made.span.Offset, made.span.Length = &made.offset, &made.length
+	h.message.PositiveSpan = append(h.message.PositiveSpan, &made.span)
 }
 
 func (h *histogram) lengthen() {
