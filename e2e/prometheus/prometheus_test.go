@@ -1,0 +1,216 @@
+//go:build e2e
+
+package prometheus
+
+import (
+	"maps"
+	"math"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	plainText   = "text/plain;version=0.0.4"
+	openMetrics = "application/openmetrics-text;version=1.0.0"
+
+	loadTime = 12 * time.Second // of which four times a minute is left out
+)
+
+// Two Prometheuses scrape one program under load: one reads native histograms, the other
+// does not know them.
+func TestPrometheus(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	servers := map[string]*server{
+		"native":  startServer(t, p.server.URL, true),
+		"classic": startServer(t, p.server.URL, false),
+	}
+	p.run(t, loadTime)
+	want := p.tally
+	require.NotZero(t, want.passed)
+	require.NotZero(t, want.blocked)
+	require.NotZero(t, want.failed)
+
+	for name, s := range servers {
+		t.Run(name, func(t *testing.T) {
+			t.Run("counters are what the load generator counted", func(t *testing.T) { s.checkCounts(t, want) })
+			t.Run("counters never go back", func(t *testing.T) { s.checkNoneWentBack(t, name == "native") })
+			t.Run("the dashboard has data", func(t *testing.T) { s.checkDashboard(t, name == "native") })
+			t.Run("the rules have data", func(t *testing.T) { s.checkRules(t) })
+		})
+	}
+	t.Run("promtool finds nothing to say", func(t *testing.T) {
+		require.Empty(t, run(t, p.text(t, plainText), "promtool", "check", "metrics"))
+	})
+	t.Run("a strict parser reads it", func(t *testing.T) {
+		text := p.text(t, openMetrics)
+		require.True(t, strings.HasSuffix(text, "# EOF\n"))
+		require.Regexp(t, `^\d+ families\n$`, run(t, text, "/usr/bin/python3", "-c", parse))
+	})
+	t.Run("no name breaks a line", func(t *testing.T) {
+		for line := range strings.Lines(p.text(t, plainText)) {
+			require.Regexp(t, `^(# (HELP|TYPE) leapgate_|leapgate_[a-z_]+\{(([a-z]+="([^"\\]|\\["\\n])*",?)+)\} [-+0-9.e]+(Inf)?\n$)`, line)
+			require.LessOrEqual(t, len(line), 2000)
+		}
+		require.Contains(t, p.text(t, plainText), `rule="<b>\"quoted\"</b>\n`)
+	})
+}
+
+func TestRules_Check(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"leapgate.rules.yml", "leapgate.alerts.yml"} {
+		require.Regexp(t, `(?s)^Checking \S+\n  SUCCESS: \d+ rules found\n\n$`, run(t, "", "promtool", "check", "rules", "../../deploy/prometheus/"+file))
+	}
+	require.Contains(t, run(t, "", "promtool", "test", "rules", "../../deploy/prometheus/leapgate_test.yml"), "SUCCESS")
+}
+
+// parse is what a strict reader does.
+const parse = `
+import sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+families = list(text_string_to_metric_families(sys.stdin.read()))
+assert any(f.name == "leapgate_entries" and f.type == "counter" for f in families), families
+assert any(f.name == "leapgate_response_time_seconds" and f.type == "histogram" for f in families), families
+print(len(families), "families")
+`
+
+// checkCounts waits for a scrape that was made after the last call.
+func (s *server) checkCounts(t *testing.T, want tally) {
+	t.Helper()
+	now := float64(time.Now().UnixMilli()) / 1000
+	eventually(t, "scraped again", func() bool { return s.value(t, `timestamp(leapgate_resources{gate="default"})`) > now })
+	require.Equal(t, want.passed, s.value(t, `sum(leapgate_entries_total{result="pass"})`))
+	require.Equal(t, want.blocked, s.value(t, `sum(leapgate_entries_total{result="block"})`))
+	require.Equal(t, want.blocked, s.value(t, `sum(leapgate_blocks_total)`))
+	require.Equal(t, want.failed, s.value(t, `sum(leapgate_exceptions_total)`))
+	require.Equal(t, want.completed, s.value(t, `sum(histogram_count(leapgate_response_time_seconds)) or sum(leapgate_response_time_seconds_count)`))
+	require.Zero(t, s.value(t, `sum(leapgate_entries_in_flight)`))
+	require.NotZero(t, want.panics)
+	require.Equal(t, want.panics, s.value(t, `sum(leapgate_guard_faults_total)`))
+
+	// Those of which a rule names the resource are never evicted, so they are exact by themselves.
+	for _, name := range []string{"GET /orders", "GET /search", "db.query"} {
+		for _, result := range []string{"pass", "block"} {
+			require.Equal(t, want.byResource[name+" "+result],
+				s.value(t, `leapgate_entries_total{resource="`+name+`", result="`+result+`"}`), "%s %s", name, result)
+		}
+	}
+	require.NotZero(t, want.byRule["orders-qps"])
+	require.NotZero(t, want.byRule["db"])
+	require.Equal(t, want.byRule["orders-qps"], s.value(t, `leapgate_blocks_total{rule="orders-qps"}`))
+	require.Equal(t, want.byRule["db"], s.value(t, `leapgate_blocks_total{rule="db"}`))
+	for limiterAnswer, n := range want.answers {
+		limiter, answer, _ := strings.Cut(limiterAnswer, " ")
+		require.NotZero(t, n)
+		require.Equal(t, n, s.value(t, `leapgate_limiter_decisions_total{limiter="`+limiter+`", answer="`+answer+`"}`), limiterAnswer)
+	}
+	require.Len(t, want.answers, 4)
+	// Resources were evicted, so that more names have been seen than there are places.
+	require.Greater(t, s.value(t, `max(leapgate_entries_total{resource="other", result="pass"})`), 0.0)
+	require.Greater(t, s.value(t, `count(leapgate_entries_total{gate="default", result="pass"})`), 10.0)
+}
+
+// checkNoneWentBack looks at every sample of every counter.
+func (s *server) checkNoneWentBack(t *testing.T, native bool) {
+	t.Helper()
+	seen, histograms := 0, 0
+	for _, r := range s.query(t, `{__name__=~"leapgate_.*(_total|_bucket|_count|_sum)|leapgate_response_time_seconds"}[30m]`) {
+		samples := r.Values
+		if samples == nil {
+			samples = r.Histograms
+			histograms++
+		}
+		require.Greater(t, len(samples), 2, "%v", r.Metric)
+		last := 0.0
+		for _, sample := range samples {
+			now := sample.float(t)
+			require.GreaterOrEqual(t, now, last, "%v", r.Metric)
+			last = now
+		}
+		seen++
+	}
+	require.Greater(t, seen, 50)
+	require.Equal(t, native, histograms > 0)
+}
+
+// checkData tells whether an expression has a value, and one that is a number.
+func (s *server) checkData(t *testing.T, what, expression string) {
+	t.Helper()
+	results := s.query(t, expression)
+	require.NotEmpty(t, results, "%s: %s", what, expression)
+	require.True(t, slices.ContainsFunc(results, func(r result) bool {
+		value := r.Value.float(t)
+		return !math.IsNaN(value)
+	}), "%s: %s: nothing but NaN", what, expression)
+}
+
+func (s *server) checkDashboard(t *testing.T, native bool) {
+	t.Helper()
+	d := readDashboard(t)
+	for title, expression := range d.expressions(t) {
+		s.checkData(t, title, expression)
+		for _, metric := range metrics(expression) {
+			isNative := metric == "leapgate_response_time_seconds"
+			if isNative || metric == "leapgate_response_time_seconds_bucket" {
+				if isNative != native {
+					continue
+				}
+				require.NotEmpty(t, s.query(t, metric), metric)
+				continue
+			}
+			s.checkData(t, title, metric)
+		}
+	}
+	for _, v := range d.Templating.List {
+		if v.Type != "query" {
+			continue
+		}
+		query := v.Query.(map[string]any)["query"].(string)
+		parts := regexp.MustCompile(`^label_values\((.+), (\w+)\)$`).FindStringSubmatch(query)
+		require.NotNil(t, parts, query)
+		var values []string
+		s.api(t, "label/"+parts[2]+"/values", url.Values{"match[]": {variables.Replace(parts[1])}}, &values)
+		require.NotEmpty(t, values, query)
+	}
+}
+
+func (s *server) checkRules(t *testing.T) {
+	t.Helper()
+	records, _ := rules(t, "../../deploy/prometheus/leapgate.rules.yml")
+	_, alerts := rules(t, "../../deploy/prometheus/leapgate.alerts.yml")
+	require.NotEmpty(t, records)
+	require.NotEmpty(t, alerts)
+	for name, expression := range records {
+		s.checkData(t, name, expression)
+		s.checkData(t, "recorded", name)
+	}
+	for name, expression := range alerts {
+		// What is compared must be there, whether it is above the threshold or not.
+		compared := regexp.MustCompile(`\s*> [\d.]+\s*$`).ReplaceAllString(expression, "")
+		require.NotEqual(t, compared, expression, name)
+		s.checkData(t, name, compared)
+	}
+	var state struct {
+		Groups []struct {
+			Rules []struct{ Name, Health, LastError string }
+		}
+	}
+	s.api(t, "rules", nil, &state)
+	healthy := map[string]bool{}
+	for _, g := range state.Groups {
+		for _, r := range g.Rules {
+			require.Equal(t, "ok", r.Health, "%s: %s", r.Name, r.LastError)
+			healthy[r.Name] = true
+		}
+	}
+	for name := range maps.Keys(records) {
+		require.True(t, healthy[name], name)
+	}
+	require.Len(t, healthy, len(records)+len(alerts))
+}
