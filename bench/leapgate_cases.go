@@ -6,9 +6,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/leapprom"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/resource"
 )
@@ -66,6 +69,32 @@ func entersAndExits(r *resource.Resource) func() func(int) {
 	}
 }
 
+// exported makes workers that enter and exit one resource by its handle, in a gate that a
+// collector exports. It is scraped every million calls of a worker: some hundred times
+// as often as Prometheus would.
+func exported() func() func(int) {
+	g := gateWith([]string{"orders"})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(leapprom.Must(g, leapprom.Config{}))
+	scrape := func() {
+		if _, err := registry.Gather(); err != nil {
+			panic(err)
+		}
+	}
+	scrape()
+	worker := entersAndExits(g.Resource("orders"))
+	return func() func(int) {
+		run, calls := worker(), 0
+		return func(n int) {
+			run(n)
+			if calls += n; calls >= 1_000_000 {
+				calls = 0
+				scrape()
+			}
+		}
+	}
+}
+
 // amongRules makes workers that enter and exit one resource with one rule, in a gate
 // that has so many more for other resources, one in a hundred of them a pattern.
 func amongRules(n int) func() func() func(int) {
@@ -112,6 +141,7 @@ func byName(size int, rules ...flow.Rule) func() func() func(int) {
 
 var leapgateCases = []Case{
 	{Name: "leapgate/handle, no rule", Floor: FloorEntry, Make: onHandle()},
+	{Name: "leapgate/handle, no rule, with a collector", Floor: FloorEntry, Near: "leapgate/handle, no rule", Make: exported},
 	{Name: "leapgate/handle, exact rule", Floor: FloorEntry, Make: onHandle(flow.Rule{Threshold: unreachable})},
 	{Name: "leapgate/handle, strict rule", Floor: FloorEntry, Make: onHandle(flow.Rule{Threshold: unreachable, Strict: true})},
 	{Name: "leapgate/handle, three rules", Floor: FloorEntry, Make: onHandle(
