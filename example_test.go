@@ -219,6 +219,28 @@ func ExampleEntry() {
 	// 1 in flight
 }
 
+// What an exporter reads: package leapprom is one for Prometheus.
+func ExampleGate_Totals() {
+	gate := leapgate.Must(leapgate.Config{})
+	err := gate.LoadFlowRules([]flow.Rule{{ID: "orders-qps", Resource: "GET /orders", Threshold: 1, Interval: time.Hour}})
+	if err != nil {
+		panic(err)
+	}
+	for range 3 {
+		_ = gate.Do(context.Background(), "GET /orders", func(context.Context) error { return nil })
+	}
+	for _, t := range gate.Totals() {
+		fmt.Println(t.Resource, t.Counts[metric.Pass], t.Counts[metric.Block], t.Latencies.Count())
+		for i := range t.Rules {
+			fmt.Println("  rule", t.Rules[i].ID, "blocked", resource.TotalsOf(&t.Rules[i]).Blocked)
+		}
+	}
+	// Output:
+	// GET /orders 1 2 1
+	//   rule orders-qps blocked 2
+	// other 0 0 0
+}
+
 // maintenance is a guard that a program brings: it refuses everything on the
 // resources it knows.
 type maintenance struct{ closed map[string]bool }

@@ -36,19 +36,28 @@
 // and go on when it comes again. Only what it counted between the last reading and its
 // eviction shows in other.
 //
-// So it is with the blocks of rules: the rule "other" of the resource "other" has what was
-// blocked by rules that were removed since, and on resources without series. The series of a rule that
-// is removed end, and begin anew if it is loaded again.
+// So it is with the blocks of rules: the rule "other" of the resource "other" has what
+// was blocked by rules that are gone, and on resources without series. The series of a
+// rule that is removed end, and begin anew if it is loaded again.
+//
+// Since no series begins anew, created timestamps only tell when it began: entries,
+// exceptions and response times have them.
 //
 // Within one reading, entries, exceptions and rules may be a few calls apart. The sum over
-// rules of blocks is that of entries with result block, if no call is on its way.
+// rules of blocks is that of entries with result block, if no call is on its way, and if
+// guards of the program count what they block.
+//
+// # Label values
+//
+// Names may have any bytes; label values are UTF-8 of up to 255 bytes. What is not UTF-8
+// is replaced by U+FFFD, and what is longer is cut, with an ellipsis at its end.
 //
 // # Histograms
 //
 // The edges of the native histogram are those by which the gate counts: schema 3, from a
 // zero bucket that ends at 2^−20 s (0.95 µs) to 108 s; what took longer is in the bucket
-// above. The classic buckets end at 2^−11 s (0.49 ms), and at each doubling up to 16 s. Both are
-// exact sums. Prometheus takes the native ones if it is told to.
+// above. The classic buckets end at 2^−11 s (0.49 ms), and at each doubling up to 16 s.
+// Both are exact sums. Prometheus takes the native ones if it is told to.
 package leapprom
 
 import (

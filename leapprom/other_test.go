@@ -19,6 +19,8 @@ import (
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/leapprom"
+	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/stat"
 )
 
 // Beyond the cap, and unless a rule names them, resources are in other.
@@ -403,4 +405,45 @@ func TestOther_RulesOfAResourceThatGetsSeries(t *testing.T) {
 	call(g, "b")
 	want[`blocks_total{guard="flow",resource="b",rule="all"}`]++
 	require.Equal(t, want, scrape(t, registry).only("blocks"))
+}
+
+// twins is a guard whose checks all have one ID, which it should not.
+type twins struct{ blocked *[2]int64 }
+
+func (twins) Kind() string { return "twins" }
+
+func (w twins) Bind(name string, _ []resource.Check) ([]resource.Check, bool) {
+	if name != "a" {
+		return nil, false
+	}
+	cause := &resource.Cause{Resource: name, Kind: "twins", RuleID: "t"}
+	return []resource.Check{twin{cause: cause, blocked: &w.blocked[0]}, twin{cause: cause, blocked: &w.blocked[1]}}, false
+}
+
+type twin struct {
+	resource.Check
+	cause   *resource.Cause
+	blocked *int64
+}
+
+func (t twin) Cause() *resource.Cause           { return t.cause }
+func (twin) Mode() stat.Mode                    { return stat.Off }
+func (twin) Waits() bool                        { return false }
+func (twin) Interval() time.Duration            { return 0 }
+func (t twin) Snapshot(int64) stat.RuleSnapshot { return stat.RuleSnapshot{Blocked: *t.blocked} }
+
+func TestOther_RulesOfOneID(t *testing.T) {
+	t.Parallel()
+	blocked := &[2]int64{5, 3}
+	g := leapgate.Must(leapgate.Config{Guards: []resource.Guard{twins{blocked}}})
+	registry := registryOf(t, g, leapprom.Config{})
+	call(g, "a")
+	for range 3 {
+		require.Equal(t, reading{
+			`blocks_total{guard="twins",resource="a",rule="t"}`:         float64(blocked[0]),
+			`blocks_total{guard="twins",resource="other",rule="other"}`: float64(blocked[1]),
+		}, scrape(t, registry).only("blocks"))
+		blocked[0]++
+		blocked[1] += 4
+	}
 }

@@ -8,7 +8,10 @@ import (
 )
 
 // ruleID is a rule as the gate tells it.
-type ruleID struct{ kind, id string }
+type ruleID struct {
+	kind, id string
+	nth      int // of those with the same ID on the resource, which only guards of the program have
+}
 
 // rule is a rule on a source, with series of its own.
 type rule struct {
@@ -36,8 +39,11 @@ func (s *source) readRules(c *Collector, rules []stat.RuleSnapshot) {
 	for i := range rules {
 		now := &rules[i]
 		totals := resource.TotalsOf(now)
-		id := ruleID{now.Kind, now.ID}
+		id := ruleID{kind: now.Kind, id: now.ID}
 		r := s.rules[id]
+		for ; r != nil && r.now != nil; r = s.rules[id] {
+			id.nth++
+		}
 		if r == nil {
 			r = s.newRule(c, id)
 			if s.promoted {

@@ -2,6 +2,7 @@ package metric_test
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/leapgate-go/leapgate/metric"
@@ -52,4 +53,45 @@ func ExampleCounter() {
 	refused.Add(2)
 	fmt.Println(refused.Load())
 	// Output: 3
+}
+
+func ExampleLatencies_Cells() {
+	m, err := metric.New(10, time.Second)
+	if err != nil {
+		panic(err)
+	}
+	for range 3 {
+		m.AddRT(0, 20*time.Millisecond)
+	}
+	m.AddRT(0, time.Second)
+	for i, n := range m.Latencies().Cells() {
+		edge := math.Exp2(float64(i) / 8)
+		fmt.Printf("%d up to %.4f s, index %d\n", n, edge, i)
+	}
+	// Output:
+	// 3 up to 0.0203 s, index -45
+	// 1 up to 1.0000 s, index 0
+}
+
+func ExampleLatencies_Plus() {
+	m, err := metric.New(10, time.Second)
+	if err != nil {
+		panic(err)
+	}
+	m.AddRT(0, time.Second)
+	twice := m.Latencies().Plus(m.Latencies())
+	fmt.Println(twice.Count(), "calls, median", twice.Quantile(0.5).Round(100*time.Millisecond))
+	// Output: 2 calls, median 1s
+}
+
+func ExampleMetric_TotalsAndLatencies() {
+	m, err := metric.New(10, time.Second)
+	if err != nil {
+		panic(err)
+	}
+	stripe := m.Pass(0, 1)
+	m.Complete(1e6, stripe, 1, 1e6, false)
+	totals, latencies := m.TotalsAndLatencies()
+	fmt.Println(totals[metric.Success], latencies.Count())
+	// Output: 1 1
 }

@@ -29,8 +29,8 @@ type Guard interface {
 	// One that is named is there before anybody calls it, and is never evicted.
 	// old is what Bind gave for the resource before, nil if it has just appeared:
 	// what a check remembers of the resource lives there, and is forgotten when
-	// the resource is evicted. A check that has the ID of an old one goes on with its
-	// counts; one that was left out is not to be given again.
+	// the resource is evicted. The IDs of the checks differ. One that has the ID of an
+	// old one goes on with its counts; one that was left out is not to be given again.
 	//
 	// Bind is called when a resource appears and when [Registry.Rebind], or Rebind of
 	// the gate, names it. No lock is held meanwhile; but an entry into the resource
@@ -77,7 +77,7 @@ type Check interface {
 	Wait(now, n int64, by Caller) time.Duration
 
 	// Snapshot is the figures of the rule at now. The last refusal is filled in by the
-	// caller.
+	// caller, and so are the ID and the kind, from the Cause, if they are empty.
 	Snapshot(now int64) stat.RuleSnapshot
 }
 

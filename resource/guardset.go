@@ -118,13 +118,25 @@ func (set *guardSet) snapshot(name string, now int64, at time.Time, carried metr
 // rules gives the figures of the rules that bind the resource.
 func (set *guardSet) rules(now int64, at time.Time) (rules []stat.RuleSnapshot) {
 	for c := range set.all() {
-		rule := c.Snapshot(now)
+		rule := snapshotOf(c, now)
 		if last := c.Cause().Last; last != nil {
 			rule.LastRefusal = last.load(now, at)
 		}
 		rules = append(rules, rule)
 	}
 	return rules
+}
+
+// snapshotOf gives the figures of a check, which may leave its names to its cause.
+func snapshotOf(c Check, now int64) stat.RuleSnapshot {
+	rule, cause := c.Snapshot(now), c.Cause()
+	if rule.ID == "" {
+		rule.ID = cause.RuleID
+	}
+	if rule.Kind == "" {
+		rule.Kind = cause.Kind
+	}
+	return rule
 }
 
 // all gives the checks of a resource, nil for none, in the order of the guards.

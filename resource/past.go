@@ -109,9 +109,8 @@ func figures(gone []departed, now int64) map[string]RuleTotals {
 	sums := make(map[string]RuleTotals)
 	for _, d := range gone {
 		for _, c := range d.checks {
-			s := c.Snapshot(now)
-			kind := c.Cause().Kind
-			sums[kind] = sums[kind].Plus(TotalsOf(&s))
+			s := snapshotOf(c, now)
+			sums[s.Kind] = sums[s.Kind].Plus(TotalsOf(&s))
 		}
 	}
 	return sums
