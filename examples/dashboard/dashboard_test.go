@@ -86,6 +86,22 @@ func TestPage_WantsTheToken(t *testing.T) {
 	require.Equal(t, http.StatusCreated, change("open-sesame", "open-sesame"))
 }
 
+func TestMetrics_TellWhatThePageShows(t *testing.T) {
+	t.Parallel()
+	shop, err := newShop()
+	require.NoError(t, err)
+	defer shop.close()
+	metrics, err := newMetrics(shop)
+	require.NoError(t, err)
+	require.NoError(t, shop.gate.Do(t.Context(), "GET /orders", func(context.Context) error { return nil }))
+	_, err = shop.logins.Allow(t.Context(), "admin")
+	require.NoError(t, err)
+	w := httptest.NewRecorder()
+	metrics.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	require.Contains(t, w.Body.String(), `leapgate_entries_total{gate="shop",resource="GET /orders",result="pass"} 1`)
+	require.Contains(t, w.Body.String(), `leapgate_limiter_decisions_total{answer="allowed",gate="shop",limiter="logins"} 1`)
+}
+
 func TestRun_ForATime(t *testing.T) {
 	t.Parallel()
 	var out, errs strings.Builder

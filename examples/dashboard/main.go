@@ -9,6 +9,8 @@
 // its places, and a limit that is only tried counts what it would block. With -token the rules
 // can be changed on the page by those who know it; without, they cannot. Ctrl-C ends the
 // program.
+//
+// Beside the page is /metrics, for Prometheus; deploy/ has a Grafana dashboard and alerts to it.
 package main
 
 import (
@@ -26,7 +28,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	"github.com/leapgate-go/leapgate/dashboard"
+	"github.com/leapgate-go/leapgate/leapprom"
 )
 
 func main() {
@@ -81,10 +87,15 @@ func serve(ctx context.Context, listener net.Listener, token string, out io.Writ
 		return err
 	}
 
+	metrics, err := newMetrics(shop)
+	if err != nil {
+		return err
+	}
+
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", http.RedirectHandler("/leapgate/", http.StatusFound))
 	mux.Handle("/leapgate/", page)
-	// What else a program serves to its operators goes here, such as /metrics.
+	mux.Handle("GET /metrics", metrics)
 
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	server.RegisterOnShutdown(func() { _ = page.Close() }) // streams would never end by themselves
@@ -108,6 +119,20 @@ func serve(ctx context.Context, listener net.Listener, token string, out io.Writ
 	cancel()
 	<-customers
 	return err
+}
+
+// newMetrics makes what Prometheus scrapes.
+func newMetrics(shop *shop) (http.Handler, error) {
+	collector, err := leapprom.New(shop.gate, leapprom.Config{
+		Gate:     "shop",
+		Limiters: []leapprom.Limiter{shop.perAddress, shop.logins},
+	})
+	if err != nil {
+		return nil, err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collector)
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), nil
 }
 
 // newPage makes the page of a shop.
