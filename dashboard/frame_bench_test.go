@@ -41,8 +41,7 @@ func BenchmarkFrame(b *testing.B) {
 				}
 				d := Handler(gate, Config{})
 				s := d.stream
-				stop := make(chan struct{})
-				s.stop = stop
+				s.stop = make(chan struct{})
 				all := make([]*viewer, viewers)
 				for i := range all {
 					all[i] = &viewer{frames: make(chan []byte, mostBehind), gone: make(chan struct{})}
@@ -54,7 +53,7 @@ func BenchmarkFrame(b *testing.B) {
 					b.StopTimer()
 					traffic()
 					b.StartTimer()
-					s.send(stop, d.read())
+					s.send(d.read())
 					for _, v := range all {
 						size = len(<-v.frames)
 					}

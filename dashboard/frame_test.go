@@ -5,13 +5,18 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// One who reads the figures is overtaken: viewers left and others came meanwhile. What he has
-// read is older than what they have seen.
-func TestStream_WhatIsOvertakenIsNotSent(t *testing.T) {
+func passed(n int64) reading {
+	return reading{resources: []stat.Snapshot{{Resource: "a", Pass: n}}, limiters: []byte("[]")}
+}
+
+// Viewers leave and others come while the figures are read. They wait for that reading, and
+// then get figures that are newer.
+func TestStream_FiguresNeverGoBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		readings := make(chan chan reading)
@@ -20,28 +25,53 @@ func TestStream_WhatIsOvertakenIsNotSent(t *testing.T) {
 			readings <- mine
 			return <-mine
 		}, 5)
-		is := func(pass int64) reading {
-			return reading{resources: []stat.Snapshot{{Resource: "a", Pass: pass}}, limiters: []byte("[]")}
-		}
 		first, _ := s.join()
 		slow := <-readings
 		s.leave(first)
 
 		second, _ := s.join()
-		quick := <-readings
-		quick <- is(7)
-		require.Contains(t, string(<-second.frames), "[1,0,0,0,0,0,0,0,0,0,7,0,")
-		slow <- is(5)
 		synctest.Wait()
 		select {
-		case frame := <-second.frames:
-			t.Fatalf("%s", frame)
+		case <-readings:
+			t.Fatal("two read at a time")
 		default:
 		}
+		slow <- passed(5)
+		require.Contains(t, string(<-second.frames), "[1,0,0,0,0,0,0,0,0,0,5,0,")
+		quick := <-readings
+		quick <- passed(7)
+		require.Contains(t, string(<-second.frames), "[1,0,0,0,0,0,0,0,0,0,7,0,")
 		third, _ := s.join()
 		require.Contains(t, string(<-third.frames), "[1,0,0,0,0,0,0,0,0,0,7,0,")
 		s.leave(second)
 		s.leave(third)
+		s.close()
+	})
+}
+
+// Those who come and go faster than the figures can be read do not cause a reading each.
+func TestStream_ManyComeAndGoWhileItReads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int64
+		read := make(chan struct{})
+		s := newStream(func() reading {
+			reads.Inc()
+			<-read
+			return passed(reads.Load())
+		}, 5)
+		for range 50 {
+			v, _ := s.join()
+			synctest.Wait()
+			s.leave(v)
+		}
+		require.EqualValues(t, 1, reads.Load())
+		close(read)
+		synctest.Wait()
+		v, _ := s.join()
+		require.Contains(t, string(<-v.frames), "[1,0,0,0,0,0,0,0,0,0,1,0,", "what was read for them is not lost")
+		require.EqualValues(t, 1, reads.Load())
+		s.leave(v)
 		s.close()
 	})
 }

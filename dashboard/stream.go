@@ -31,6 +31,7 @@ type stream struct {
 	read func() reading
 	most int
 	runs sync.WaitGroup
+	turn chan struct{} // held by the goroutine that reads
 
 	mu      sync.Mutex // guards what is below
 	viewers map[*viewer]struct{}
@@ -43,7 +44,7 @@ type stream struct {
 }
 
 func newStream(read func() reading, most int) *stream {
-	return &stream{read: read, most: most, viewers: make(map[*viewer]struct{}), board: newBoard()}
+	return &stream{read: read, most: most, turn: make(chan struct{}, 1), viewers: make(map[*viewer]struct{}), board: newBoard()}
 }
 
 // join takes a place. If there is none, or the stream is closed, it gives why not.
@@ -102,8 +103,7 @@ func (s *stream) run(stop chan struct{}, wait time.Duration) {
 	}
 	tick := time.NewTicker(frameInterval)
 	defer tick.Stop()
-	for {
-		s.send(stop, s.read())
+	for s.next(stop) {
 		select {
 		case <-tick.C:
 		case <-stop:
@@ -112,13 +112,25 @@ func (s *stream) run(stop chan struct{}, wait time.Duration) {
 	}
 }
 
+// next makes a frame, unless it is stopped. One that was stopped while it read may still be at
+// it: what it reads is sent, and then is the turn of the next, so that frames never go back, and
+// those who come and go cannot have many read at once.
+func (s *stream) next(stop chan struct{}) bool {
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	select {
+	case <-stop:
+		return false
+	default:
+	}
+	s.send(s.read())
+	return true
+}
+
 // send makes a frame and hands it to all viewers.
-func (s *stream) send(stop chan struct{}, r reading) {
+func (s *stream) send(r reading) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stop != stop {
-		return // another goroutine may be at it by now
-	}
 	s.board.update(r)
 	s.made, s.current = time.Now(), true
 	for v := range s.viewers {
