@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"sync"
@@ -193,10 +194,12 @@ func (d *Dashboard) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = control.Flush() // the headers, so that a browser knows that it is connected
 	}
-	if err != nil {
+	if errors.Is(err, http.ErrNotSupported) {
 		h.Del("Connection")
-		fail(w, problem{Status: http.StatusInternalServerError, Detail: "events cannot be sent: the server's ResponseWriter can not flush, or has no write deadlines"})
-		return
+		fail(w, problem{Status: http.StatusInternalServerError, Detail: "events cannot be sent: the server's ResponseWriter cannot flush, or has no write deadlines"})
+	}
+	if err != nil {
+		return // and if it is another error, the viewer has gone
 	}
 	for {
 		select {

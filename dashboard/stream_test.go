@@ -354,6 +354,29 @@ func TestEvents_NeedAServerThatStreams(t *testing.T) {
 	})
 }
 
+// cut is a ResponseWriter whose client goes before it has the headers.
+type cut struct {
+	*httptest.ResponseRecorder
+	t *testing.T
+}
+
+func (c *cut) SetWriteDeadline(time.Time) error { return nil }
+func (c *cut) FlushError() error                { c.Flush(); return net.ErrClosed }
+func (c *cut) WriteHeader(status int)           { c.t.Errorf("the status %d comes after the headers", status) }
+
+func TestEvents_OfOneWhoGoesAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{MaxViewers: 1})
+		for range 3 { // and the place is given back
+			w := &cut{httptest.NewRecorder(), t}
+			d.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/events", http.NoBody))
+			require.Empty(t, w.Body.String())
+		}
+		require.NoError(t, d.Close())
+	})
+}
+
 func TestEvents_HeadAndBadRequests(t *testing.T) {
 	t.Parallel()
 	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{})
