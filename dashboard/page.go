@@ -2,11 +2,14 @@ package dashboard
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"fmt"
 	"net/http"
 	"path"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -19,6 +22,7 @@ type file struct {
 	body      []byte
 	mediaType string
 	etag      string
+	packed    func() []byte // the body in gzip
 }
 
 // mediaTypes are those of the page's files. Package mime asks the system, which may say
@@ -45,7 +49,10 @@ var embedded = sync.OnceValue(func() map[string]file {
 		if err != nil || mediaType == "" {
 			continue // a folder, or what is not part of the page; a test tells
 		}
-		page[entry.Name()] = file{body, mediaType, fmt.Sprintf("%q", fmt.Sprintf("%x", sha256.Sum256(body))[:32])}
+		page[entry.Name()] = file{
+			body, mediaType, fmt.Sprintf("%q", fmt.Sprintf("%x", sha256.Sum256(body))[:32]),
+			sync.OnceValue(func() []byte { return pack(body) }),
+		}
 	}
 	return page
 })
@@ -65,7 +72,41 @@ func (d *Dashboard) servePage(w http.ResponseWriter, r *http.Request, name strin
 	}
 	h := w.Header()
 	h.Set("Content-Type", f.mediaType)
+	h.Add("Vary", "Accept-Encoding")
+	if takesGzip(r) {
+		f.body, f.etag = f.packed(), strings.TrimSuffix(f.etag, `"`)+`-gzip"`
+		h.Set("Content-Encoding", "gzip")
+		h.Set("Content-Length", strconv.Itoa(len(f.body))) // ServeContent leaves it out if there is an encoding
+	}
 	h.Set("ETag", f.etag)
 	h.Set("Cache-Control", "no-cache") // kept, and asked for again: the next release may differ
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.body))
+}
+
+func pack(body []byte) []byte {
+	var packed bytes.Buffer
+	z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err == nil {
+		_, err = z.Write(body)
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	if err != nil {
+		panic(err) // the level is a good one, and memory takes all
+	}
+	return packed.Bytes()
+}
+
+// takesGzip tells whether who asks accepts gzip by name, as all browsers do.
+func takesGzip(r *http.Request) bool {
+	for one := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		coding, weight, weighted := strings.Cut(strings.ToLower(one), ";")
+		if strings.TrimSpace(coding) != "gzip" {
+			continue
+		}
+		q, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(weight), "q="), 64)
+		return !weighted || err == nil && q > 0
+	}
+	return false
 }

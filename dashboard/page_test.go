@@ -1,15 +1,16 @@
 package dashboard_test
 
 import (
-	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -80,6 +81,62 @@ func TestPage_IsServedWithAllItsFiles(t *testing.T) {
 	require.Equal(t, "GET, HEAD", post.Header().Get("Allow"))
 }
 
+// gunzip unpacks, and gives how large it was.
+func gunzip(t *testing.T, w *httptest.ResponseRecorder) (text string, size int) {
+	t.Helper()
+	size = w.Body.Len()
+	z, err := gzip.NewReader(w.Body)
+	require.NoError(t, err)
+	data, err := io.ReadAll(z)
+	require.NoError(t, err)
+	return string(data), size
+}
+
+func TestPage_IsPackedForThoseWhoTakeIt(t *testing.T) {
+	t.Parallel()
+	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{})
+	total := 0
+	for name, text := range pageFiles(t) {
+		plain := fetch(d, http.MethodGet, "/leapgate/"+name)
+		require.Empty(t, plain.Header().Get("Content-Encoding"))
+		require.Equal(t, "Accept-Encoding", plain.Header().Get("Vary"))
+
+		packed := fetch(d, http.MethodGet, "/leapgate/"+name, "Accept-Encoding", "br, gzip, zstd")
+		h := packed.Header()
+		require.Equal(t, http.StatusOK, packed.Code)
+		require.Equal(t, []string{"gzip", "Accept-Encoding"}, []string{h.Get("Content-Encoding"), h.Get("Vary")})
+		require.Equal(t, strconv.Itoa(packed.Body.Len()), h.Get("Content-Length"))
+		require.Equal(t, plain.Header().Get("Content-Type"), h.Get("Content-Type"))
+		unpacked, size := gunzip(t, packed)
+		require.Equal(t, text, unpacked)
+		total += size
+
+		// They are two things to a cache, and each is known again.
+		require.NotEqual(t, plain.Header().Get("ETag"), h.Get("ETag"))
+		for _, etag := range []string{h.Get("ETag"), "W/" + h.Get("ETag")} {
+			again := fetch(d, http.MethodGet, "/leapgate/"+name, "Accept-Encoding", "gzip", "If-None-Match", etag)
+			require.Equal(t, http.StatusNotModified, again.Code)
+			require.Equal(t, []string{h.Get("ETag"), "Accept-Encoding"}, []string{again.Header().Get("ETag"), again.Header().Get("Vary")})
+		}
+		other := fetch(d, http.MethodGet, "/leapgate/"+name, "If-None-Match", h.Get("ETag"))
+		require.Equal(t, http.StatusOK, other.Code)
+		head := fetch(d, http.MethodHead, "/leapgate/"+name, "Accept-Encoding", "gzip")
+		require.Equal(t, h, head.Header())
+		require.Zero(t, head.Body.Len())
+	}
+	require.Less(t, total, 40_000, "bytes of the page in all, as they are sent")
+	t.Logf("%d bytes are sent", total)
+
+	for given, want := range map[string]string{
+		"gzip": "gzip", "GZIP ;q=0.5": "gzip", "deflate, gzip;q=1.0, *;q=0.5": "gzip", "gzip; Q=0.001": "gzip",
+		"": "", "identity": "", "br": "", "gzip;q=0": "", "gzip;q=0.000, br": "", "x-gzip2": "", "gzip;q=much": "", "*": "",
+	} {
+		w := fetch(d, http.MethodGet, "/leapgate/", "Accept-Encoding", given)
+		require.Equal(t, want, w.Header().Get("Content-Encoding"), given)
+	}
+	require.Empty(t, fetch(d, http.MethodGet, "/leapgate/no.js", "Accept-Encoding", "gzip").Header().Get("Content-Encoding"))
+}
+
 func TestPage_WorksBelowAnyPath(t *testing.T) {
 	t.Parallel()
 	d := dashboard.Handler(newGate(t, newClock(), flow.Rule{Resource: "orders"}), dashboard.Config{})
@@ -107,21 +164,12 @@ func TestPage_WorksBelowAnyPath(t *testing.T) {
 	}
 }
 
-// TestPage_IsSmallAndItsOwn: what is promised of the page can be seen in its files.
-func TestPage_IsSmallAndItsOwn(t *testing.T) {
+// TestPage_IsItsOwn: what is promised of the page can be seen in its files.
+func TestPage_IsItsOwn(t *testing.T) {
 	t.Parallel()
-	total := 0
 	// A namespace is a name and no address: nothing is loaded from it.
 	namespace := regexp.MustCompile(`http://www\.w3\.org/(1999/xhtml|2000/svg)`)
 	for name, text := range pageFiles(t) {
-		var packed bytes.Buffer
-		z, err := gzip.NewWriterLevel(&packed, gzip.DefaultCompression)
-		require.NoError(t, err)
-		_, err = z.Write([]byte(text))
-		require.NoError(t, err)
-		require.NoError(t, z.Close())
-		total += packed.Len()
-
 		own := namespace.ReplaceAllString(text, "")
 		for _, foreign := range []string{
 			"://", "@import", "//cdn", "Copyright", "copyright", "@license", "@preserve", "SPDX", "sourceMappingURL", "webpack", "!function(", "eval(",
@@ -148,8 +196,6 @@ func TestPage_IsSmallAndItsOwn(t *testing.T) {
 			require.NotRegexp(t, `url\(`, text)
 		}
 	}
-	require.Less(t, total, 40_000, "bytes of the page in all, each file packed by gzip")
-	t.Logf("%d bytes packed", total)
 }
 
 func TestConfig_EveryFaultIsTold(t *testing.T) {
