@@ -143,9 +143,9 @@ func ofWriter(err error) error {
 	case err == nil || errors.Is(err, errStale) || errors.As(err, &r) || errors.Is(err, flow.ErrRule):
 		return err // what it was told
 	case errors.Is(err, rulefile.ErrChanged):
-		return refused(http.StatusConflict, "%s; nothing was changed", escape.Text(err.Error()))
+		return refused(http.StatusConflict, "%s", escape.Text(err.Error()))
 	default:
-		return refused(http.StatusBadGateway, "the rule was not saved, and nothing was changed: %s", escape.Text(err.Error()))
+		return refused(http.StatusBadGateway, "the rule was not saved: %s", escape.Text(err.Error()))
 	}
 }
 

@@ -224,7 +224,7 @@ func TestWriter_OfTheProgram(t *testing.T) {
 	require.Equal(t, []string{`id: id is "own"; want one that no other flow rule has`}, faults)
 
 	k.fail = errors.New("no\nline")
-	require.Equal(t, `the rule was not saved, and nothing was changed: "no\nline"`, put(http.StatusBadGateway, `{"resource": "a", "threshold": 4}`))
+	require.Equal(t, `the rule was not saved: "no\nline"`, put(http.StatusBadGateway, `{"resource": "a", "threshold": 4}`))
 	k.first = true
 	put(http.StatusBadGateway, `{"resource": "a", "threshold": 4}`)
 	require.Equal(t, before, g.FlowRules())

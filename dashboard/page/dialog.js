@@ -50,9 +50,8 @@ export function ask({ title, body, verb, danger, send, onFaults = (faults) => fa
     function say(error, rest) {
       if (!(error instanceof Problem)) return "The server cannot be reached. Nothing was changed.";
       if (error.status === 401) return error.wantsToken && token.value ? "The server does not know this token." : "Nothing was changed: the server wants to know who you are.";
-      if (error.status === 403) return "Nothing was changed: you may not do this. " + error.message;
       if (error.faults.length) return rest.map((f) => f.message).join("\n");
-      return "Nothing was changed. " + error.message;
+      return "Nothing was changed: " + error.message;
     }
 
     setAttr(box, "class", danger ? "danger" : null);

@@ -3,6 +3,9 @@
 package browser
 
 import (
+	"context"
+	"errors"
+	"net/http"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -11,6 +14,7 @@ import (
 
 	"github.com/leapgate-go/leapgate/dashboard"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/rulefile"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -98,6 +102,45 @@ func TestRule_IsEdited(t *testing.T) {
 	p.until("the rule gone", `![...document.querySelectorAll(".rule .title")].some((h) => h.textContent === "stop")`)
 	require.Len(t, gate.FlowRules(), 2)
 	p.until("calls pass again", `Number(document.querySelector("#total-pass").textContent) > 50`)
+}
+
+// TestRule_NobodyMay: who may not change a rule reads why, and reads it once.
+func TestRule_NobodyMay(t *testing.T) {
+	t.Parallel()
+	gate := newShop(t)
+	nobody := func(*http.Request) (string, error) { return "", errors.New("only at <b>noon</b>") }
+	p := open(t, serve(t, gate, dashboard.Config{Authorize: nobody}).url+"#/rules")
+	p.allowed(`status of 403`)
+	p.click(".rule .remove")
+	p.until("the question", `document.querySelector("dialog h2")?.textContent === "Remove orders-qps?"`)
+	p.click("dialog button[type=submit]")
+	p.until("the reason", `document.querySelector("dialog .refused").textContent`)
+	require.Equal(t, "Nothing was changed: you may not change rules: only at <b>noon</b>", ask[string](p, `document.querySelector("dialog .refused").textContent`))
+	require.Len(t, gate.FlowRules(), 2)
+}
+
+// TestRule_NotSaved: the rules are kept elsewhere, and that is out of order.
+func TestRule_NotSaved(t *testing.T) {
+	t.Parallel()
+	gate := newShop(t)
+	require.NoError(t, gate.ReplaceRules("db", []flow.Rule{{ID: "kept", Resource: "GET /orders", Threshold: 1000}}, nil))
+	p := open(t, serve(t, gate, dashboard.Config{Authorize: everybody, Writer: away{}}).url+"#/rules")
+	p.allowed(`status of 502`)
+	p.until("the rules", `document.querySelectorAll(".rule").length === 4`)
+	p.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll(".rule")].find((r) => r.querySelector(".title").textContent === "kept").querySelector(".remove").click()`))
+	p.until("the question", `document.querySelector("dialog h2")?.textContent === "Remove kept?"`)
+	p.click("dialog button[type=submit]")
+	p.until("the reason", `document.querySelector("dialog .refused").textContent`)
+	require.Equal(t, "Nothing was changed: the rule was not saved: the database is away", ask[string](p, `document.querySelector("dialog .refused").textContent`))
+	require.Len(t, gate.FlowRules(), 3)
+}
+
+// away is a Writer that cannot write.
+type away struct{}
+
+func (away) Sources() []string { return []string{"db"} }
+func (away) Write(context.Context, string, func() (rulefile.Rules, error)) error {
+	return errors.New("the database is away")
 }
 
 // TestRule_ChangedMeanwhile: who saves over the change of another is told, and asked again.
