@@ -6,6 +6,8 @@ import { el, setAttr, setText, shown } from "./dom.js";
 import { editRule } from "./form.js";
 import { age, count, number, span } from "./format.js";
 
+const remembered = 5; // refusals of a rule
+
 /** Panels is a list of rules, each with a panel that stays as long as the rule does. heading is the
  * element of its headings, which hangs on what they are below. */
 export class Panels {
@@ -55,10 +57,13 @@ class Panel {
       const name = el("dt", { text: label });
       return [key, { name, value, group: el("div", { class: key === "blocked" ? "block" : key }, name, value) }];
     }));
+    this.seen = []; // refusals, the newest first: the server knows the last of them alone
     this.last = el("p", { class: "last" });
+    this.before = el("ol");
+    this.earlier = el("details", { class: "earlier" }, el("summary", { text: "Refusals before it that this page has seen" }), this.before);
     this.element = el("article", { class: "panel rule" },
       el("header", {}, this.id, this.kind, this.mode, this.owner, this.acts), this.about,
-      el("dl", { class: "figures" }, ...Object.values(this.figures).map((f) => f.group)), this.last);
+      el("dl", { class: "figures" }, ...Object.values(this.figures).map((f) => f.group)), this.last, this.earlier);
   }
 
   set(rule, now) {
@@ -80,11 +85,19 @@ class Panel {
     setText(this.toggle, mode === "enforce" ? "Put into shadow" : "Enforce");
     this.#describe(rule);
     this.#figures(figures, rule.rule ?? {});
-    const refusal = figures.lastRefusal;
-    this.last.hidden = !("lastRefusal" in figures) && !("mode" in figures);
-    if (refusal) {
-      setText(this.last, `Last refusal ${age(now - Date.parse(refusal.at))}${refusal.origin ? ", of " + shown(refusal.origin) : ""}: ${shown(refusal.reason)}`);
-    } else setText(this.last, "No refusal yet.");
+    this.#refusals(figures, now);
+  }
+
+  // refusals shows the last refusal, and those that were the last when they were seen.
+  #refusals(figures, now) {
+    const last = figures.lastRefusal;
+    if (last && last.at !== this.seen[0]?.at) this.seen = [last, ...this.seen].slice(0, remembered);
+    this.last.hidden = !("mode" in figures);
+    setText(this.last, last ? "Last refusal " + tell(last, now) : "No refusal yet.");
+    const before = last ? this.seen.slice(1) : this.seen;
+    this.earlier.hidden = !before.length;
+    while (this.before.children.length > before.length) this.before.lastChild.remove();
+    before.forEach((refusal, i) => setText(this.before.children[i] ?? this.before.appendChild(el("li")), tell(refusal, now)));
   }
 
   // describe says in one line what the rule is, with a link to the resource if it is for one.
@@ -134,6 +147,11 @@ class Panel {
       send: () => request(`rule?kind=${query(kind)}&id=${query(id, raw)}`, { method: "DELETE", version }),
     }).then((done) => done && this.context.changed("The rule is removed."));
   }
+}
+
+// tell says when, of whom and why a call was refused.
+function tell({ at, origin, reason }, now) {
+  return `${age(now - Date.parse(at))}${origin ? ", of " + shown(origin) : ""}: ${shown(reason)}`;
 }
 
 // describe says what a rule is, up to the name of its resource.

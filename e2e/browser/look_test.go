@@ -43,7 +43,7 @@ func TestRows_MoveFilterAndSort(t *testing.T) {
 	p := open(t, s.url)
 
 	p.until("three rows", names+".length === 3")
-	require.Equal(t, "Shop of <b>Ann</b>", ask[string](p, "document.title"))
+	p.until("the title", `document.title === "Shop of <b>Ann</b>"`)
 	p.until("the busiest first", `String(`+names+`) === "cache.get,GET /orders,GET /search"`)
 	p.until("live", `document.querySelector("#connection").dataset.state === "live"`)
 	p.until("about 200 + 60 + 50 that pass", `Number(document.querySelector("#total-pass").textContent) > 200`)
@@ -118,8 +118,7 @@ func TestResource_ChartsMove(t *testing.T) {
 	p.do(chromedp.Focus(chromedp.CSS(".chart.wide .plot")))
 	p.press(kb.ArrowLeft)
 	p.press(kb.ArrowLeft)
-	said := ask[string](p, `document.activeElement.getAttribute("aria-valuetext")`)
-	require.Regexp(t, `^\d\d:\d\d:\d\d: pass \d+, block \d+$`, said)
+	require.Regexp(t, `^\d\d:\d\d:\d\d: pass \d+, block \d+$`, ask[string](p, `document.activeElement.getAttribute("aria-valuetext")`))
 	p.press(kb.Escape)
 	p.until("no cross", `!`+rates+`.querySelector(".cross")`)
 	p.click(".chart.wide summary")
@@ -127,6 +126,16 @@ func TestResource_ChartsMove(t *testing.T) {
 
 	// The rules, and whom they refused.
 	p.until("the last refusal", `document.querySelector(".rule .last").textContent.includes("flow rule \"orders-qps\" on \"GET /orders\"")`)
+	require.False(t, ask[bool](p, `document.querySelectorAll(".rule")[1].querySelector(".earlier").checkVisibility()`), "a rule that refused nothing")
+	p.until("those before it", `document.querySelectorAll(".rule .earlier li").length === 4`)
+	p.click(".rule .earlier summary")
+	earlier := `[document.querySelector(".rule .last"), ...document.querySelectorAll(".rule .earlier li")].map((e) => e.innerText)`
+	said := ask[[]string](p, earlier)
+	for _, refusal := range said {
+		require.Regexp(t, `^(Last refusal )?(now|\d+ s ago): flow rule "orders-qps" on "GET /orders": 6\d of 60 in 1s; retry in `, refusal)
+	}
+	p.until("newer ones, and no more than that", `document.querySelectorAll(".rule .earlier li").length === 4 && String(`+earlier+`) !== `+quote(strings.Join(said, ",")))
+	p.shoot("refusals")
 	blocked := `[...document.querySelectorAll(".rule")].map((r) => r.querySelector(".block dd").textContent.replaceAll(",", ""))`
 	p.until("blocks that grow", `Number(`+blocked+`[0]) > 20`)
 	require.Equal(t, "orders-qps,orders-places", ask[string](p, `String([...document.querySelectorAll(".rule .title")].map((h) => h.textContent))`))
