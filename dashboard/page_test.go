@@ -198,6 +198,25 @@ func TestPage_IsItsOwn(t *testing.T) {
 	}
 }
 
+// A form without a field would lose it, since saving replaces the whole rule.
+func TestPage_TheFormHasAllFields(t *testing.T) {
+	t.Parallel()
+	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{Authorize: ann, Logger: quiet()})
+	form := pageFiles(t)["form.js"]
+	for kind, of := range map[string]string{"flow": form[strings.Index(form, "\n  flow: ["):strings.Index(form, "\n  isolation: [")], "isolation": form[strings.Index(form, "\n  isolation: ["):]} {
+		of += form[strings.Index(form, "const target ="):strings.Index(form, "const fields =")]
+		faults, _ := refused(t, d, http.StatusUnprocessableEntity, "POST", "rules?kind="+kind, `{"nothing": 1}`)
+		_, names, found := strings.Cut(strings.Join(faults, "\n"), "want one of ")
+		require.True(t, found, "%q", faults)
+		names, _, _ = strings.Cut(names, "\n")
+		all := strings.Split(names, ", ")
+		require.Greater(t, len(all), 5)
+		for _, name := range all {
+			require.Contains(t, of, `["`+name+`", "`, "the form of %s rules", kind)
+		}
+	}
+}
+
 func TestConfig_EveryFaultIsTold(t *testing.T) {
 	t.Parallel()
 	_, err := dashboard.New(nil, dashboard.Config{

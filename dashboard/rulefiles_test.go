@@ -230,6 +230,44 @@ func TestWriter_OfTheProgram(t *testing.T) {
 	require.Equal(t, before, g.FlowRules())
 }
 
+// A Writer, or an Authorize, that panics ends the request alone: the next goes on.
+func TestWriter_ThatPanics(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock(), flow.Rule{ID: "kept", Resource: "a", Threshold: 2, Source: "db"})
+	k := &keeper{gate: g}
+	breaks := true
+	d := dashboard.Handler(g, dashboard.Config{Logger: quiet(), Writer: breaking{k, &breaks}, Authorize: func(r *http.Request) (string, error) {
+		if r.Header.Get("Authorization") == "" {
+			panic("nobody")
+		}
+		return "ann", nil
+	}})
+	headers := append(ifMatch(t, d, "flow", "kept"), "Authorization", "ann")
+	require.PanicsWithValue(t, "nobody", func() { ask(t, d, "DELETE", "rule?kind=flow&id=kept", "", headers[:2]...) })
+	require.PanicsWithValue(t, "half way", func() { ask(t, d, "DELETE", "rule?kind=flow&id=kept", "", headers...) })
+	require.Len(t, g.FlowRules(), 1)
+	breaks = false
+	answer, v := ask(t, d, "DELETE", "rule?kind=flow&id=kept", "", headers...)
+	require.Equal(t, http.StatusNoContent, answer.StatusCode, v)
+	require.Empty(t, g.FlowRules())
+}
+
+// breaking is a keeper that panics when it has been told the rules, if it is to.
+type breaking struct {
+	*keeper
+	now *bool
+}
+
+func (b breaking) Write(ctx context.Context, source string, rules func() (rulefile.Rules, error)) error {
+	return b.keeper.Write(ctx, source, func() (rulefile.Rules, error) {
+		r, err := rules()
+		if *b.now {
+			panic("half way")
+		}
+		return r, err
+	})
+}
+
 // Many change rules of one source at once: each is written, one after the other.
 func TestWriter_OneAtATime(t *testing.T) {
 	t.Parallel()
