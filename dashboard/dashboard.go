@@ -7,8 +7,13 @@
 // elsewhere. What the API says is written down in API.md beside this file.
 //
 // Whoever can reach the handler can read names and figures, so put it on a port, or behind a
-// handler, that only operators reach. Rules can be changed only if the program passes
+// handler, that only operators reach. A browser on such a machine can be led there by a page
+// whose name an attacker points at your address: to keep that out too, answer only requests
+// whose Host is one of your own. Rules can be changed only if the program passes
 // [Config.Authorize].
+//
+// The timeouts of an [http.Server] do not end those who watch, so set them: its WriteTimeout
+// bounds how long one who does not read keeps an answer in memory.
 //
 // The handler costs nothing while nobody looks: it reads totals that the gate keeps anyway, a
 // second apart, once for all viewers, in a goroutine that lives as long as there are any.
@@ -28,7 +33,8 @@ import (
 
 // Dashboard is the handler of one gate. Make one with [New] or [Handler].
 //
-// It works below any path that ends in a slash, with or without [http.StripPrefix].
+// It works below any path that ends in a slash, with or without [http.StripPrefix]: it looks
+// at the end of a path only. So guard all of it, not single paths.
 type Dashboard struct {
 	gate    *leapgate.Gate
 	cfg     Config
