@@ -97,7 +97,7 @@ func serve(ctx context.Context, listener net.Listener, token string, out io.Writ
 	mux.Handle("/leapgate/", page)
 	mux.Handle("GET /metrics", metrics)
 
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second}
 	server.RegisterOnShutdown(func() { _ = page.Close() }) // streams would never end by themselves
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
