@@ -140,7 +140,7 @@ func next[R comparable](d *Dashboard, k *kind[R], e *edit[R]) (rulefile.Rules, e
 func ofWriter(err error) error {
 	var r *refusal
 	switch {
-	case err == nil || errors.Is(err, errStale) || errors.As(err, &r) || errors.Is(err, flow.ErrRule):
+	case err == nil || errors.Is(err, errStale) || errors.As(err, &r) || errors.Is(err, flow.ErrRule) || errors.Is(err, leapgate.ErrClosed):
 		return err // what it was told
 	case errors.Is(err, rulefile.ErrChanged):
 		return refused(http.StatusConflict, "%s", escape.Text(err.Error()))

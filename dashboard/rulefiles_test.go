@@ -160,6 +160,17 @@ func TestRuleFiles_WhatOthersWriteIsNotLost(t *testing.T) {
 	refused(t, d, http.StatusBadGateway, "DELETE", "rule?kind=flow&id=a/1", "", ifMatch(t, d, "flow", "a/1")...)
 }
 
+func TestRuleFiles_OfAClosedGate(t *testing.T) {
+	t.Parallel()
+	path, g, w := watched(t)
+	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet(), Writer: dashboard.RuleFiles(w)})
+	version := ifMatch(t, d, "flow", "a/1")
+	require.NoError(t, g.Close())
+	_, detail := refused(t, d, http.StatusConflict, "PUT", "rule?kind=flow&id=a/1", `{"resource": "a", "threshold": 7}`, version...)
+	require.Equal(t, "the gate is closed", detail)
+	require.Equal(t, fileText, textOf(t, path))
+}
+
 // keeper is a Writer that keeps what it is told, and fails when it should.
 type keeper struct {
 	busy  atomic.Int32 // calls of Write at this time
