@@ -1,0 +1,28 @@
+package leapredis
+
+import "context"
+
+// Client runs scripts on the servers. It is small, so that any client library fits: see
+// the packages viarueidis and viagoredis. Both methods may be called by any number of
+// goroutines at once.
+//
+// A script must not be sent a second time when it is not known whether the first was
+// executed: it counts. What the server answers without executing anything, such as a
+// redirection in a Cluster, is for the client to follow.
+type Client interface {
+	// EvalSHA runs the script with this SHA-1 on the server that keeps key, which is
+	// KEYS[1], with ARGV args. The reply is an array of integers. args must not be kept.
+	EvalSHA(ctx context.Context, sha, key string, args ...string) ([]int64, error)
+	// Eval runs the script of this text, and the server then knows it.
+	Eval(ctx context.Context, script, key string, args ...string) ([]int64, error)
+}
+
+// ReplyError is an error that a server replied, such as "NOSCRIPT No matching script".
+// An adapter gives those as *ReplyError. Any other error means that no server could be
+// reached, or that its answer is unknown.
+type ReplyError struct {
+	Text string // as the server wrote it, without the "-"
+}
+
+// Error is the text.
+func (e *ReplyError) Error() string { return "leapredis: the server replied: " + e.Text }

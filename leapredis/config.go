@@ -1,0 +1,211 @@
+package leapredis
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// Config says how a limiter works. The processes that share a limit have the same
+// Prefix, Limit and Window.
+type Config struct {
+	// Name is told in decisions, errors and logs: up to 1,024 bytes, may be empty.
+	Name string
+
+	// Limit is how many are admitted for a key in a Window, over all processes: 0 to
+	// [MaxLimit]. 0 refuses all.
+	Limit int64
+
+	// Window is the length of time that Limit is for: [limit.MinWindow] to
+	// [limit.MaxWindow], in whole microseconds, which is what a server's clock tells; 0
+	// is 1 s.
+	Window time.Duration
+
+	// Prefix is what every key on the server begins with: 1 to [MaxPrefix] bytes, such
+	// as "api-calls:". It is for one limiter, and none should be the beginning of
+	// another. A different Limit goes on with what was counted under it; another Window,
+	// or a Log in place of a Counter, needs another Prefix.
+	//
+	// It has no "{" and no "}", so that the keys are spread over all servers of a
+	// Cluster, whatever bytes they hold.
+	Prefix string
+
+	// Timeout is how long a call waits for a server, within the deadline of its context:
+	// 1 ms to 1 min; 0 is [DefaultTimeout]. A server that does not answer in time counts
+	// as away.
+	Timeout time.Duration
+
+	// WhenAway says what answers while no server does: [Local], [Allow] or [Deny].
+	WhenAway Policy
+
+	// Instances is how many processes share the limit, this one included: with [Local],
+	// each admits up to Limit ÷ Instances, rounded down, while no server answers. 0: they
+	// are counted by a heartbeat on the server. At most [MaxInstances].
+	Instances int
+
+	// Lease is how many permits a Counter takes at most in one round trip, to serve them
+	// without asking: 0 to [MaxLease]. With 0 and 1, every call asks the server. A Log
+	// has none.
+	Lease int64
+
+	// LeaseTime is how long this process goes on without asking: with the permits of a
+	// lease, and with the refusal of a key. 1 ms to 1 min; 0 is [DefaultLeaseTime].
+	LeaseTime time.Duration
+
+	// MaxKeys bounds what this process keeps of keys, and the keys of the limiter that
+	// answers with [Local]: 1 to [limit.MostMaxKeys]; 0 is [limit.DefaultMaxKeys]. On the
+	// server, keys are not bounded: they expire.
+	MaxKeys int
+
+	// Storage says how a Log keeps times on the server: [Auto], [SortedSet] or
+	// [FieldExpiry]. A Counter has one way.
+	Storage Storage
+
+	// Logger is told when the server goes away and when it is back. Nil is
+	// slog.Default(). No key is ever logged.
+	Logger *slog.Logger
+}
+
+// Bounds and defaults of a [Config].
+const (
+	// MaxLimit is the largest Limit. Scripts count in doubles, which are exact up to
+	// 2⁵³: see the comments of the scripts.
+	MaxLimit         = 1 << 49
+	MaxPrefix        = 128
+	MaxInstances     = 1_000_000
+	MaxLease         = 1_000_000
+	DefaultTimeout   = 50 * time.Millisecond
+	DefaultLeaseTime = 100 * time.Millisecond
+	maxNameLength    = 1024
+	minWait          = time.Millisecond
+	maxWait          = time.Minute
+)
+
+// Policy says what answers while no server does. The decision is then marked as
+// Degraded.
+type Policy uint8
+
+// The policies.
+const (
+	// Local answers with an in-memory limiter of the same kind and Window, whose Limit
+	// is this process's part: Limit ÷ Instances.
+	Local Policy = iota
+	// Allow admits everything.
+	Allow
+	// Deny refuses everything.
+	Deny
+)
+
+// String is the policy's name.
+func (p Policy) String() string {
+	switch p {
+	case Local:
+		return "Local"
+	case Allow:
+		return "Allow"
+	case Deny:
+		return "Deny"
+	default:
+		return fmt.Sprintf("Policy(%d)", uint8(p))
+	}
+}
+
+// Storage says how a [Log] keeps the times of admissions on the server.
+type Storage uint8
+
+// The storages. Both decide alike.
+const (
+	// Auto is FieldExpiry if the server has the command HPEXPIREAT, else SortedSet.
+	// The server is asked with the first call, and again after it was away. A key that
+	// is kept the other way goes on being so until it expires.
+	Auto Storage = iota
+	// SortedSet works with every server.
+	SortedSet
+	// FieldExpiry is a hash whose fields expire, each when its time has left the window:
+	// Redis from 7.4 and Valkey from 9.0 have those.
+	FieldExpiry
+)
+
+// String is the storage's name.
+func (s Storage) String() string {
+	switch s {
+	case Auto:
+		return "Auto"
+	case SortedSet:
+		return "SortedSet"
+	case FieldExpiry:
+		return "FieldExpiry"
+	default:
+		return fmt.Sprintf("Storage(%d)", uint8(s))
+	}
+}
+
+// complete fills in the defaults and reports every fault. k is "Counter" or "Log".
+func (c *Config) complete(k string, client Client) error {
+	var faults []error
+	fault := func(field string, value any, want string) {
+		faults = append(faults, &limit.ConfigError{Limiter: k, Name: c.Name, Field: field, Value: value, Want: want})
+	}
+	if client == nil {
+		fault("client", client, "a Client, such as viarueidis.New gives")
+	}
+	if len(c.Name) > maxNameLength {
+		fault("Name", c.Name, fmt.Sprintf("at most %d bytes", maxNameLength))
+	}
+	if c.Limit < 0 || c.Limit > MaxLimit {
+		fault("Limit", c.Limit, fmt.Sprintf("0 to %d", int64(MaxLimit)))
+	}
+	if c.Window == 0 {
+		c.Window = limit.DefaultWindow
+	}
+	if c.Window < limit.MinWindow || c.Window > limit.MaxWindow || c.Window%time.Microsecond != 0 {
+		fault("Window", c.Window, fmt.Sprintf("%v to %v in whole microseconds, or 0 for %v", limit.MinWindow, limit.MaxWindow, limit.DefaultWindow))
+	}
+	if c.Prefix == "" || len(c.Prefix) > MaxPrefix || strings.ContainsAny(c.Prefix, "{}") {
+		fault("Prefix", c.Prefix, fmt.Sprintf("1 to %d bytes without { and }", MaxPrefix))
+	}
+	wait := func(field string, d *time.Duration, usual time.Duration) {
+		if *d == 0 {
+			*d = usual
+		}
+		if *d < minWait || *d > maxWait {
+			fault(field, *d, fmt.Sprintf("%v to %v, or 0 for %v", minWait, maxWait, usual))
+		}
+	}
+	wait("Timeout", &c.Timeout, DefaultTimeout)
+	wait("LeaseTime", &c.LeaseTime, DefaultLeaseTime)
+	if c.WhenAway > Deny {
+		fault("WhenAway", uint8(c.WhenAway), "Local (0), Allow (1) or Deny (2)")
+	}
+	if c.Instances < 0 || c.Instances > MaxInstances {
+		fault("Instances", c.Instances, fmt.Sprintf("1 to %d, or 0 to count them", MaxInstances))
+	}
+	switch {
+	case k == kindLog && (c.Lease < 0 || c.Lease > 1):
+		fault("Lease", c.Lease, "0 or 1: only a Counter has leases, since a Log would have to know when each permit is used")
+	case c.Lease < 0 || c.Lease > MaxLease:
+		fault("Lease", c.Lease, fmt.Sprintf("0 to %d", int64(MaxLease)))
+	}
+	if c.MaxKeys < 0 || c.MaxKeys > limit.MostMaxKeys {
+		fault("MaxKeys", c.MaxKeys, fmt.Sprintf("1 to %d, or 0 for %d", limit.MostMaxKeys, limit.DefaultMaxKeys))
+	}
+	if c.MaxKeys == 0 {
+		c.MaxKeys = limit.DefaultMaxKeys
+	}
+	switch {
+	case k == kindCounter && c.Storage != Auto:
+		fault("Storage", uint8(c.Storage), "Auto (0): only a Log has a choice")
+	case c.Storage > FieldExpiry:
+		fault("Storage", uint8(c.Storage), "Auto (0), SortedSet (1) or FieldExpiry (2)")
+	}
+	return errors.Join(faults...)
+}
+
+const (
+	kindCounter = "Counter"
+	kindLog     = "Log"
+)
