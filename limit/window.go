@@ -2,21 +2,12 @@ package limit
 
 import (
 	"math"
-	"math/bits"
 	"time"
+
+	arithmetic "github.com/leapgate-go/leapgate/internal/sliding"
 )
 
-// sliding is the arithmetic of the sliding-window counter. Time is cut into windows of
-// equal length. A key holds what the window before this one was charged, weighted by
-// the part of it that a window ending now still covers, and what this one was:
-//
-//	held = ⌈previous × (length − elapsed) / length⌉ + current
-//
-// and n more pass if held + n ≤ limit. Everything is an integer and exact: rounding the
-// share up decides as real numbers would, since the rest are whole numbers.
-//
-// Sources: Cloudflare, "How we built rate limiting capable of scaling to millions of
-// domains" (2017); Figma, "An alternative approach to rate limiting" (2017).
+// sliding is the sliding-window counter: see package internal/sliding.
 type sliding struct {
 	limit  int64
 	length int64
@@ -82,56 +73,23 @@ func between(now, at int64) int64 {
 	return min(max(d, -longest), longest)
 }
 
-// share is ⌈n × part / whole⌉, where part ≤ whole.
-func share(n, part, whole int64) int64 {
-	hi, lo := bits.Mul64(uint64(n), uint64(part))
-	q, r := bits.Div64(hi, lo, uint64(whole))
-	if r > 0 {
-		q++
-	}
-	return int64(q)
-}
-
 func (s *sliding) held(t *tally) int64 {
-	if t.previous == 0 {
-		return t.current
-	}
-	return share(t.previous, s.length-t.elapsed, s.length) + t.current
-}
-
-// left is the part of the window that must still be covered, at most, so that weight
-// times it is no more than room: ⌊room × length / weight⌋, where room < weight.
-func (s *sliding) left(room, weight int64) int64 {
-	hi, lo := bits.Mul64(uint64(room), uint64(s.length))
-	q, _ := bits.Div64(hi, lo, uint64(weight))
-	return int64(q)
+	return arithmetic.Held(t.previous, t.current, t.elapsed, s.length)
 }
 
 // wait is how long after the tally n more will fit, which do not fit now, if nobody else
 // comes. n is at most the limit.
-//
-// While this window lasts, only the share of the previous one shrinks. If that is not
-// enough, what was charged in this window must shrink: it is the previous one of the
-// next, and then nothing else is held.
 func (s *sliding) wait(t *tally, n int64) time.Duration {
-	rest := s.length - t.elapsed
-	if room := s.limit - t.current - n; room >= 0 {
-		return time.Duration(t.ahead + rest - s.left(room, t.previous))
-	}
-	return time.Duration(t.ahead + rest + s.length - s.left(s.limit-n, t.current))
+	return time.Duration(t.ahead + arithmetic.Wait(s.limit, n, t.previous, t.current, t.elapsed, s.length))
 }
 
 // reset is how long after the tally nothing will be held.
 func (s *sliding) reset(t *tally) time.Duration {
-	rest := t.ahead + s.length - t.elapsed
-	switch {
-	case t.current > 0:
-		return time.Duration(rest + s.length)
-	case t.previous > 0:
-		return time.Duration(rest)
-	default:
-		return 0
+	rest := arithmetic.Reset(t.previous, t.current, t.elapsed, s.length)
+	if rest > 0 {
+		rest += t.ahead
 	}
+	return time.Duration(rest)
 }
 
 // refuse makes d the decision that refuses n to a key that holds t.
