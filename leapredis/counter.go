@@ -2,96 +2,128 @@ package leapredis
 
 import (
 	"context"
+	"time"
 
+	"github.com/leapgate-go/leapgate/internal/sliding"
 	"github.com/leapgate-go/leapgate/limit"
 )
 
-// Counter is the sliding-window counter of [limit.Counter], shared by many processes.
+// Counter is the sliding-window counter of [limit.Counter], shared by any number of
+// processes: for each key, what was admitted in this window and in the one before, of
+// which it takes the part that still lies within Window. It decides as that does, by the
+// server's clock, in whole microseconds; see there for what it bounds.
+//
+// On the server, a key is one string of 24 bytes, which expires two windows after the
+// one that charged it last began. A decision reads it, and writes it if it admits.
 //
 // Make one with [NewCounter].
 type Counter struct{ core }
 
-// NewCounter makes a counter.
+// NewCounter makes a counter. The error, if any, is [limit.ErrConfig], and tells
+// everything that is wrong with cfg as one or more [*limit.ConfigError]. No server is
+// asked yet.
 func NewCounter(client Client, cfg Config) (*Counter, error) {
 	if err := cfg.complete(kindCounter, client); err != nil {
 		return nil, err
 	}
-	return &Counter{core{cfg: cfg, client: client}}, nil
+	c := &Counter{}
+	l := newLink(client, &cfg)
+	c.init(cfg, l, &counting{link: l, limit: cfg.Limit, length: cfg.Window.Microseconds()})
+	return c, nil
 }
 
-// Log is the exact sliding-window log of [limit.Log], shared by many processes.
-//
-// Make one with [NewLog].
-type Log struct{ core }
+// counting is the sliding-window counter. Its replies are: taken, previous, current, the
+// time in µs, generation, how far that time is after the server's.
+type counting struct {
+	link   *link
+	limit  int64
+	length int64 // of a window, in µs
+}
 
-// NewLog makes a log.
-func NewLog(client Client, cfg Config) (*Log, error) {
-	if err := cfg.complete(kindLog, client); err != nil {
-		return nil, err
+func (c *counting) decide(ctx context.Context, key string, n, most int64) (reply, error) {
+	var a args
+	a.addInt(c.limit)
+	a.addInt(c.length)
+	a.addInt(n)
+	a.addInt(most)
+	return c.link.do(ctx, counterScript, key, &a)
+}
+
+func (c *counting) read(d *limit.Decision, r *reply, n int64) {
+	previous, current, elapsed, ahead := r[1], r[2], r[3]%c.length, r[5]
+	held := sliding.Held(previous, current, elapsed, c.length)
+	d.Limit, d.Remaining = c.limit, max(0, c.limit-held)
+	if reset := sliding.Reset(previous, current, elapsed, c.length); reset > 0 {
+		d.ResetAfter = time.Duration(ahead+reset) * microsecond
 	}
-	return &Log{core{cfg: cfg, client: client}}, nil
+	switch d.Allowed = r[0] >= n; {
+	case d.Allowed:
+		d.Ticket = c.ticket(r)
+	case n > c.limit:
+		d.RetryAfter = limit.Never
+	default:
+		d.RetryAfter = time.Duration(ahead+sliding.Wait(c.limit, n, previous, current, elapsed, c.length)) * microsecond
+	}
 }
 
-// core is what the limiters have in common.
-type core struct {
-	cfg    Config
-	client Client
+// ticket tells which window was charged, and of which generation: see the script.
+//
+//	62       45  44   0
+//	generation  window
+func (c *counting) ticket(r *reply) int64 { return r[4]<<generationAt | r[3]/c.length }
+
+// rest is how long the window that was charged lasts.
+func (c *counting) rest(r *reply) time.Duration {
+	return time.Duration(c.length-r[3]%c.length) * microsecond
 }
 
-// State is the state of the breaker.
-type State uint8
-
-// The states.
-const (
-	Closed State = iota
-	Open
-	HalfOpen
-)
-
-// Stats is the figures of a limiter.
-type Stats struct {
-	State      State
-	RoundTrips int64 // scripts that were sent
-	Failures   int64 // those that were not answered in time, or with an error
-	Openings   int64 // how often the breaker opened
-	Leases     int64 // round trips that took more permits than were asked for
-	Leased     int64 // permits of those that were served without asking
-	HandedBack int64
+// recall looks what would be held now if nobody had come. It takes the time since the
+// server was asked for the time since it answered, so that it rather asks too soon.
+func (c *counting) recall(d *limit.Decision, r *refusal, past time.Duration, n int64) bool {
+	at := r.reply
+	if at[5] > 0 {
+		return false // its clock went back
+	}
+	now := at[3] + past.Microseconds()
+	switch turned := now/c.length - at[3]/c.length; {
+	case turned == 1:
+		at[1], at[2] = at[2], 0
+	case turned > 1:
+		return false
+	}
+	at[3] = now
+	if n <= c.limit && sliding.Held(at[1], at[2], now%c.length, c.length)+n <= c.limit {
+		return false
+	}
+	at[0] = 0
+	c.read(d, &at, n)
+	return true
 }
 
-func (c *core) Allow(ctx context.Context, key string) (limit.Decision, error) {
-	return c.AllowN(ctx, key, 1)
+func (c *counting) refund(ctx context.Context, key string, ticket, n int64) error {
+	a := c.refundArgs(ticket, n)
+	_, err := c.link.do(ctx, counterRefundScript, key, &a)
+	return err
 }
 
-func (c *core) AllowN(ctx context.Context, key string, n int64) (limit.Decision, error) {
-	return limit.Decision{}, nil
+func (c *counting) refundArgs(ticket, n int64) (a args) {
+	a.addInt(ticket & (1<<generationAt - 1))
+	a.addInt(ticket >> generationAt)
+	a.addInt(n)
+	return a
 }
 
-func (c *core) Peek(ctx context.Context, key string) (limit.Decision, error) {
-	return limit.Decision{}, nil
+func (c *counting) giveBack(made *call) {
+	if made.script == counterScript && made.args.values[3] != "0" && made.reply[0] > 0 {
+		made.args = c.refundArgs(c.ticket(&made.reply), made.reply[0])
+		made.script = counterRefundScript
+		made.send()
+	}
 }
 
-func (c *core) Reset(ctx context.Context, key string) error { return nil }
-
-func (c *core) Refund(ctx context.Context, key string, d limit.Decision, n int64) error { return nil }
-
-func (c *core) Settle(ctx context.Context, key string, d limit.Decision, actual int64) error {
-	return nil
+func (c *counting) reset(ctx context.Context, key string) error {
+	_, err := c.link.do(ctx, counterResetScript, key, &args{})
+	return err
 }
 
-// Describe gives the one limit.
-func (c *core) Describe() []limit.Description {
-	return []limit.Description{{Name: c.cfg.Name, Limit: c.cfg.Limit, Window: c.cfg.Window}}
-}
-
-// Remote is true: limit.All and leaphttp ask it first.
-func (c *core) Remote() bool { return true }
-
-// Stats gives the figures that all limiters have.
-func (c *core) Stats() limit.Stats { return limit.Stats{} }
-
-// Link gives the figures of the link to the servers.
-func (c *core) Link() Stats { return Stats{} }
-
-// Close ends the limiter.
-func (c *core) Close() error { return nil }
+func (c *counting) back() {}

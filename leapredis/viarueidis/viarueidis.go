@@ -5,6 +5,8 @@ package viarueidis
 import (
 	"context"
 	"errors"
+	"net"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -31,4 +33,15 @@ func (a adapter) do(ctx context.Context, command rueidis.Completed) ([]int64, er
 		return nil, &leapredis.ReplyError{Text: replied.Error()}
 	}
 	return reply, err
+}
+
+// Options gives options for servers on a request path: a connection that is not answered
+// on is given up within a second, and not after 10.
+func Options(addresses ...string) rueidis.ClientOption {
+	return rueidis.ClientOption{
+		InitAddress:      addresses,
+		DisableCache:     true,
+		ConnWriteTimeout: time.Second,
+		Dialer:           net.Dialer{Timeout: time.Second, KeepAlive: 500 * time.Millisecond},
+	}
 }

@@ -1,0 +1,142 @@
+package leapredis
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// State is what the breaker of a limiter does with calls: see [Link].
+type State uint8
+
+// The states.
+const (
+	Closed   State = iota // calls are sent
+	Open                  // none is sent: the server is away
+	HalfOpen              // one was sent, to see whether it is back
+)
+
+// String is the state's name.
+func (s State) String() string {
+	switch s {
+	case Closed:
+		return "Closed"
+	case Open:
+		return "Open"
+	case HalfOpen:
+		return "HalfOpen"
+	default:
+		return fmt.Sprintf("State(%d)", uint8(s))
+	}
+}
+
+const (
+	failuresToOpen = 5                      // in a row
+	retryTime      = 200 * time.Millisecond // until the next probe; a server that is back is found within a second
+)
+
+// breaker keeps calls from a server that is away. Its time is nanoseconds.
+type breaker struct {
+	// word is what most calls need: the state, and how often it has changed, so that
+	// what began before a change does not tell afterwards.
+	//
+	//	63    2  1 0
+	//	changes  state
+	word     atomic.Uint64
+	failures atomic.Int64 // in a row, while closed
+	openings atomic.Int64
+
+	mu    sync.Mutex // guards the changes of word, and what is below
+	until int64      // no probe before this, while open
+}
+
+// pass lets one call be sent. Whoever has it reports what became of it, once.
+type pass struct{ word uint64 }
+
+func (b *breaker) state() State { return State(b.word.Load() & 3) }
+
+// change goes to another state. The lock is held.
+func (b *breaker) change(to State) uint64 {
+	word := (b.word.Load()>>2+1)<<2 | uint64(to)
+	b.word.Store(word)
+	return word
+}
+
+// admit tells whether a call may be sent.
+func (b *breaker) admit(now int64) (p pass, ok bool) {
+	word := b.word.Load()
+	if State(word&3) == Closed {
+		return pass{word}, true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	word = b.word.Load()
+	switch {
+	case State(word&3) == Closed:
+		return pass{word}, true
+	case State(word&3) == Open && now >= b.until:
+		return pass{b.change(HalfOpen)}, true // one at a time
+	default:
+		return pass{}, false
+	}
+}
+
+// succeed reports that a call was answered. closed is true if that has closed the breaker.
+func (b *breaker) succeed(p pass) (closed bool) {
+	if State(p.word&3) == Closed {
+		if b.failures.Load() != 0 && b.word.Load() == p.word {
+			b.failures.Store(0)
+		}
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.word.Load() != p.word {
+		return false
+	}
+	b.failures.Store(0)
+	b.change(Closed)
+	return true
+}
+
+// fail reports that a call was not answered. opened is true if that has opened a breaker
+// that was closed.
+func (b *breaker) fail(p pass, now int64) (opened bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.word.Load() != p.word {
+		return false
+	}
+	probe := State(p.word&3) == HalfOpen
+	if !probe && b.failures.Add(1) < failuresToOpen {
+		return false
+	}
+	b.change(Open)
+	b.until = now + int64(retryTime)
+	if !probe {
+		b.openings.Add(1)
+	}
+	return !probe
+}
+
+// giveUp reports that nobody knows what became of a call: its caller has gone. If it was
+// the probe, the next call is.
+func (b *breaker) giveUp(p pass) {
+	if State(p.word&3) != HalfOpen {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.word.Load() == p.word {
+		b.change(Open)
+		b.until = 0
+	}
+}
+
+// retryAfter is how long it is until the next probe.
+func (b *breaker) retryAfter(now int64) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return time.Duration(min(max(b.until-now, 1), int64(retryTime)))
+}

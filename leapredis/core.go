@@ -1,0 +1,312 @@
+package leapredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/leapgate-go/leapgate/internal/keys"
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// core is what the limiters have in common.
+type core struct {
+	cfg       Config
+	link      *link
+	algorithm algorithm
+	keys      *keys.Table[station]
+	leases    *leases // nil: every call asks the server
+	fallback  fallback
+	instances instances
+	ended     atomic.Bool
+
+	_        [64]byte // what changes with every call has a line of its own
+	allowed  atomic.Int64
+	refused  atomic.Int64
+	degraded atomic.Int64
+	_        [64]byte
+}
+
+func (c *core) init(cfg Config, l *link, a algorithm) {
+	c.cfg, c.link, c.algorithm = cfg, l, a
+	c.keys = stations(cfg.MaxKeys, cfg.LeaseTime)
+	l.late = a.giveBack
+	l.back = a.back
+	if counter, ok := a.(*counting); ok && cfg.Lease > 1 {
+		c.leases = &leases{most: cfg.Lease, lasts: cfg.LeaseTime, counting: counter}
+		c.leases.returns.now = l.clock.Real
+		c.leases.returns.back = func(d due) {
+			c.leases.close(context.Background(), d, l.clock.Real(), c.wire(d.node.Key()))
+		}
+	}
+	c.instances.init(&cfg, l)
+	_, log := a.(*logging)
+	c.fallback.init(&cfg, log, &c.instances)
+}
+
+// wire is the name of a key on the server. Where a key has a "{", an empty pair of braces
+// comes before it: then no server takes a part of the key for all of it when it chooses a
+// slot, so that nobody can aim all keys at one server.
+func (c *core) wire(key string) string {
+	if strings.IndexByte(key, '{') >= 0 {
+		return c.cfg.Prefix + "{}" + key
+	}
+	return c.cfg.Prefix + key
+}
+
+// check tells what is wrong with a call, if anything.
+func (c *core) check(ctx context.Context, key string, n int64) error {
+	switch {
+	case key == "":
+		return fmt.Errorf("%w: it is empty; want 1 to %d bytes", limit.ErrKey, limit.MaxKeyLength)
+	case len(key) > limit.MaxKeyLength:
+		return fmt.Errorf("%w: %.32q… has %d bytes; want 1 to %d", limit.ErrKey, key, len(key), limit.MaxKeyLength)
+	case n < 0 || n > limit.MaxLimit:
+		return fmt.Errorf("%w: %d; want 0 to %d", limit.ErrCount, n, int64(limit.MaxLimit))
+	case c.ended.Load():
+		return limit.ErrClosed
+	case ctx != nil:
+		return ctx.Err()
+	}
+	return nil
+}
+
+// Allow is shorthand for AllowN of 1.
+func (c *core) Allow(ctx context.Context, key string) (limit.Decision, error) {
+	return c.AllowN(ctx, key, 1)
+}
+
+// AllowN admits n of key, or refuses and takes nothing: the decision says which. n = 0
+// asks whether one would pass, and takes nothing. It takes no longer than Config.Timeout.
+//
+// The error is not a refusal: it is [limit.ErrKey], [limit.ErrCount], [limit.ErrClosed],
+// or that of a ctx that has ended. Then nothing was taken, or it is given back when the
+// server has answered. That no server answers is no error: see [Policy]. A nil ctx never
+// ends.
+func (c *core) AllowN(ctx context.Context, key string, n int64) (d limit.Decision, err error) {
+	if err := c.check(ctx, key, n); err != nil {
+		return d, err
+	}
+	now := c.link.clock.Real()
+	hash := c.keys.Hash(key)
+	node := c.keys.Find(hash, key)
+	if node != nil {
+		s := &node.Value
+		if c.leases != nil && n > 0 && c.leases.serve(&d, s, now, n) {
+			d.Name = c.cfg.Name
+			return d, nil
+		}
+		if r := s.refusal.Load(); r != nil && now < r.until && c.algorithm.recall(&d, r, time.Duration(now-r.sent), max(1, n)) {
+			d.Name = c.cfg.Name
+			if n > 0 {
+				c.refused.Add(1)
+			}
+			return d, nil
+		}
+	}
+	d, err = c.ask(ctx, node, hash, key, n, now)
+	if err == nil && n > 0 {
+		if d.Allowed {
+			c.allowed.Add(1)
+		} else {
+			c.refused.Add(1)
+		}
+		if d.Degraded {
+			c.degraded.Add(1)
+		}
+	}
+	return d, err
+}
+
+// ask asks a server, and the fallback if none answers.
+func (c *core) ask(ctx context.Context, n *node, hash uint64, key string, count, now int64) (d limit.Decision, err error) {
+	want, most, extra := max(1, count), count, int64(0)
+	if c.leases != nil && count > 0 {
+		if n == nil {
+			n, _, _ = c.keys.Place(hash, key, now, 0)
+		}
+		if n != nil {
+			most, extra = c.leases.want(&n.Value, now, count)
+		}
+	}
+	r, err := c.algorithm.decide(ctx, c.wire(key), want, most)
+	if c.leases != nil && n != nil && count > 0 {
+		c.leases.came(&n.Value, extra, r[0])
+	}
+	if err != nil {
+		return c.without(ctx, err, key, count)
+	}
+	c.instances.beat()
+	c.algorithm.read(&d, &r, want)
+	d.Name = c.cfg.Name
+	switch {
+	case !d.Allowed:
+		c.remember(n, hash, key, &refusal{sent: now, until: now + int64(c.cfg.LeaseTime), n: want, reply: r})
+		return d, nil
+	case count == 0:
+		d.Ticket = 0
+		return d, nil
+	}
+	d.Charged = count
+	if n == nil {
+		return d, nil
+	}
+	if n.Value.refusal.Load() != nil {
+		n.Value.refusal.Store(nil)
+	}
+	if more := r[0] - count; more > 0 {
+		c.leases.put(n, now, c.link.clock.Real(), more, &r, &d)
+		d.Remaining = min(d.Limit, d.Remaining+more)
+	}
+	return d, nil
+}
+
+// remember keeps a refusal.
+func (c *core) remember(n *node, hash uint64, key string, r *refusal) {
+	if n == nil {
+		if n, _, _ = c.keys.Place(hash, key, r.sent, 0); n == nil {
+			return
+		}
+	}
+	n.Value.asked.Store(r.sent)
+	n.Value.refusal.Store(r)
+}
+
+// without decides when the server has given an error.
+func (c *core) without(ctx context.Context, err error, key string, n int64) (limit.Decision, error) {
+	var replied *ReplyError
+	switch {
+	case errors.As(err, &replied):
+		c.link.complain(replied)
+	case !errors.Is(err, ErrAway):
+		return limit.Decision{}, err // ctx has ended
+	}
+	return c.fallback.decide(ctx, key, n, c.link.breaker.retryAfter(c.link.clock.Real()))
+}
+
+// Peek tells how things stand for a key: whether one more would pass now, how many, when.
+// It takes nothing. It asks the server, or the [Policy] if none answers, and knows
+// nothing of permits that are leased. The errors are those of AllowN.
+func (c *core) Peek(ctx context.Context, key string) (d limit.Decision, err error) {
+	if err := c.check(ctx, key, 0); err != nil {
+		return d, err
+	}
+	r, err := c.algorithm.decide(ctx, c.wire(key), 1, takeNothing)
+	if err != nil {
+		return c.without(ctx, err, key, 0)
+	}
+	c.algorithm.read(&d, &r, 1)
+	d.Name, d.Ticket = c.cfg.Name, 0
+	return d, nil
+}
+
+// Reset forgets what was charged to a key, on the server and in this process. Permits of
+// it that another process has leased are served until the lease ends. Refunds and
+// settlements of what was charged before do not touch what is charged afterwards; a
+// settlement of more still adds. The error is [limit.ErrKey], [limit.ErrClosed], that of
+// ctx, or [ErrAway].
+func (c *core) Reset(ctx context.Context, key string) error {
+	if err := c.check(ctx, key, 0); err != nil {
+		return err
+	}
+	c.fallback.reset(key)
+	n := c.keys.Find(c.keys.Hash(key), key)
+	if n != nil && c.leases != nil {
+		c.leases.drop(&n.Value)
+	}
+	err := c.algorithm.reset(ctx, c.wire(key))
+	c.forget(key)
+	return err
+}
+
+// forget forgets that a key was refused.
+func (c *core) forget(key string) {
+	if n := c.keys.Find(c.keys.Hash(key), key); n != nil {
+		n.Value.refusal.Store(nil)
+	}
+}
+
+// Refund gives back n of what d charged to key: to the window that was charged, or to a
+// lease of it. If that is over, or the key was reset meanwhile, the refund is dropped. So
+// it is if no server answers: the error is then [ErrAway]. It is sent once. A decision
+// must not be refunded by more than it charged in all. What was admitted without the
+// server is given back where it was taken.
+//
+// The error is also [limit.ErrKey], [limit.ErrClosed], or [limit.ErrCount] if n is below
+// 0 or more than d charged. That ctx has ended does not matter.
+func (c *core) Refund(ctx context.Context, key string, d limit.Decision, n int64) error {
+	if err := c.check(nil, key, n); err != nil { //nolint:staticcheck // see the comment
+		return err
+	}
+	switch {
+	case n > d.Charged:
+		return fmt.Errorf("%w: a refund of %d of a decision that charged %d", limit.ErrCount, n, d.Charged)
+	case n == 0:
+		return nil
+	case d.Degraded:
+		return c.fallback.refund(lasting(ctx), key, d, n)
+	}
+	if c.leases != nil {
+		if node := c.keys.Find(c.keys.Hash(key), key); node != nil && c.leases.refund(&node.Value, c.link.clock.Real(), d.Ticket, n) {
+			return nil
+		}
+	}
+	err := c.algorithm.refund(lasting(ctx), c.wire(key), d.Ticket, n)
+	c.forget(key)
+	return err
+}
+
+// Settle corrects what d charged to key, when the cost is known only afterwards: an
+// estimate is taken with AllowN, and Settle makes it into actual.
+//
+//   - If actual is less, the difference is refunded, as Refund does it.
+//   - If it is more, the difference is charged now, whatever the limit: it was spent.
+//     The key is then over its limit, and is refused until enough has left the window.
+//
+// A decision must be settled once. One that was refused charged nothing, so all of actual
+// is charged. The errors are those of Refund; actual is at most [limit.MaxLimit]. With
+// [ErrAway], nothing was corrected, and with that of a timeout it may have been: it is not
+// sent twice. That ctx has ended does not matter.
+func (c *core) Settle(ctx context.Context, key string, d limit.Decision, actual int64) error {
+	if err := c.check(nil, key, actual); err != nil { //nolint:staticcheck // see the comment
+		return err
+	}
+	switch more := actual - d.Charged; {
+	case more < 0:
+		return c.Refund(ctx, key, d, -more)
+	case more == 0:
+		return nil
+	case d.Degraded:
+		return c.fallback.settle(lasting(ctx), key, d, actual)
+	default:
+		_, err := c.algorithm.decide(lasting(ctx), c.wire(key), min(more, mostHeld), takeAnyway)
+		return err
+	}
+}
+
+// Describe gives the one limit.
+func (c *core) Describe() []limit.Description {
+	return []limit.Description{{Name: c.cfg.Name, Limit: c.cfg.Limit, Window: c.cfg.Window}}
+}
+
+// Remote is true: limit.All and leaphttp ask it first.
+func (c *core) Remote() bool { return true }
+
+// Close ends the limiter: calls get [limit.ErrClosed]. What is left of leases is given
+// back, and the heartbeat ends, if a server answers. That takes a few times
+// Config.Timeout at most. The client is not closed: it is the caller's. Close may be
+// called more than once; the error is always nil.
+func (c *core) Close() error {
+	if !c.ended.CompareAndSwap(false, true) {
+		return nil
+	}
+	if c.leases != nil {
+		c.leases.returns.close()
+	}
+	c.instances.close()
+	c.fallback.close()
+	return nil
+}

@@ -1,0 +1,138 @@
+package leapredis
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// AssumedInstances is how many processes are taken to share a limit, with [Local], before
+// they could be counted for the first time.
+const AssumedInstances = 10
+
+// fallback decides while no server answers.
+type fallback struct {
+	cfg       limit.Config // for the limiter of Local, but for the limit
+	log       bool
+	policy    Policy
+	limit     int64
+	window    time.Duration
+	instances *instances
+
+	mu    sync.Mutex // guards what is below
+	local local      // nil: not needed yet
+	share int64      // the limit of local
+	used  time.Time  // when it was used last
+	ended bool
+}
+
+// local is a limiter of package limit.
+type local interface {
+	limit.Limiter
+	limit.Settler
+	Reset(key string)
+	Close() error
+}
+
+func (f *fallback) init(cfg *Config, log bool, i *instances) {
+	f.cfg = limit.Config{Name: cfg.Name, Window: cfg.Window, MaxKeys: cfg.MaxKeys}
+	f.log, f.policy, f.limit, f.window, f.instances = log, cfg.WhenAway, cfg.Limit, cfg.Window, i
+}
+
+// limiter gives the limiter of Local. It is made anew when the number of processes has
+// changed, but not before the last one holds nothing any more: nobody is to have two
+// shares at once.
+func (f *fallback) limiter() (local, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended {
+		return nil, limit.ErrClosed
+	}
+	share := f.limit / f.instances.count()
+	now := time.Now()
+	if f.local == nil || share != f.share && now.Sub(f.used) > 2*f.window {
+		cfg := f.cfg
+		cfg.Limit = share
+		var err error
+		if f.log {
+			f.local, err = limit.NewLog(cfg)
+		} else {
+			f.local, err = limit.NewCounter(cfg)
+		}
+		if err != nil {
+			f.local = nil
+			return nil, err
+		}
+		f.share = share
+	}
+	f.used = now
+	return f.local, nil
+}
+
+func (f *fallback) decide(ctx context.Context, key string, n int64, retryAfter time.Duration) (d limit.Decision, err error) {
+	switch f.policy {
+	case Local:
+		l, err := f.limiter()
+		if err != nil {
+			return d, err
+		}
+		if d, err = l.AllowN(ctx, key, n); err != nil {
+			return d, err
+		}
+		if !d.Allowed && d.RetryAfter == limit.Never && n <= f.limit {
+			d.RetryAfter = f.window // it is more than this process's share
+		}
+	case Allow:
+		d = limit.Decision{Name: f.cfg.Name, Limit: f.limit, Allowed: n <= f.limit && f.limit > 0, Remaining: f.limit}
+		if d.Allowed {
+			d.Charged = n
+		} else {
+			d.RetryAfter = limit.Never
+		}
+	default:
+		d = limit.Decision{Name: f.cfg.Name, Limit: f.limit, RetryAfter: retryAfter}
+		if n > f.limit || f.limit == 0 {
+			d.RetryAfter = limit.Never
+		}
+	}
+	d.Degraded = true
+	return d, nil
+}
+
+// existing is the limiter of Local, if there is one.
+func (f *fallback) existing() local {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.local
+}
+
+func (f *fallback) refund(ctx context.Context, key string, d limit.Decision, n int64) error {
+	if l := f.existing(); l != nil {
+		return l.Refund(ctx, key, d, n)
+	}
+	return nil
+}
+
+func (f *fallback) settle(ctx context.Context, key string, d limit.Decision, actual int64) error {
+	if l := f.existing(); l != nil {
+		return l.Settle(ctx, key, d, actual)
+	}
+	return nil
+}
+
+func (f *fallback) reset(key string) {
+	if l := f.existing(); l != nil {
+		l.Reset(key)
+	}
+}
+
+func (f *fallback) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = true
+	if f.local != nil {
+		_ = f.local.Close()
+	}
+}

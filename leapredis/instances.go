@@ -1,0 +1,93 @@
+package leapredis
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leapgate-go/leapgate/internal/clock"
+)
+
+const (
+	beatEvery = 2 * time.Second  // with real traffic
+	beatLasts = 10 * time.Second // a process that was not heard of for so long is not counted
+)
+
+// instances is how many processes share the limit. They are counted with a key on the
+// server, whose name is the prefix alone: no other key has that.
+type instances struct {
+	link  *link
+	clock *clock.Clock
+	key   string
+	name  string // of this process; empty: they need not be counted
+	given int64
+
+	counted atomic.Int64 // 0: not yet
+	beaten  atomic.Int64 // when the last heartbeat was sent
+	busy    sync.WaitGroup
+	mu      sync.Mutex // guards ended, and busy against growing after it
+	ended   bool
+}
+
+func (i *instances) init(cfg *Config, l *link) {
+	i.link, i.clock, i.key, i.given = l, &l.clock, cfg.Prefix, int64(cfg.Instances)
+	if cfg.WhenAway == Local && cfg.Instances == 0 {
+		var name [8]byte
+		_, _ = rand.Read(name[:]) // it never fails
+		i.name = hex.EncodeToString(name[:])
+	}
+}
+
+// count is how many there are, as far as is known.
+func (i *instances) count() int64 {
+	if i.given > 0 {
+		return i.given
+	}
+	if n := i.counted.Load(); n > 0 {
+		return n
+	}
+	return AssumedInstances
+}
+
+// beat sends a heartbeat if it is time. The caller does not wait for it.
+func (i *instances) beat() {
+	if i.name == "" {
+		return
+	}
+	now, last := i.clock.Real(), i.beaten.Load()
+	if last != 0 && now-last < int64(beatEvery) || !i.beaten.CompareAndSwap(last, now) {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.ended {
+		return
+	}
+	i.busy.Go(func() {
+		if n, err := i.send(beatLasts); err == nil {
+			i.counted.Store(n)
+		}
+	})
+}
+
+func (i *instances) send(lasts time.Duration) (int64, error) {
+	var a args
+	a.add(i.name)
+	a.addInt(lasts.Microseconds())
+	r, err := i.link.do(context.Background(), instancesScript, i.key, &a)
+	return r[0], err
+}
+
+// close ends the heartbeat.
+func (i *instances) close() {
+	i.mu.Lock()
+	i.ended = true
+	i.mu.Unlock()
+	i.busy.Wait()
+	if i.counted.Load() > 0 {
+		_, _ = i.send(0) // else it ends by itself
+	}
+}

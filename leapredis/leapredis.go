@@ -1,0 +1,55 @@
+// Package leapredis is the limiters of package limit for any number of processes that
+// share one limit, through a Redis (7.0 or later) or Valkey that they have: a single
+// node, Sentinel or a Cluster.
+//
+//	client, err := rueidis.NewClient(viarueidis.Options("127.0.0.1:6379"))
+//	…
+//	perClient, err := leapredis.NewCounter(viarueidis.New(client), leapredis.Config{
+//		Limit: 100, Window: time.Minute, Prefix: "api:",
+//	})
+//	…
+//	d, err := perClient.Allow(ctx, client)
+//
+// [Counter] and [Log] decide as limit.Counter and limit.Log do, by the server's clock.
+// A decision is one call of a script, so there is no time between looking and counting.
+// What is refused is not counted. They are limiters like those: limit.All and package
+// leaphttp take them, and ask them before those that are in memory.
+//
+// # Leases
+//
+// With Config.Lease, a [Counter] takes up to so many permits in one round trip, and then
+// admits calls without asking until they are spent. The server has counted them before
+// they are used, so that all processes together never admit more than the limit. A lease
+// ends after Config.LeaseTime, and with the window of the server that was charged,
+// counted from before the server was asked. What is left of it after LeaseTime is given
+// back: once, and only to the window that was charged. How many permits are asked for
+// follows the rate of the key in this process; near the limit the server gives no more
+// than an eighth of what is left beyond what was asked for.
+//
+// A key that was refused is refused without asking as long as the refusal said, and for
+// LeaseTime at most, so that a flood of refused calls does not reach the server. A refund
+// by another process is heard of within that time.
+//
+// # When no server answers
+//
+// A call waits for Config.Timeout at most. If there is no answer by then, or one that is
+// no decision (LOADING, READONLY, OOM, CLUSTERDOWN, NOAUTH and so on), Config.WhenAway
+// answers: see [Policy]. The decision is marked as Degraded. After 5 such calls in a row,
+// no more are sent, and the policy answers at once; every 200 ms, one call is sent again
+// to see whether the server is back. That it is away and that it is back is logged once
+// each, and counted: see [Link].
+//
+// A call is never sent again when it may have been executed. If its answer comes after
+// its caller has gone, what it took is given back.
+//
+// A context of the caller's that ends is not a failure of the server. The call returns
+// its error, and nothing was taken, or it is given back.
+//
+// # What the limit means
+//
+// A Log never admits more than Limit in any window of that length, by the server's
+// clock; a Counter, just under twice that, as limit.Counter explains. That holds as long
+// as the server keeps what it has acknowledged: replication is asynchronous, so after a
+// failover the new primary may not know the last admissions of the old one. With Local
+// and Allow, what is admitted while the server is away is not counted there.
+package leapredis

@@ -1,0 +1,176 @@
+package leapredis
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// Log is the exact sliding-window log of [limit.Log], shared by any number of processes:
+// for each key, the time of every admission in the last Window. Never, in any true window
+// of that length by the server's clock, are more than Limit admitted, by all processes
+// together.
+//
+// On the server, a key is a sorted set or a hash with an entry for each admission (those
+// of n at once are one): see [Storage]. It expires when the last has left the window. A
+// decision looks at the newest and the oldest entries only; a refusal of many at once at
+// as many more as it takes to halve them. A refund writes anew what came after; if that
+// is more than 1,000 admissions, it is dropped.
+//
+// Make one with [NewLog].
+type Log struct{ core }
+
+// NewLog makes a log. The error, if any, is [limit.ErrConfig], and tells everything that
+// is wrong with cfg as one or more [*limit.ConfigError]. No server is asked yet.
+func NewLog(client Client, cfg Config) (*Log, error) {
+	if err := cfg.complete(kindLog, client); err != nil {
+		return nil, err
+	}
+	c := &Log{}
+	l := newLink(client, &cfg)
+	a := &logging{link: l, limit: cfg.Limit, length: cfg.Window.Microseconds(), auto: cfg.Storage == Auto}
+	a.storage.Store(uint32(cfg.Storage))
+	c.init(cfg, l, a)
+	return c, nil
+}
+
+// logging is the sliding-window log. Its replies are: taken, held, after how many µs n
+// would fit (0: now, -1: never), after how many nothing is held, when they were taken.
+type logging struct {
+	link    *link
+	limit   int64
+	length  int64 // of the window, in µs
+	auto    bool
+	storage atomic.Uint32 // a Storage; Auto: the server was not asked yet
+}
+
+func (l *logging) decide(ctx context.Context, key string, n, most int64) (reply, error) {
+	var a args
+	a.addInt(l.limit)
+	a.addInt(l.length)
+	a.addInt(n)
+	a.addInt(most)
+	r, _, err := l.do(ctx, key, &a, sortedScript, fieldsScript)
+	return r, err
+}
+
+// do calls the script for how the key is kept. If it is kept the other way, the server
+// says so before anything was done.
+func (l *logging) do(ctx context.Context, key string, a *args, sorted, fields *script) (reply, *script, error) {
+	storage, err := l.ask(ctx, key)
+	if err != nil {
+		return reply{}, nil, err
+	}
+	s, other := sorted, fields
+	if storage == FieldExpiry {
+		s, other = fields, sorted
+	}
+	r, err := l.link.do(ctx, s, key, a)
+	if l.auto && isWrongType(err) {
+		s = other
+		r, err = l.link.do(ctx, s, key, a)
+	}
+	return r, s, err
+}
+
+func isWrongType(err error) bool {
+	var replied *ReplyError
+	return errors.As(err, &replied) && strings.HasPrefix(replied.Text, "WRONGTYPE ")
+}
+
+// ask finds out what the server has, the first time.
+func (l *logging) ask(ctx context.Context, key string) (Storage, error) {
+	if s := Storage(l.storage.Load()); s != Auto {
+		return s, nil
+	}
+	r, err := l.link.do(ctx, hasFieldExpiryScript, key, &args{})
+	if err != nil {
+		return Auto, err
+	}
+	s := SortedSet
+	if r[0] == 1 {
+		s = FieldExpiry
+	}
+	l.storage.Store(uint32(s))
+	return s, nil
+}
+
+// back lets the server be asked again what it has: another may have come.
+func (l *logging) back() {
+	if l.auto {
+		l.storage.Store(uint32(Auto))
+	}
+}
+
+func (l *logging) read(d *limit.Decision, r *reply, n int64) {
+	d.Limit, d.Remaining = l.limit, max(0, l.limit-r[1])
+	d.ResetAfter = time.Duration(r[3]) * microsecond
+	switch d.Allowed = r[0] >= n; {
+	case d.Allowed:
+		d.Ticket = r[4]
+	case r[2] < 0:
+		d.RetryAfter = limit.Never
+	default:
+		d.RetryAfter = time.Duration(r[2]) * microsecond
+	}
+}
+
+// recall refuses as many or more as long as the refusal said. For more, that is the
+// least that they have to wait.
+func (l *logging) recall(d *limit.Decision, r *refusal, past time.Duration, n int64) bool {
+	left := r.reply
+	us := past.Microseconds()
+	if n < r.n || left[2] >= 0 && left[2] <= us {
+		return false
+	}
+	left[0] = 0
+	left[3] = max(0, left[3]-us)
+	switch {
+	case n > l.limit:
+		left[2] = -1
+	case left[2] < 0:
+		return false // a smaller one than that, which was more than the limit
+	default:
+		left[2] -= us
+	}
+	l.read(d, &left, n)
+	return true
+}
+
+func (l *logging) refund(ctx context.Context, key string, ticket, n int64) error {
+	a := l.refundArgs(ticket, n)
+	_, _, err := l.do(ctx, key, &a, sortedRefundScript, fieldsRefundScript)
+	return err
+}
+
+func (l *logging) refundArgs(ticket, n int64) (a args) {
+	a.addInt(ticket)
+	a.addInt(n)
+	a.addInt(l.length)
+	return a
+}
+
+func (l *logging) giveBack(made *call) {
+	refund := sortedRefundScript
+	switch made.script {
+	case sortedScript:
+	case fieldsScript:
+		refund = fieldsRefundScript
+	default:
+		return
+	}
+	if made.args.values[3] != "0" && made.reply[0] > 0 {
+		made.args = l.refundArgs(made.reply[4], made.reply[0])
+		made.script = refund
+		made.send()
+	}
+}
+
+func (l *logging) reset(ctx context.Context, key string) error {
+	_, err := l.link.do(ctx, logResetScript, key, &args{})
+	return err
+}

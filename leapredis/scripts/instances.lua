@@ -1,0 +1,14 @@
+-- Counts the processes that share a limit.
+--
+-- KEYS[1]: the key. ARGV: this process's name, how long it counts in µs; 0: it ends.
+-- Reply: how many there are.
+local time = redis.call('TIME')
+local now, lasts = time[1] * 1000000 + time[2], tonumber(ARGV[2])
+if lasts == 0 then
+	redis.call('ZREM', KEYS[1], ARGV[1])
+else
+	redis.call('ZADD', KEYS[1], string.format('%.0f', now + lasts), ARGV[1])
+	redis.call('PEXPIRE', KEYS[1], math.ceil(lasts / 1000) + 1)
+end
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now))
+return {redis.call('ZCARD', KEYS[1])}

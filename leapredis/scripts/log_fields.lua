@@ -1,0 +1,105 @@
+-- One decision of the sliding-window log, in a hash whose fields expire.
+--
+-- KEYS, ARGV, reply: as in log_sorted.lua.
+--
+-- Fields 1, 2, 3, … are admissions in the order of their times: when in µs (7), all that
+-- was taken up to it and with it, modulo 2^52 (7), and with it (7). Each expires a little
+-- after it has left the window. Field m is: no field before this one matters (7), the
+-- number of the newest (7), its time (7), its sum (7). So which fields there are is looked
+-- up by their numbers, by time: it does not matter when the server clears them away, nor
+-- what it says that there are.
+local call = redis.call
+local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
+local limit, length, n, most = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local wrap = 0x10000000000000
+
+local function admission(number)
+	local value = call('HGET', KEYS[1], string.format('%.0f', number))
+	if value then
+		return struct.unpack('>I7I7I7', value)
+	end
+end
+
+local at, through, held = now, 0, 0
+local begin, newest, latest = 1, 0, 0
+local oldest, first = 0, 0 -- the time of the oldest in the window, and how many it is
+local meta = call('HGET', KEYS[1], 'm')
+if meta then
+	begin, newest, latest, through = struct.unpack('>I7I7I7I7', meta)
+	at = math.max(now, latest)
+	if latest <= at - length then
+		begin = newest + 1
+	else
+		-- The first that is in the window is mostly near where it was before: steps
+		-- from there double, and then it is found by halving.
+		local function gone(number)
+			local taken_at = admission(number)
+			return not taken_at or taken_at <= at - length
+		end
+		local low, high, step = begin - 1, begin, 1
+		while high < newest and gone(high) do
+			low, high, step = high, math.min(high + step, newest), step * 2
+		end
+		while high - low > 1 do
+			local middle = math.floor((low + high) / 2)
+			if gone(middle) then
+				low = middle
+			else
+				high = middle
+			end
+		end
+		local sum
+		begin = high
+		oldest, sum, first = admission(high)
+		if oldest then
+			held = (through - sum) % wrap + first
+		else
+			begin = newest + 1
+		end
+	end
+end
+
+local taken, wait = 0, 0
+if n > limit and most >= 0 then
+	wait = -1
+elseif held + n <= limit then
+	taken = n
+elseif most < 0 then
+	taken = math.min(n, 0x4000000000000 - held)
+else
+	local short, leaves = held + n - limit, oldest
+	if first < short then
+		local low, high = begin, newest
+		local base = through - held
+		while high - low > 1 do
+			local middle = math.floor((low + high) / 2)
+			local _, sum = admission(middle)
+			if (sum - base) % wrap < short then
+				low = middle
+			else
+				high = middle
+			end
+		end
+		leaves = admission(high)
+	end
+	wait = leaves + length - now
+end
+
+if most ~= 0 and taken > 0 then
+	if newest > 0 and at <= latest then
+		at = latest + 1
+	end
+	held = held + taken
+	local number, sum = string.format('%.0f', newest + 1), (through + taken) % wrap
+	call('HSET', KEYS[1], 'm', struct.pack('>I7I7I7I7', begin, newest + 1, at, sum),
+		number, struct.pack('>I7I7I7', at, sum, taken))
+	call('PEXPIRE', KEYS[1], math.floor((at - now + length) / 1000) + 2)
+	call('HPEXPIREAT', KEYS[1], string.format('%.0f', math.floor((at + length) / 1000) + 2), 'FIELDS', 1, number)
+	return {taken, held, 0, at - now + length, at}
+end
+local reset = 0
+if held > 0 then
+	reset = latest - now + length
+end
+return {taken, held, wait, reset, 0}

@@ -1,0 +1,47 @@
+package leapredis
+
+import "github.com/leapgate-go/leapgate/limit"
+
+// Link is the figures of a limiter's link to the servers. The numbers count from when
+// the limiter was made.
+type Link struct {
+	State    State // of the breaker
+	Openings int64 // how often it opened: how often the server went away
+
+	RoundTrips int64 // scripts that were sent, of any kind; not those that were sent late or again with their text
+	Failures   int64 // those that were not answered in time, or with an error
+
+	Instances int64 // how many processes share the limit, as far as is known
+
+	Leases   int64 // round trips that took more permits than were asked for
+	Leased   int64 // calls that were admitted from leases
+	Returned int64 // permits that were given back when their lease ended
+}
+
+// Stats gives the figures that all limiters have: of what this process keeps of keys, and
+// how it has answered. They are read one after the other.
+func (c *core) Stats() limit.Stats {
+	s := limit.Stats{
+		Keys: c.keys.Len(), MaxKeys: c.keys.Max(), Expired: c.keys.Expired(), Evicted: c.keys.Evicted(),
+		Allowed: c.allowed.Load(), Refused: c.refused.Load(), Degraded: c.degraded.Load(),
+		Away: c.link.breaker.state() != Closed,
+	}
+	if c.leases != nil {
+		s.Allowed += c.leases.served.Load()
+	}
+	return s
+}
+
+// Link gives the figures of the link to the servers. They are read one after the other.
+func (c *core) Link() Link {
+	l := Link{
+		State: c.link.breaker.state(), Openings: c.link.breaker.openings.Load(),
+		RoundTrips: c.link.trips.Load(), Failures: c.link.failures.Load(),
+		Instances: c.instances.count(),
+	}
+	if c.leases != nil {
+		l.Leases, l.Returned = c.leases.made.Load(), c.leases.returned.Load()
+		l.Leased = c.leases.served.Load()
+	}
+	return l
+}
