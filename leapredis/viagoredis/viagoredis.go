@@ -44,5 +44,9 @@ func (a adapter) do(ctx context.Context, name, script, key string, args []string
 	if errors.As(err, &replied) {
 		return nil, &leapredis.ReplyError{Text: replied.Error()}
 	}
+	if cluster, ok := a.client.(*redis.ClusterClient); ok && err != nil {
+		// It would do so by itself before it tried again: a replica may have taken over.
+		cluster.ReloadState(ctx)
+	}
 	return reply, err
 }
