@@ -18,11 +18,18 @@ type algorithm interface {
 	recall(d *limit.Decision, r *refusal, past time.Duration, n int64) bool
 	// refund gives back n to what a decision's ticket tells.
 	refund(ctx context.Context, key string, ticket, n int64) error
-	// giveBack gives back all that was taken by a call whose caller has gone.
+	// giveBack gives back what was admitted by a call whose caller has gone.
 	giveBack(c *call)
 	reset(ctx context.Context, key string) error
 	// back is called when the server is back.
 	back()
+}
+
+// admitted tells whether the call of a decision script has admitted something. What was
+// taken anyway was spent before.
+func (c *call) admitted() bool {
+	most := c.args.values[3]
+	return c.reply[0] > 0 && most != "0" && most != "-1"
 }
 
 // refusal is what is remembered of a refusal.

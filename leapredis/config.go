@@ -179,7 +179,7 @@ func (c *Config) complete(k string, client Client) error {
 	wait("Timeout", &c.Timeout, DefaultTimeout)
 	wait("LeaseTime", &c.LeaseTime, DefaultLeaseTime)
 	if c.WhenAway > Deny {
-		fault("WhenAway", uint8(c.WhenAway), "Local (0), Allow (1) or Deny (2)")
+		fault("WhenAway", c.WhenAway, "Local (0), Allow (1) or Deny (2)")
 	}
 	if c.Instances < 0 || c.Instances > MaxInstances {
 		fault("Instances", c.Instances, fmt.Sprintf("1 to %d, or 0 to count them", MaxInstances))
@@ -198,9 +198,9 @@ func (c *Config) complete(k string, client Client) error {
 	}
 	switch {
 	case k == kindCounter && c.Storage != Auto:
-		fault("Storage", uint8(c.Storage), "Auto (0): only a Log has a choice")
+		fault("Storage", c.Storage, "Auto (0): only a Log has a choice")
 	case c.Storage > FieldExpiry:
-		fault("Storage", uint8(c.Storage), "Auto (0), SortedSet (1) or FieldExpiry (2)")
+		fault("Storage", c.Storage, "Auto (0), SortedSet (1) or FieldExpiry (2)")
 	}
 	return errors.Join(faults...)
 }

@@ -37,10 +37,9 @@ func (c *core) init(cfg Config, l *link, a algorithm) {
 	l.back = a.back
 	if counter, ok := a.(*counting); ok && cfg.Lease > 1 {
 		c.leases = &leases{most: cfg.Lease, lasts: cfg.LeaseTime, counting: counter}
-		c.leases.returns.now = l.clock.Real
-		c.leases.returns.back = func(d due) {
-			c.leases.close(context.Background(), d, l.clock.Real(), c.wire(d.node.Key()))
-		}
+		c.leases.returns.now = l.clock.Now
+		c.leases.returns.gap = cfg.LeaseTime / 16
+		c.leases.returns.back = func(d due) { c.leases.close(d, l.clock.Now(), c.wire(d.node.Key())) }
 	}
 	c.instances.init(&cfg, l)
 	_, log := a.(*logging)
@@ -90,7 +89,7 @@ func (c *core) AllowN(ctx context.Context, key string, n int64) (d limit.Decisio
 	if err := c.check(ctx, key, n); err != nil {
 		return d, err
 	}
-	now := c.link.clock.Real()
+	now := c.link.clock.Now()
 	hash := c.keys.Hash(key)
 	node := c.keys.Find(hash, key)
 	if node != nil {
@@ -158,7 +157,7 @@ func (c *core) ask(ctx context.Context, n *node, hash uint64, key string, count,
 		n.Value.refusal.Store(nil)
 	}
 	if more := r[0] - count; more > 0 {
-		c.leases.put(n, now, c.link.clock.Real(), more, &r, &d)
+		c.leases.put(n, now, c.link.clock.Now(), more, &r, &d)
 		d.Remaining = min(d.Limit, d.Remaining+more)
 	}
 	return d, nil
@@ -184,7 +183,7 @@ func (c *core) without(ctx context.Context, err error, key string, n int64) (lim
 	case !errors.Is(err, ErrAway):
 		return limit.Decision{}, err // ctx has ended
 	}
-	return c.fallback.decide(ctx, key, n, c.link.breaker.retryAfter(c.link.clock.Real()))
+	return c.fallback.decide(ctx, key, n, c.link.breaker.retryAfter(c.link.clock.Now()))
 }
 
 // Peek tells how things stand for a key: whether one more would pass now, how many, when.
@@ -250,7 +249,7 @@ func (c *core) Refund(ctx context.Context, key string, d limit.Decision, n int64
 		return c.fallback.refund(lasting(ctx), key, d, n)
 	}
 	if c.leases != nil {
-		if node := c.keys.Find(c.keys.Hash(key), key); node != nil && c.leases.refund(&node.Value, c.link.clock.Real(), d.Ticket, n) {
+		if node := c.keys.Find(c.keys.Hash(key), key); node != nil && c.leases.refund(&node.Value, c.link.clock.Now(), d.Ticket, n) {
 			return nil
 		}
 	}
@@ -283,6 +282,7 @@ func (c *core) Settle(ctx context.Context, key string, d limit.Decision, actual 
 		return c.fallback.settle(lasting(ctx), key, d, actual)
 	default:
 		_, err := c.algorithm.decide(lasting(ctx), c.wire(key), min(more, mostHeld), takeAnyway)
+		c.forget(key)
 		return err
 	}
 }

@@ -46,7 +46,7 @@ func (c *counting) decide(ctx context.Context, key string, n, most int64) (reply
 	a.addInt(c.length)
 	a.addInt(n)
 	a.addInt(most)
-	return c.link.do(ctx, counterScript, key, &a)
+	return c.link.do(ctx, c.link.deadline(), counterScript, key, &a)
 }
 
 func (c *counting) read(d *limit.Decision, r *reply, n int64) {
@@ -102,7 +102,7 @@ func (c *counting) recall(d *limit.Decision, r *refusal, past time.Duration, n i
 
 func (c *counting) refund(ctx context.Context, key string, ticket, n int64) error {
 	a := c.refundArgs(ticket, n)
-	_, err := c.link.do(ctx, counterRefundScript, key, &a)
+	_, err := c.link.do(ctx, c.link.deadline(), counterRefundScript, key, &a)
 	return err
 }
 
@@ -114,7 +114,7 @@ func (c *counting) refundArgs(ticket, n int64) (a args) {
 }
 
 func (c *counting) giveBack(made *call) {
-	if made.script == counterScript && made.args.values[3] != "0" && made.reply[0] > 0 {
+	if made.script == counterScript && made.admitted() {
 		made.args = c.refundArgs(c.ticket(&made.reply), made.reply[0])
 		made.script = counterRefundScript
 		made.send()
@@ -122,7 +122,7 @@ func (c *counting) giveBack(made *call) {
 }
 
 func (c *counting) reset(ctx context.Context, key string) error {
-	_, err := c.link.do(ctx, counterResetScript, key, &args{})
+	_, err := c.link.do(ctx, c.link.deadline(), counterResetScript, key, &args{})
 	return err
 }
 

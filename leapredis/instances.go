@@ -57,7 +57,7 @@ func (i *instances) beat() {
 	if i.name == "" {
 		return
 	}
-	now, last := i.clock.Real(), i.beaten.Load()
+	now, last := i.clock.Now(), i.beaten.Load()
 	if last != 0 && now-last < int64(beatEvery) || !i.beaten.CompareAndSwap(last, now) {
 		return
 	}
@@ -77,7 +77,7 @@ func (i *instances) send(lasts time.Duration) (int64, error) {
 	var a args
 	a.add(i.name)
 	a.addInt(lasts.Microseconds())
-	r, err := i.link.do(context.Background(), instancesScript, i.key, &a)
+	r, err := i.link.do(context.Background(), i.link.deadline(), instancesScript, i.key, &a)
 	return r[0], err
 }
 

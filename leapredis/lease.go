@@ -189,13 +189,13 @@ func (l *leases) drop(s *station) {
 
 // close ends a lease, and gives back what is left of it: once, and only if the window that
 // was charged is not over.
-func (l *leases) close(ctx context.Context, d due, now int64, key string) {
+func (l *leases) close(d due, now int64, key string) {
 	left := d.lease.finish()
 	if left == 0 || now >= d.lease.over {
 		return
 	}
 	l.came(&d.node.Value, 0, -left)
-	if l.counting.refund(ctx, key, d.lease.ticket, left) == nil {
+	if l.counting.refund(context.Background(), key, d.lease.ticket, left) == nil {
 		l.returned.Add(left)
 	}
 }

@@ -80,10 +80,14 @@ func newLink(client Client, cfg *Config) *link {
 	return l
 }
 
-// do calls a script. The error is that of ctx if that ended, else it is [ErrAway] or, if
-// the script found something wrong with the key, [*ReplyError].
-func (l *link) do(ctx context.Context, s *script, key string, a *args) (reply, error) {
-	p, ok := l.breaker.admit(l.clock.Real())
+// deadline is when a call that begins now must have its answer.
+func (l *link) deadline() int64 { return l.clock.Now() + int64(l.timeout) }
+
+// do calls a script, and waits until the deadline. The error is that of ctx if that ended,
+// else it is [ErrAway] or, if the script found something wrong with the key, [*ReplyError].
+func (l *link) do(ctx context.Context, deadline int64, s *script, key string, a *args) (reply, error) {
+	now := l.clock.Now()
+	p, ok := l.breaker.admit(now)
 	if !ok {
 		return reply{}, ErrAway
 	}
@@ -97,7 +101,7 @@ func (l *link) do(ctx context.Context, s *script, key string, a *args) (reply, e
 	l.trips.Add(1)
 	go c.run()
 
-	c.timer.Reset(l.timeout)
+	c.timer.Reset(time.Duration(deadline - now))
 	var gone <-chan struct{}
 	if ctx != nil {
 		gone = ctx.Done()
@@ -159,6 +163,7 @@ func (c *call) run() {
 	}
 	l := c.link
 	if c.err == nil {
+		c.state.Store(waiting) // for what late sends
 		l.late(c)
 	}
 	l.stuck.Add(-1)
@@ -192,7 +197,7 @@ func (l *link) judge(p pass, err error) error {
 	var replied *ReplyError
 	if err == nil || errors.As(err, &replied) && ofKey(replied.Text) {
 		if l.breaker.succeed(p) {
-			l.log().Info("leapredis: the server is back", "after", time.Duration(l.clock.Real()-l.since.Load()))
+			l.log().Info("leapredis: the server is back", "after", time.Duration(l.clock.Now()-l.since.Load()))
 			l.back()
 		}
 		if err != nil {
@@ -212,7 +217,7 @@ func ofKey(text string) bool {
 
 func (l *link) fail(p pass, err error) error {
 	l.failures.Add(1)
-	now := l.clock.Real()
+	now := l.clock.Now()
 	if l.breaker.fail(p, now) {
 		l.since.Store(now)
 		l.log().Warn("leapredis: the server is away", "error", loggable(err))
@@ -220,11 +225,12 @@ func (l *link) fail(p pass, err error) error {
 	return ErrAway
 }
 
-// complain logs once a minute that a key holds something else.
+// complain logs once a minute that the server answers, but cannot decide. What it says
+// then has nothing of the key in it.
 func (l *link) complain(err *ReplyError) {
-	now := l.clock.Real()
+	now := l.clock.Now()
 	if last := l.broken.Load(); (last == 0 || now-last >= int64(time.Minute)) && l.broken.CompareAndSwap(last, now) {
-		l.log().Error("leapredis: a key holds what another wrote; is the prefix used twice?", "error", loggable(err))
+		l.log().Error("leapredis: the server could not decide; is the prefix used twice?", "error", fmt.Sprintf("%.200s", err.Text))
 	}
 }
 

@@ -32,8 +32,8 @@ func NewLog(client Client, cfg Config) (*Log, error) {
 	}
 	c := &Log{}
 	l := newLink(client, &cfg)
-	a := &logging{link: l, limit: cfg.Limit, length: cfg.Window.Microseconds(), auto: cfg.Storage == Auto}
-	a.storage.Store(uint32(cfg.Storage))
+	a := &logging{link: l, limit: cfg.Limit, length: cfg.Window.Microseconds(), given: cfg.Storage}
+	a.back()
 	c.init(cfg, l, a)
 	return c, nil
 }
@@ -44,7 +44,7 @@ type logging struct {
 	link    *link
 	limit   int64
 	length  int64 // of the window, in µs
-	auto    bool
+	given   Storage
 	storage atomic.Uint32 // a Storage; Auto: the server was not asked yet
 }
 
@@ -61,7 +61,8 @@ func (l *logging) decide(ctx context.Context, key string, n, most int64) (reply,
 // do calls the script for how the key is kept. If it is kept the other way, the server
 // says so before anything was done.
 func (l *logging) do(ctx context.Context, key string, a *args, sorted, fields *script) (reply, *script, error) {
-	storage, err := l.ask(ctx, key)
+	deadline := l.link.deadline()
+	storage, err := l.ask(ctx, deadline, key)
 	if err != nil {
 		return reply{}, nil, err
 	}
@@ -69,10 +70,10 @@ func (l *logging) do(ctx context.Context, key string, a *args, sorted, fields *s
 	if storage == FieldExpiry {
 		s, other = fields, sorted
 	}
-	r, err := l.link.do(ctx, s, key, a)
-	if l.auto && isWrongType(err) {
+	r, err := l.link.do(ctx, deadline, s, key, a)
+	if l.given == Auto && isWrongType(err) {
 		s = other
-		r, err = l.link.do(ctx, s, key, a)
+		r, err = l.link.do(ctx, deadline, s, key, a)
 	}
 	return r, s, err
 }
@@ -83,27 +84,35 @@ func isWrongType(err error) bool {
 }
 
 // ask finds out what the server has, the first time.
-func (l *logging) ask(ctx context.Context, key string) (Storage, error) {
+func (l *logging) ask(ctx context.Context, deadline int64, key string) (Storage, error) {
 	if s := Storage(l.storage.Load()); s != Auto {
 		return s, nil
 	}
-	r, err := l.link.do(ctx, hasFieldExpiryScript, key, &args{})
+	r, err := l.link.do(ctx, deadline, hasFieldExpiryScript, key, &args{})
 	if err != nil {
 		return Auto, err
 	}
 	s := SortedSet
-	if r[0] == 1 {
+	switch {
+	case r[0] == 1:
 		s = FieldExpiry
+	case l.given == FieldExpiry:
+		return Auto, errNoFieldExpiry
 	}
 	l.storage.Store(uint32(s))
 	return s, nil
 }
 
+// errNoFieldExpiry is as if the server had said so, when it was told to use them.
+var errNoFieldExpiry = &ReplyError{"ERR the server has no HPEXPIREAT, which Storage FieldExpiry needs"}
+
 // back lets the server be asked again what it has: another may have come.
 func (l *logging) back() {
-	if l.auto {
-		l.storage.Store(uint32(Auto))
+	s := l.given
+	if s == FieldExpiry {
+		s = Auto
 	}
+	l.storage.Store(uint32(s))
 }
 
 func (l *logging) read(d *limit.Decision, r *reply, n int64) {
@@ -129,12 +138,9 @@ func (l *logging) recall(d *limit.Decision, r *refusal, past time.Duration, n in
 	}
 	left[0] = 0
 	left[3] = max(0, left[3]-us)
-	switch {
-	case n > l.limit:
+	if n > l.limit {
 		left[2] = -1
-	case left[2] < 0:
-		return false // a smaller one than that, which was more than the limit
-	default:
+	} else {
 		left[2] -= us
 	}
 	l.read(d, &left, n)
@@ -163,7 +169,7 @@ func (l *logging) giveBack(made *call) {
 	default:
 		return
 	}
-	if made.args.values[3] != "0" && made.reply[0] > 0 {
+	if made.admitted() {
 		made.args = l.refundArgs(made.reply[4], made.reply[0])
 		made.script = refund
 		made.send()
@@ -171,6 +177,6 @@ func (l *logging) giveBack(made *call) {
 }
 
 func (l *logging) reset(ctx context.Context, key string) error {
-	_, err := l.link.do(ctx, logResetScript, key, &args{})
+	_, err := l.link.do(ctx, l.link.deadline(), logResetScript, key, &args{})
 	return err
 }

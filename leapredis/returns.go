@@ -15,7 +15,8 @@ type due struct {
 // there are leases, and a goroutine only while some are given back.
 type returns struct {
 	now  func() int64
-	back func(due) // one of them, by any goroutine
+	back func(due)     // one of them, by any goroutine
+	gap  time.Duration // between one time and the next, so that many are given back together
 
 	mu     sync.Mutex // guards what is below
 	queue  []due      // almost in the order of their ends: all last equally long
@@ -35,14 +36,14 @@ func (r *returns) add(d due) {
 	}
 	r.queue = append(r.queue, d)
 	if r.timer == nil {
-		r.arm()
+		r.arm(0)
 	}
 }
 
 // arm sets the timer for the first of the queue. The lock is held.
-func (r *returns) arm() {
+func (r *returns) arm(least time.Duration) {
 	r.busy.Add(1)
-	r.timer = time.AfterFunc(time.Duration(r.queue[0].lease.end-r.now()), r.run)
+	r.timer = time.AfterFunc(max(least, time.Duration(r.queue[0].lease.end-r.now())), r.run)
 }
 
 func (r *returns) run() {
@@ -63,7 +64,7 @@ func (r *returns) run() {
 	defer r.mu.Unlock()
 	r.timer = nil
 	if len(r.queue) > 0 && !r.closed {
-		r.arm()
+		r.arm(r.gap)
 	}
 }
 

@@ -1,0 +1,474 @@
+package leapredis
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/leaphttp"
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+var errCut = errors.New("connection reset by peer")
+
+// broken is a fault that can be switched on and off.
+type broken struct {
+	err   atomic.Pointer[error]
+	after bool // what is asked is done, and only the answer is lost
+}
+
+func (b *broken) set(err error) { b.err.Store(&err) }
+
+func (b *broken) fault(_ string, before bool) error {
+	if err := b.err.Load(); err != nil && before != b.after {
+		return *err
+	}
+	return nil
+}
+
+func TestAway_TheServerIsSlow(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, k kind) {
+		s := withFields()
+		l := k.start(t, s, Config{Limit: 100, Window: time.Minute})
+		require.False(t, allow(t, l, "a", 1).Degraded)
+		s.latency = 200 * time.Millisecond
+		for i := range 100 {
+			begun := time.Now()
+			d := allow(t, l, "a", 1)
+			require.True(t, d.Degraded)
+			if i < failuresToOpen {
+				require.Equal(t, DefaultTimeout, time.Since(begun))
+			} else {
+				require.LessOrEqual(t, time.Since(begun), DefaultTimeout)
+			}
+		}
+		time.Sleep(time.Second) // what came late is given back
+		require.EqualValues(t, 1, s.held("test:a"))
+
+		// What was admitted here is not charged there, and what is refunded is refunded here.
+		d := allow(t, l, "a", 1)
+		require.False(t, d.Allowed, "100 here")
+		s.latency = 0
+		time.Sleep(retryTime)
+		d = allow(t, l, "a", 1)
+		require.False(t, d.Degraded)
+		require.EqualValues(t, 98, d.Remaining)
+		require.Equal(t, Closed, l.Link().State)
+	})
+}
+
+// However often something fails, each call is sent once, and what it does is done once.
+func TestAway_NothingIsCountedTwice(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, k kind) {
+		s := withFields()
+		b := broken{after: true}
+		s.fault = b.fault
+		l := k.start(t, s, Config{Limit: 1000, Window: time.Minute, WhenAway: Deny})
+		require.True(t, allow(t, l, "a", 1).Allowed)
+		b.set(errCut)
+		for range 3 {
+			require.False(t, allow(t, l, "a", 1).Allowed)
+			time.Sleep(time.Microsecond)
+		}
+		d := limit.Decision{Charged: 1}
+		require.ErrorIs(t, l.Settle(t.Context(), "a", d, 11), ErrAway)
+		b.set(nil)
+		require.EqualValues(t, 4+10, s.held("test:a"), "the answers were lost, not the calls")
+		require.Equal(t, 5, s.called(k.script))
+	})
+}
+
+func TestAway_EveryErrorOfAServerMeansThePolicy(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",
+		"OOM command not allowed when used memory > 'maxmemory'.", "CLUSTERDOWN The cluster is down",
+		"MASTERDOWN Link with MASTER is down", "NOAUTH Authentication required.", "NOPERM this user has no permissions",
+		"MISCONF Redis is configured to save", "BUSY Redis is busy running a script", "TRYAGAIN Multiple keys request",
+		"ERR unknown command 'EVALSHA', with args beginning with: 'secret'", "ERR max number of clients reached", "",
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, k kind) {
+				s := withFields()
+				var b broken
+				s.fault = b.fault
+				var log logs
+				l := k.start(t, s, Config{Name: "n", Limit: 10, WhenAway: Deny, Logger: log.logger()})
+				require.True(t, allow(t, l, "secret", 1).Allowed)
+				b.set(&ReplyError{text})
+				for range 30 {
+					d := allow(t, l, "secret", 1)
+					require.False(t, d.Allowed)
+					require.True(t, d.Degraded)
+				}
+				require.Equal(t, Link{State: Open, Openings: 1, RoundTrips: l.Link().RoundTrips, Failures: failuresToOpen, Instances: 1}, l.Link())
+				b.set(nil)
+				time.Sleep(time.Second)
+				require.True(t, allow(t, l, "secret", 1).Allowed)
+				require.Equal(t, 1, log.count("the server is away"), log.String())
+				require.Equal(t, 1, log.count("the server is back"))
+				require.Equal(t, 2, log.count("limiter=n"))
+				require.Zero(t, log.count("secret"))
+			})
+		})
+	}
+}
+
+func TestAway_IsToldInStats(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, k kind) {
+		s := withFields()
+		var b broken
+		s.fault = b.fault
+		b.set(errCut)
+		l := k.start(t, s, Config{Limit: 10, Instances: 2})
+		for range 8 {
+			allow(t, l, "a", 1)
+		}
+		require.Equal(t, limit.Stats{MaxKeys: limit.DefaultMaxKeys, Allowed: 5, Refused: 3, Degraded: 8, Away: true}, l.Stats())
+		b.set(nil)
+		time.Sleep(time.Second)
+		allow(t, l, "a", 1)
+		require.False(t, l.Stats().Away)
+	})
+}
+
+// While the server is away, 1 call in 200 ms is sent, and recovery takes no longer.
+func TestAway_ProbesAreRealCallsAndFew(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, k kind) {
+		s := withFields()
+		var b broken
+		s.fault = b.fault
+		l := k.start(t, s, Config{Limit: 1 << 30})
+		allow(t, l, "a", 1)
+		b.set(errCut)
+		before := l.Link().RoundTrips
+		for range 10_000 { // 10 s
+			allow(t, l, "a", 1)
+			time.Sleep(time.Millisecond)
+		}
+		require.EqualValues(t, failuresToOpen+49, l.Link().RoundTrips-before)
+		require.EqualValues(t, 1, l.Link().Openings)
+		b.set(nil)
+		begun := time.Now()
+		for allow(t, l, "a", 1).Degraded {
+			time.Sleep(time.Millisecond)
+		}
+		require.LessOrEqual(t, time.Since(begun), retryTime)
+	})
+}
+
+func TestAway_ACallersEndIsNoFailure(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, k kind) {
+		s := withFields()
+		l := k.start(t, s, Config{Limit: 100, Window: time.Minute})
+		allow(t, l, "a", 1)
+		s.latency = 20 * time.Millisecond
+		for range 50 {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+			begun := time.Now()
+			_, err := l.AllowN(ctx, "a", 1)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, 5*time.Millisecond, time.Since(begun))
+			cancel()
+			_, err = l.AllowN(ctx, "a", 1)
+			require.Error(t, err)
+		}
+		time.Sleep(time.Second)
+		require.EqualValues(t, 1, s.held("test:a"), "nothing stays taken")
+		require.Equal(t, Closed, l.Link().State)
+		require.Zero(t, l.Link().Failures)
+		require.Equal(t, limit.Stats{MaxKeys: limit.DefaultMaxKeys, Allowed: 1}, l.Stats())
+	})
+}
+
+func TestAway_AProbeWhoseCallerLeavesIsNotForEver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		var b broken
+		s.fault = b.fault
+		b.set(errCut)
+		l := counter(t, s, Config{Limit: 100})
+		for range failuresToOpen {
+			allow(t, l, "a", 1)
+		}
+		b.set(nil)
+		s.latency = 20 * time.Millisecond
+		time.Sleep(retryTime)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, err := l.AllowN(ctx, "a", 1)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.False(t, allow(t, l, "a", 1).Degraded)
+	})
+}
+
+// hung is a client that looks at no context.
+type hung struct{ release chan struct{} }
+
+func (h hung) EvalSHA(context.Context, string, string, ...string) ([]int64, error) {
+	<-h.release
+	return nil, errCut
+}
+
+func (h hung) Eval(ctx context.Context, s, key string, args ...string) ([]int64, error) {
+	return h.EvalSHA(ctx, s, key, args...)
+}
+
+func TestAway_AClientThatHangs(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, k kind) {
+		h := hung{make(chan struct{})}
+		l := k.start(t, h, Config{Limit: 1 << 30, Timeout: 10 * time.Millisecond})
+		for range 1000 {
+			begun := time.Now()
+			require.True(t, allow(t, l, "a", 1).Degraded)
+			require.LessOrEqual(t, time.Since(begun), 10*time.Millisecond)
+			time.Sleep(retryTime)
+		}
+		require.LessOrEqual(t, l.Link().RoundTrips, int64(maxStuck))
+		require.EqualValues(t, maxStuck, k.core(l).link.stuck.Load())
+		close(h.release)
+		synctest.Wait()
+		require.Zero(t, k.core(l).link.stuck.Load())
+	})
+}
+
+type strange func() ([]int64, error)
+
+func (f strange) EvalSHA(context.Context, string, string, ...string) ([]int64, error) { return f() }
+func (f strange) Eval(context.Context, string, string, ...string) ([]int64, error)    { return f() }
+
+func TestAway_AClientThatPanicsOrTellsNonsense(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]strange{
+		"panic":    func() ([]int64, error) { panic("no") },
+		"nil":      func() ([]int64, error) { return nil, nil },
+		"too many": func() ([]int64, error) { return make([]int64, 100), nil },
+		"NOSCRIPT": func() ([]int64, error) { return nil, &ReplyError{"NOSCRIPT"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, k kind) {
+				l := k.start(t, f, Config{Limit: 10, WhenAway: Allow})
+				for range 10 {
+					d := allow(t, l, "a", 1)
+					require.True(t, d.Allowed)
+					require.True(t, d.Degraded)
+				}
+				require.Equal(t, Open, l.Link().State)
+				require.ErrorIs(t, l.Reset(t.Context(), "a"), ErrAway)
+			})
+		})
+	}
+}
+
+// away is a server that is not there.
+func away() Client { return strange(func() ([]int64, error) { return nil, errCut }) }
+
+func TestLocal_AllProcessesTogetherDoNotExceedTheLimit(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, k kind) {
+		for _, most := range []int64{0, 1, 2, 10, 11, 99, 100} {
+			sum := 0
+			for range 7 {
+				l := k.start(t, away(), Config{Limit: most, Instances: 7})
+				for range 50 {
+					d := allow(t, l, "a", 1)
+					require.True(t, d.Degraded)
+					if d.Allowed {
+						sum++
+					} else if most > 0 {
+						require.LessOrEqual(t, d.RetryAfter, 2*time.Second)
+					}
+				}
+			}
+			require.EqualValues(t, most/7*7, sum)
+		}
+	})
+}
+
+func TestLocal_RefundsAndSettlementsStayHere(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, k kind) {
+		s := withFields()
+		var b broken
+		s.fault = b.fault
+		b.set(errCut)
+		l := k.start(t, s, Config{Limit: 10, Instances: 2, Window: time.Minute})
+		d := allow(t, l, "a", 5)
+		require.True(t, d.Allowed)
+		require.False(t, allow(t, l, "a", 1).Allowed)
+		require.NoError(t, l.Refund(t.Context(), "a", d, 2))
+		e := allow(t, l, "a", 2)
+		require.True(t, e.Allowed)
+		b.set(nil)
+		time.Sleep(time.Second)
+		require.False(t, allow(t, l, "a", 10).Degraded)
+		require.NoError(t, l.Refund(t.Context(), "a", e, 2))
+		require.NoError(t, l.Settle(t.Context(), "a", d, 7))
+		p, err := l.Peek(t.Context(), "a")
+		require.NoError(t, err)
+		require.Zero(t, p.Remaining, "the server knows nothing of them")
+
+		// Nor does the other way round: what the server has charged is not given back here.
+		before := allow(t, l, "b", 3)
+		b.set(errCut)
+		require.ErrorIs(t, l.Refund(t.Context(), "b", before, 3), ErrAway)
+		for range 10 {
+			allow(t, l, "x", 1)
+		}
+		require.True(t, allow(t, l, "b", 5).Allowed)
+		require.NoError(t, l.Refund(t.Context(), "b", limit.Decision{Degraded: true}, 0))
+		require.False(t, allow(t, l, "b", 1).Allowed)
+		require.ErrorIs(t, l.Reset(t.Context(), "b"), ErrAway)
+		require.True(t, allow(t, l, "b", 1).Allowed, "it was reset here")
+	})
+}
+
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, k kind) {
+		yes := k.start(t, away(), Config{Name: "n", Limit: 10, WhenAway: Allow})
+		d := allow(t, yes, "a", 10)
+		require.Equal(t, limit.Decision{Allowed: true, Degraded: true, Name: "n", Limit: 10, Remaining: 10, Charged: 10}, d)
+		require.NoError(t, yes.Refund(t.Context(), "a", d, 10))
+		require.NoError(t, yes.Settle(t.Context(), "a", d, 100))
+		require.Equal(t, limit.Decision{Degraded: true, Name: "n", Limit: 10, Remaining: 10, RetryAfter: limit.Never}, allow(t, yes, "a", 11))
+
+		no := k.start(t, away(), Config{Name: "n", Limit: 10, WhenAway: Deny})
+		d = allow(t, no, "a", 1)
+		require.Positive(t, d.RetryAfter)
+		require.LessOrEqual(t, d.RetryAfter, retryTime)
+		d.RetryAfter = 0
+		require.Equal(t, limit.Decision{Degraded: true, Name: "n", Limit: 10}, d)
+		require.Equal(t, limit.Never, allow(t, no, "a", 11).RetryAfter)
+		p, err := no.Peek(t.Context(), "a")
+		require.NoError(t, err)
+		require.True(t, p.Degraded)
+	})
+}
+
+func TestLocal_ProcessesAreCounted(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, k kind) {
+		s := withFields()
+		var b broken
+		s.fault = b.fault
+		var all []limiter
+		for range 4 {
+			all = append(all, k.start(t, s, Config{Limit: 100, Instances: count}))
+		}
+		require.EqualValues(t, AssumedInstances, all[0].Link().Instances)
+		traffic := func(d time.Duration, of ...limiter) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+				for _, l := range of {
+					allow(t, l, "a", 1)
+				}
+			}
+			synctest.Wait()
+		}
+		traffic(5*time.Second, all...)
+		for _, l := range all {
+			require.EqualValues(t, 4, l.Link().Instances)
+		}
+		require.LessOrEqual(t, s.called("instances"), 4*3)
+		require.NoError(t, all[3].Close()) // tells so
+		traffic(3*time.Second, all[:3]...)
+		require.EqualValues(t, 3, all[0].Link().Instances)
+		traffic(13*time.Second, all[:2]...) // the third is not heard of
+		require.EqualValues(t, 2, all[0].Link().Instances)
+
+		b.set(errCut)
+		admitted := 0
+		for range 100 {
+			if allow(t, all[0], "b", 1).Allowed {
+				admitted++
+			}
+		}
+		require.Equal(t, 50, admitted)
+		b.set(nil)
+	})
+}
+
+// Before it could count them, a process does not take itself for the only one.
+func TestLocal_NeverCounted(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, k kind) {
+		l := k.start(t, away(), Config{Limit: 100, Instances: count})
+		admitted := 0
+		for range 100 {
+			if allow(t, l, "b", 1).Allowed {
+				admitted++
+			}
+		}
+		require.Equal(t, 100/AssumedInstances, admitted)
+	})
+}
+
+func TestClose_WithCallsUnderWay(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, k kind) {
+		s := withFields()
+		s.latency = 10 * time.Millisecond
+		l := k.start(t, s, Config{Limit: 1 << 30, Instances: count, Lease: 1})
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				for {
+					if _, err := l.Allow(t.Context(), "a"); err != nil {
+						assert.ErrorIs(t, err, limit.ErrClosed)
+						return
+					}
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		require.NoError(t, l.Close())
+		all.Wait()
+	})
+}
+
+func TestHTTP_BehindTheMiddleware(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		var b broken
+		s.fault = b.fault
+		shared := counter(t, s, Config{Name: "shared", Limit: 2, Window: time.Minute, WhenAway: Deny})
+		own, err := limit.NewCounter(limit.Config{Name: "own", Limit: 3})
+		require.NoError(t, err)
+		m, err := leaphttp.New(leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: own}, {Limiter: shared}}})
+		require.NoError(t, err)
+		h := m(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		get := func() *httptest.ResponseRecorder {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+			return w
+		}
+		require.Equal(t, http.StatusOK, get().Code)
+		require.Equal(t, http.StatusOK, get().Code)
+		w := get()
+		require.Equal(t, http.StatusTooManyRequests, w.Code)
+		require.NotEmpty(t, w.Header().Get("Retry-After"))
+		require.Equal(t, 1, int(own.Peek("192.0.2.1").Remaining))
+		b.set(errCut)
+		time.Sleep(time.Second)
+		require.Equal(t, http.StatusTooManyRequests, get().Code)
+	})
+}

@@ -1,0 +1,150 @@
+package leapredis
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestBreaker_OpensAfterFailuresInARow(t *testing.T) {
+	t.Parallel()
+	var b breaker
+	for range 3 {
+		for range failuresToOpen - 1 {
+			p, ok := b.admit(0)
+			require.True(t, ok)
+			require.False(t, b.fail(p, 0))
+		}
+		p, _ := b.admit(0)
+		require.False(t, b.succeed(p))
+	}
+	for i := range failuresToOpen {
+		p, _ := b.admit(0)
+		require.Equal(t, i == failuresToOpen-1, b.fail(p, 0))
+	}
+	require.Equal(t, Open, b.state())
+	_, ok := b.admit(int64(retryTime) - 1)
+	require.False(t, ok)
+	require.Equal(t, time.Nanosecond, b.retryAfter(int64(retryTime)-1))
+}
+
+func open(t *testing.T, b *breaker, now int64) {
+	t.Helper()
+	for range failuresToOpen {
+		p, ok := b.admit(now)
+		require.True(t, ok)
+		b.fail(p, now)
+	}
+	require.Equal(t, Open, b.state())
+}
+
+func TestBreaker_OneProbeAtATime(t *testing.T) {
+	t.Parallel()
+	var b breaker
+	early, _ := b.admit(0)
+	open(t, &b, 0)
+	now := int64(retryTime)
+	probe, ok := b.admit(now)
+	require.True(t, ok)
+	require.Equal(t, HalfOpen, b.state())
+	_, ok = b.admit(now)
+	require.False(t, ok)
+
+	// A call from before it opened is no probe.
+	require.False(t, b.succeed(early))
+	require.False(t, b.fail(early, now))
+	require.Equal(t, HalfOpen, b.state())
+
+	require.False(t, b.fail(probe, now), "it was open before")
+	require.Equal(t, Open, b.state())
+	require.False(t, b.succeed(probe), "it has told already")
+	_, ok = b.admit(now + int64(retryTime) - 1)
+	require.False(t, ok)
+	probe, ok = b.admit(now + int64(retryTime))
+	require.True(t, ok)
+	require.True(t, b.succeed(probe))
+	require.Equal(t, Closed, b.state())
+	require.EqualValues(t, 1, b.openings.Load())
+
+	for range failuresToOpen - 1 { // it begins anew
+		p, _ := b.admit(now)
+		require.False(t, b.fail(p, now))
+	}
+}
+
+// The caller of a probe has gone: the next call is the probe.
+func TestBreaker_AProbeIsGivenUp(t *testing.T) {
+	t.Parallel()
+	var b breaker
+	open(t, &b, 0)
+	now := int64(retryTime)
+	probe, _ := b.admit(now)
+	b.giveUp(probe)
+	next, ok := b.admit(now)
+	require.True(t, ok)
+	b.giveUp(probe) // not its business any more
+	require.Equal(t, HalfOpen, b.state())
+	require.True(t, b.succeed(next))
+
+	p, _ := b.admit(now)
+	b.giveUp(p)
+	require.Equal(t, Closed, b.state())
+}
+
+func TestBreaker_Hammer(t *testing.T) {
+	t.Parallel()
+	var b breaker
+	var mu sync.Mutex
+	probes, closings, openings := 0, 0, int64(0)
+	var all sync.WaitGroup
+	for g := range 8 {
+		all.Go(func() {
+			for i := range 20_000 {
+				now := int64(i) * int64(retryTime)
+				p, ok := b.admit(now)
+				if !ok {
+					continue
+				}
+				probe := State(p.word&3) == HalfOpen
+				if probe {
+					mu.Lock()
+					probes++
+					require.Equal(t, 1, probes)
+					probes--
+					mu.Unlock()
+				}
+				var closed, opened bool
+				switch (i / 7) % 3 {
+				case 0:
+					closed = b.succeed(p)
+				case 1:
+					opened = b.fail(p, now)
+				default:
+					if g == 0 {
+						b.giveUp(p)
+					} else {
+						opened = b.fail(p, now)
+					}
+				}
+				mu.Lock()
+				if closed {
+					closings++
+				}
+				if opened {
+					openings++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, openings, b.openings.Load())
+	require.Positive(t, openings)
+	if b.state() == Closed {
+		require.EqualValues(t, openings, closings)
+	} else {
+		require.EqualValues(t, openings, closings+1)
+	}
+}

@@ -1,0 +1,249 @@
+package leapredis
+
+import (
+	"context"
+	"math/big"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// server is a model of a server: it does what the scripts do, naively, by its own clock.
+type server struct {
+	latency time.Duration                              // of each call, half of it before anything is done
+	fault   func(name string, before bool) error       // asked before and after
+	now     func() int64                               // µs
+	observe func(name, key string, n int64, r []int64) // told of what was done, under the lock
+	fields  bool                                       // it has fields that expire
+
+	mu       sync.Mutex
+	known    map[string]bool
+	counters map[string]*counted
+	logs     map[string]*logged
+	beats    map[string]int64
+	calls    map[string]int
+}
+
+type counted struct{ number, generation, previous, current, length int64 }
+
+type logged struct {
+	fields bool
+	at, n  []int64
+	last   int64
+}
+
+func newServer() *server {
+	return &server{
+		now:      func() int64 { return time.Now().UnixMicro() },
+		known:    map[string]bool{},
+		counters: map[string]*counted{},
+		logs:     map[string]*logged{},
+		beats:    map[string]int64{},
+		calls:    map[string]int{},
+	}
+}
+
+var scriptNames = map[*script]string{
+	counterScript: "counter", counterRefundScript: "counter refund", counterResetScript: "counter reset",
+	sortedScript: "sorted", sortedRefundScript: "sorted refund", fieldsScript: "fields", fieldsRefundScript: "fields refund",
+	logResetScript: "log reset", hasFieldExpiryScript: "has field expiry", instancesScript: "instances",
+}
+
+func (s *server) EvalSHA(ctx context.Context, sha, key string, args ...string) ([]int64, error) {
+	for script, name := range scriptNames {
+		if script.sha == sha {
+			return s.run(ctx, name, false, key, args)
+		}
+	}
+	return nil, &ReplyError{"NOSCRIPT No matching script."}
+}
+
+func (s *server) Eval(ctx context.Context, text, key string, args ...string) ([]int64, error) {
+	for script, name := range scriptNames {
+		if script.text == text {
+			return s.run(ctx, name, true, key, args)
+		}
+	}
+	return nil, &ReplyError{"ERR Error compiling script"}
+}
+
+func (s *server) run(_ context.Context, name string, text bool, key string, given []string) ([]int64, error) {
+	time.Sleep(s.latency / 2)
+	if s.fault != nil {
+		if err := s.fault(name, true); err != nil {
+			return nil, err
+		}
+	}
+	r, err := s.execute(name, text, key, given)
+	time.Sleep(s.latency - s.latency/2)
+	if err == nil && s.fault != nil {
+		err = s.fault(name, false)
+	}
+	return r, err
+}
+
+func (s *server) execute(name string, text bool, key string, given []string) (r []int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if text {
+		s.known[name] = true
+	} else if !s.known[name] {
+		s.calls["NOSCRIPT"]++
+		return nil, &ReplyError{"NOSCRIPT No matching script. Please use EVAL."}
+	}
+	s.calls[name]++
+	var a [4]int64
+	for i, arg := range given {
+		a[i], _ = strconv.ParseInt(arg, 10, 64)
+	}
+	n := a[2]
+	switch name {
+	case "counter":
+		r = s.count(key, a[0], a[1], a[2], a[3])
+	case "counter refund":
+		r = []int64{0}
+		if c := s.counters[key]; c != nil && c.number == a[0] && c.generation == a[1] && c.current >= n {
+			c.current -= n
+			r[0] = n
+		}
+	case "counter reset":
+		if c := s.counters[key]; c != nil {
+			c.generation++
+			c.previous, c.current = 0, 0
+		}
+		r = []int64{1}
+	case "sorted", "fields":
+		r, err = s.logIn(key, name == "fields", a[0], a[1], a[2], a[3])
+	case "sorted refund", "fields refund":
+		n = a[1]
+		r = []int64{0}
+		if l := s.logs[key]; l != nil {
+			if l.fields != (name == "fields refund") {
+				return nil, &ReplyError{"WRONGTYPE Operation against a key holding the wrong kind of value"}
+			}
+			for i, at := range l.at {
+				if at == a[0] && l.n[i] >= n {
+					l.n[i] -= n
+					r[0] = n
+				}
+			}
+		}
+	case "log reset":
+		delete(s.logs, key)
+		r = []int64{1}
+	case "has field expiry":
+		r = []int64{0}
+		if s.fields {
+			r[0] = 1
+		}
+	case "instances":
+		now := s.now()
+		if s.beats[given[0]] = now + a[1]; a[1] == 0 {
+			delete(s.beats, given[0])
+		}
+		r = []int64{0}
+		for _, until := range s.beats {
+			if until > now {
+				r[0]++
+			}
+		}
+	}
+	if s.observe != nil && err == nil {
+		s.observe(name, key, n, r)
+	}
+	return r, err
+}
+
+func (s *server) count(key string, limit, length, n, most int64) []int64 {
+	at := s.now()
+	c := s.counters[key]
+	if c == nil {
+		c = &counted{number: at / length}
+	}
+	now := *c
+	now.length = length
+	var ahead int64
+	switch number := at / length; {
+	case number == c.number:
+	case number == c.number+1:
+		now.number, now.previous, now.current = number, c.current, 0
+	case number > c.number:
+		now.number, now.previous, now.current = number, 0, 0
+	default:
+		ahead = c.number*length - at
+		at += ahead
+	}
+	// limit − current − n ≥ previous × rest / length
+	share := new(big.Int).Mul(big.NewInt(now.previous), big.NewInt(length-at%length))
+	room := new(big.Int).Mul(big.NewInt(limit-now.current-n), big.NewInt(length))
+	spare := new(big.Int).Sub(room, share)
+	taken := int64(0)
+	switch {
+	case most == takeNothing:
+		if spare.Sign() >= 0 {
+			taken = n
+		}
+	case most == takeAnyway:
+		taken = min(n, mostHeld-now.current)
+	case spare.Sign() >= 0:
+		spare.Div(spare, big.NewInt(8*length))
+		taken = n + max(0, min(most-n, spare.Int64()))
+	}
+	if most != takeNothing && taken > 0 {
+		now.current += taken
+		s.counters[key] = &now
+	}
+	return []int64{taken, now.previous, now.current, at, now.generation, ahead}
+}
+
+func (s *server) logIn(key string, fields bool, limit, length, n, most int64) ([]int64, error) {
+	if fields && !s.fields {
+		return nil, &ReplyError{"ERR Unknown Redis command called from script script: 0, on @user_script:1."}
+	}
+	l := s.logs[key]
+	if l == nil {
+		l = &logged{fields: fields}
+	}
+	if l.fields != fields {
+		return nil, &ReplyError{"WRONGTYPE Operation against a key holding the wrong kind of value"}
+	}
+	now := s.now()
+	at := max(now, l.last)
+	var held, newest int64
+	for i := range l.at {
+		if l.n[i] > 0 && l.at[i] > at-length {
+			held += l.n[i]
+			newest = l.at[i]
+		}
+	}
+	var taken, wait, reset int64
+	switch {
+	case n > limit && most != takeAnyway:
+		wait = -1
+	case held+n <= limit || most == takeAnyway:
+		taken = n
+	default:
+		left := held
+		for i := range l.at {
+			if l.at[i] > at-length {
+				if left -= l.n[i]; left+n <= limit {
+					wait = l.at[i] + length - now
+					break
+				}
+			}
+		}
+	}
+	if most != takeNothing && taken > 0 {
+		if len(l.at) > 0 {
+			at = max(now, l.last+1)
+		}
+		l.last = at
+		l.at, l.n = append(l.at, at), append(l.n, taken)
+		s.logs[key] = l
+		return []int64{taken, held + taken, 0, at - now + length, at}, nil
+	}
+	if held > 0 {
+		reset = newest + length - now
+	}
+	return []int64{taken, held, wait, reset, 0}, nil
+}

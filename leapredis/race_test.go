@@ -1,0 +1,5 @@
+//go:build race
+
+package leapredis
+
+const raceEnabled = true

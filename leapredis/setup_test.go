@@ -1,0 +1,150 @@
+package leapredis
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// limiter is what Counter and Log both are.
+type limiter interface {
+	limit.Limiter
+	limit.Settler
+	limit.Describer
+	limit.Remote
+	Allow(ctx context.Context, key string) (limit.Decision, error)
+	Peek(ctx context.Context, key string) (limit.Decision, error)
+	Reset(ctx context.Context, key string) error
+	Stats() limit.Stats
+	Link() Link
+	Close() error
+}
+
+// kind is one of the limiters, under test.
+type kind struct {
+	name   string
+	script string // of a decision
+	make   func(Client, Config) (limiter, error)
+	twin   func(limit.Config) (twin, error)
+}
+
+// twin is a limiter of package limit.
+type twin interface {
+	limit.Limiter
+	limit.Settler
+	Peek(key string) limit.Decision
+	Reset(key string)
+	Stats() limit.Stats
+}
+
+func makeCounter(c Client, cfg Config) (limiter, error) { return NewCounter(c, cfg) }
+
+func makeLog(s Storage) func(Client, Config) (limiter, error) {
+	return func(c Client, cfg Config) (limiter, error) {
+		cfg.Storage = s
+		return NewLog(c, cfg)
+	}
+}
+
+func twinLog(cfg limit.Config) (twin, error) { return limit.NewLog(cfg) }
+
+var kinds = []kind{
+	{"Counter", "counter", makeCounter, func(cfg limit.Config) (twin, error) { return limit.NewCounter(cfg) }},
+	{"SortedSet", "sorted", makeLog(SortedSet), twinLog},
+	{"FieldExpiry", "fields", makeLog(FieldExpiry), twinLog},
+}
+
+// each runs a test for each kind, in fake time, which begins with a whole second.
+func each(t *testing.T, f func(t *testing.T, k kind)) {
+	t.Helper()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { f(t, k) })
+		})
+	}
+}
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// start makes a limiter that ends with the test. Processes need not be counted unless cfg
+// says so.
+func (k kind) start(t testing.TB, client Client, cfg Config) limiter {
+	t.Helper()
+	if cfg.Prefix == "" {
+		cfg.Prefix = "test:"
+	}
+	switch cfg.Instances {
+	case 0:
+		cfg.Instances = 1
+	case count:
+		cfg.Instances = 0
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = quiet
+	}
+	l, err := k.make(client, cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	return l
+}
+
+// core is what the limiter is made of.
+func (k kind) core(l limiter) *core {
+	if c, ok := l.(*Counter); ok {
+		return &c.core
+	}
+	return &l.(*Log).core
+}
+
+// count as Config.Instances lets start leave them to be counted.
+const count = -1
+
+func counter(t testing.TB, client Client, cfg Config) *Counter {
+	t.Helper()
+	return kinds[0].start(t, client, cfg).(*Counter)
+}
+
+func withFields() *server {
+	s := newServer()
+	s.fields = true
+	return s
+}
+
+// allow asks for n and expects an answer.
+func allow(t testing.TB, l limit.Limiter, key string, n int64) limit.Decision {
+	t.Helper()
+	d, err := l.AllowN(t.Context(), key, n)
+	require.NoError(t, err)
+	return d
+}
+
+func (s *server) called(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[name]
+}
+
+// held is what the server has counted for a key: in the last window, or in all of a log.
+func (s *server) held(wire string) (n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.counters[wire]; c != nil {
+		return c.current
+	}
+	if l := s.logs[wire]; l != nil {
+		for _, taken := range l.n {
+			n += taken
+		}
+	}
+	return n
+}
