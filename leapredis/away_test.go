@@ -41,7 +41,7 @@ func TestAway_TheServerIsSlow(t *testing.T) {
 		s := withFields()
 		l := k.start(t, s, Config{Limit: 100, Window: time.Minute})
 		require.False(t, allow(t, l, "a", 1).Degraded)
-		s.latency = 200 * time.Millisecond
+		s.latency.set(200 * time.Millisecond)
 		for i := range 100 {
 			begun := time.Now()
 			d := allow(t, l, "a", 1)
@@ -58,7 +58,7 @@ func TestAway_TheServerIsSlow(t *testing.T) {
 		// What was admitted here is not charged there, and what is refunded is refunded here.
 		d := allow(t, l, "a", 1)
 		require.False(t, d.Allowed, "100 here")
-		s.latency = 0
+		s.latency.set(0)
 		time.Sleep(retryTime)
 		d = allow(t, l, "a", 1)
 		require.False(t, d.Degraded)
@@ -177,7 +177,7 @@ func TestAway_ACallersEndIsNoFailure(t *testing.T) {
 		s := withFields()
 		l := k.start(t, s, Config{Limit: 100, Window: time.Minute})
 		allow(t, l, "a", 1)
-		s.latency = 20 * time.Millisecond
+		s.latency.set(20 * time.Millisecond)
 		for range 50 {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 			begun := time.Now()
@@ -208,7 +208,7 @@ func TestAway_AProbeWhoseCallerLeavesIsNotForEver(t *testing.T) {
 			allow(t, l, "a", 1)
 		}
 		b.set(nil)
-		s.latency = 20 * time.Millisecond
+		s.latency.set(20 * time.Millisecond)
 		time.Sleep(retryTime)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
@@ -425,7 +425,7 @@ func TestClose_WithCallsUnderWay(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, k kind) {
 		s := withFields()
-		s.latency = 10 * time.Millisecond
+		s.latency.set(10 * time.Millisecond)
 		l := k.start(t, s, Config{Limit: 1 << 30, Instances: count, Lease: 1})
 		var all sync.WaitGroup
 		for range 10 {

@@ -92,32 +92,32 @@ func (c *core) AllowN(ctx context.Context, key string, n int64) (d limit.Decisio
 	now := c.link.clock.Now()
 	hash := c.keys.Hash(key)
 	node := c.keys.Find(hash, key)
-	if node != nil {
-		s := &node.Value
-		if c.leases != nil && n > 0 && c.leases.serve(&d, s, now, n) {
-			d.Name = c.cfg.Name
-			return d, nil
-		}
-		if r := s.refusal.Load(); r != nil && now < r.until && c.algorithm.recall(&d, r, time.Duration(now-r.sent), max(1, n)) {
-			d.Name = c.cfg.Name
-			if n > 0 {
-				c.refused.Add(1)
-			}
-			return d, nil
-		}
+	if node != nil && c.leases != nil && n > 0 && c.leases.serve(&d, &node.Value, now, n) {
+		d.Name = c.cfg.Name
+		return d, nil
 	}
-	d, err = c.ask(ctx, node, hash, key, n, now)
-	if err == nil && n > 0 {
-		if d.Allowed {
-			c.allowed.Add(1)
-		} else {
-			c.refused.Add(1)
-		}
-		if d.Degraded {
-			c.degraded.Add(1)
-		}
+	return c.decide(ctx, node, hash, key, n, now)
+}
+
+// decide decides what no lease was for. (In AllowN, the decision would be on the heap.)
+func (c *core) decide(ctx context.Context, node *node, hash uint64, key string, n, now int64) (d limit.Decision, err error) {
+	if r := refusalOf(node, now); r != nil && c.algorithm.recall(&d, r, time.Duration(now-r.sent), max(1, n)) {
+		d.Name = c.cfg.Name
+	} else if d, err = c.ask(ctx, node, hash, key, n, now); err != nil {
+		return d, err
 	}
-	return d, err
+	switch {
+	case n == 0:
+		return d, nil
+	case d.Allowed:
+		c.allowed.Add(1)
+	default:
+		c.refused.Add(1)
+	}
+	if d.Degraded {
+		c.degraded.Add(1)
+	}
+	return d, nil
 }
 
 // ask asks a server, and the fallback if none answers.
@@ -161,6 +161,17 @@ func (c *core) ask(ctx context.Context, n *node, hash uint64, key string, count,
 		d.Remaining = min(d.Limit, d.Remaining+more)
 	}
 	return d, nil
+}
+
+// refusalOf is what is remembered of a key.
+func refusalOf(n *node, now int64) *refusal {
+	if n == nil {
+		return nil
+	}
+	if r := n.Value.refusal.Load(); r != nil && now < r.until {
+		return r
+	}
+	return nil
 }
 
 // remember keeps a refusal.

@@ -70,7 +70,7 @@ func stations(most int, lasts time.Duration) *keys.Table[station] {
 			s := &n.Value
 			warmth = uint64(s.left(now))
 			age := now - s.asked.Load()
-			if r := s.refusal.Load(); r != nil && now < r.until {
+			if refusalOf(n, now) != nil {
 				age = 0
 			}
 			return warmth + 1, warmth == 0 && age > 2*int64(lasts)
@@ -100,13 +100,13 @@ func (l *leases) want(s *station, now, n int64) (most, extra int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left := s.left(now)
-	used := max(0, s.came-left)
+	used := max(0, s.came-s.unused())
 	if past := now - s.since; past >= int64(l.lasts) {
 		s.demand = int64(float64(used) * float64(l.lasts) / float64(past))
-		s.since, s.came, used = now, left, 0
+		s.since, s.came, used = now, s.unused(), 0
 	}
 	s.asked.Store(now)
-	extra = max(0, min(l.most-n, max(s.demand, used)-left-s.coming))
+	extra = max(0, min(l.most-n, max(s.demand, used)-n-left-s.coming))
 	s.coming += extra
 	return n + extra, extra
 }
@@ -117,6 +117,14 @@ func (l *leases) came(s *station, extra, n int64) {
 	defer s.mu.Unlock()
 	s.coming -= extra
 	s.came += n
+}
+
+// unused is how many permits the lease has, also if it has ended and they are on their way back.
+func (s *station) unused() int64 {
+	if l := s.lease.Load(); l != nil {
+		return max(0, l.left.Load())
+	}
+	return 0
 }
 
 // left is how many permits there are.
@@ -164,8 +172,11 @@ func (l *leases) put(n *node, sent, now, extra int64, r *reply, d *limit.Decisio
 			return // the reply was long on its way
 		}
 	}
-	if now < next.end {
-		s.lease.Store(next) // what is left of the last one has its own way back
+	if now < next.end { // what is left of the last one has its own way back, or none
+		if last != nil && last.end == last.over {
+			s.came -= s.unused()
+		}
+		s.lease.Store(next)
 	}
 	if next.end < next.over {
 		l.returns.add(due{n, next})
@@ -191,10 +202,10 @@ func (l *leases) drop(s *station) {
 // was charged is not over.
 func (l *leases) close(d due, now int64, key string) {
 	left := d.lease.finish()
+	l.came(&d.node.Value, 0, -left)
 	if left == 0 || now >= d.lease.over {
 		return
 	}
-	l.came(&d.node.Value, 0, -left)
 	if l.counting.refund(context.Background(), key, d.lease.ticket, left) == nil {
 		l.returned.Add(left)
 	}

@@ -5,12 +5,13 @@ import (
 	"math/big"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // server is a model of a server: it does what the scripts do, naively, by its own clock.
 type server struct {
-	latency time.Duration                              // of each call, half of it before anything is done
+	latency slowness                                   // of each call, half of it before anything is done
 	fault   func(name string, before bool) error       // asked before and after
 	now     func() int64                               // µs
 	observe func(name, key string, n int64, r []int64) // told of what was done, under the lock
@@ -23,6 +24,11 @@ type server struct {
 	beats    map[string]int64
 	calls    map[string]int
 }
+
+// slowness is a time that can be set meanwhile.
+type slowness struct{ atomic.Int64 }
+
+func (s *slowness) set(d time.Duration) { s.Store(int64(d)) }
 
 type counted struct{ number, generation, previous, current, length int64 }
 
@@ -68,14 +74,15 @@ func (s *server) Eval(ctx context.Context, text, key string, args ...string) ([]
 }
 
 func (s *server) run(_ context.Context, name string, text bool, key string, given []string) ([]int64, error) {
-	time.Sleep(s.latency / 2)
+	latency := time.Duration(s.latency.Load())
+	time.Sleep(latency / 2)
 	if s.fault != nil {
 		if err := s.fault(name, true); err != nil {
 			return nil, err
 		}
 	}
 	r, err := s.execute(name, text, key, given)
-	time.Sleep(s.latency - s.latency/2)
+	time.Sleep(latency - latency/2)
 	if err == nil && s.fault != nil {
 		err = s.fault(name, false)
 	}
