@@ -114,11 +114,12 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 			r[0] = n
 		}
 	case "counter reset":
+		r = []int64{0}
 		if c := s.counters[key]; c != nil {
 			c.generation++
 			c.previous, c.current = 0, 0
+			r[0] = 1
 		}
-		r = []int64{1}
 	case "sorted", "fields":
 		r, err = s.logIn(key, name == "fields", a[0], a[1], a[2], a[3])
 	case "sorted refund", "fields refund":
@@ -133,6 +134,12 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 					l.n[i] -= n
 					r[0] = n
 				}
+			}
+			l.drop(func(i int) bool { return l.n[i] == 0 })
+			if len(l.at) == 0 {
+				delete(s.logs, key)
+			} else {
+				l.last = l.at[len(l.at)-1]
 			}
 		}
 	case "log reset":
@@ -244,6 +251,7 @@ func (s *server) logIn(key string, fields bool, limit, length, n, most int64) ([
 		if len(l.at) > 0 {
 			at = max(now, l.last+1)
 		}
+		l.drop(func(i int) bool { return l.at[i] <= at-length })
 		l.last = at
 		l.at, l.n = append(l.at, at), append(l.n, taken)
 		s.logs[key] = l
@@ -253,4 +261,16 @@ func (s *server) logIn(key string, fields bool, limit, length, n, most int64) ([
 		reset = newest + length - now
 	}
 	return []int64{taken, held, wait, reset, 0}, nil
+}
+
+// drop takes admissions out.
+func (l *logged) drop(gone func(i int) bool) {
+	kept := 0
+	for i := range l.at {
+		if !gone(i) {
+			l.at[kept], l.n[kept] = l.at[i], l.n[i]
+			kept++
+		}
+	}
+	l.at, l.n = l.at[:kept], l.n[:kept]
 }

@@ -33,7 +33,7 @@ while high - low > 1 do
 	end
 end
 local at, _, taken = admission(low)
-if at ~= taken_at or taken < n or newest - low > 1000 then
+if low < begin or at ~= taken_at or taken < n or newest - low > 1000 then
 	return {0}
 end
 for number = low, newest do

@@ -1,0 +1,167 @@
+//go:build e2e
+
+package leapredis
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/leapgate-go/leapgate/internal/redistest"
+	"github.com/leapgate-go/leapgate/internal/sliding"
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// What the scripts do on a real server is what the model does, that the other tests trust:
+// every reply is the same, at a clock that is given to both, and with the largest numbers
+// there may be. It needs a server, which it starts:
+//
+//	apt-get install redis-server
+//	go test -tags e2e -timeout 300s .
+//
+// A server with field expiry is used too if LEAPGATE_REDIS_ROOT tells where one is: see
+// package redistest.
+func TestE2E_ScriptsDoWhatTheModelDoes(t *testing.T) {
+	t.Parallel()
+	old, err := redistest.Installed("redis-server")
+	require.NoError(t, err)
+	onServer(t, "installed", old, false)
+	root := os.Getenv(redistest.Env)
+	if root == "" {
+		t.Log("skipped: fields that expire, since", redistest.Env, "is not set")
+		return
+	}
+	fresh, err := redistest.Unpacked(root, "redis-server")
+	require.NoError(t, err)
+	onServer(t, "with field expiry", fresh, true)
+}
+
+func onServer(t *testing.T, name string, program redistest.Program, fields bool) {
+	t.Helper()
+	server, err := redistest.Start(program)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	conn, err := redistest.Dial(server.Addr())
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	has, err := ask(conn, hasFieldExpiryScript, "k", 0)
+	require.NoError(t, err)
+	require.Equal(t, fields, has[0] == 1)
+	for _, k := range kinds {
+		if k.name == "FieldExpiry" && !fields {
+			continue
+		}
+		t.Run(name+"/"+k.name, func(t *testing.T) {
+			number := 0
+			rapid.Check(t, func(t *rapid.T) {
+				number++
+				both(t, k.script, conn, fmt.Sprintf("%s-%d", k.script, number))
+			})
+		})
+	}
+}
+
+// ask runs a script at a time in µs.
+func ask(conn *redistest.Conn, s *script, key string, now int64, given ...string) ([]int64, error) {
+	text := strings.Replace(s.text, "redis.call('TIME')", "call('TIME')", 1)
+	text = strings.Replace(text, "call('TIME')", fmt.Sprintf("{ARGV[%d], ARGV[%d]}", len(given)+1, len(given)+2), 1)
+	// What expires does so by the server's own clock, and is to stay here.
+	text = strings.ReplaceAll(text, "call('HPEXPIREAT', KEYS[1], string.format('%.0f', ", "call('HPEXPIREAT', KEYS[1], string.format('%.0f', 4e12 + ")
+	text = strings.ReplaceAll(text, "call('PEXPIRE', KEYS[1], ", "call('PEXPIRE', KEYS[1], 1e6 + ")
+	text = strings.ReplaceAll(text, "'PX', ", "'PX', 1e6 + ")
+	all := append([]string{"EVAL", text, "1", key}, given...)
+	all = append(all, strconv.FormatInt(now/1_000_000, 10), strconv.FormatInt(now%1_000_000, 10))
+	got, err := conn.Do(all...)
+	if err != nil {
+		var said redistest.Error
+		if errors.As(err, &said) {
+			return nil, &ReplyError{string(said)}
+		}
+		return nil, err
+	}
+	var r []int64
+	for _, value := range got.([]any) {
+		r = append(r, value.(int64))
+	}
+	return r, nil
+}
+
+func both(t *rapid.T, kind string, conn *redistest.Conn, key string) {
+	most := rapid.OneOf(rapid.Int64Range(0, 20), rapid.Int64Range(0, MaxLimit), rapid.Just[int64](MaxLimit)).Draw(t, "limit")
+	length := rapid.OneOf(rapid.Just[int64](1000), rapid.Int64Range(1000, limit.MaxWindow.Microseconds())).Draw(t, "window")
+	now := rapid.Int64Range(0, 1<<51).Draw(t, "now")
+	model := newServer()
+	model.fields = true
+	model.now = func() int64 { return now }
+	byName := map[string]*script{}
+	for s, name := range scriptNames {
+		byName[name] = s
+		model.known[name] = true
+	}
+	run := func(name string, given ...int64) []int64 {
+		var texts []string
+		for _, n := range given {
+			texts = append(texts, strconv.FormatInt(n, 10))
+		}
+		want, err := model.execute(name, false, key, texts)
+		require.NoError(t, err)
+		got, err := ask(conn, byName[name], key, now, texts...)
+		require.NoError(t, err)
+		for len(got) < len(want) {
+			got = append(got, 0) // what is left out
+		}
+		require.Equal(t, want, got, "%s %v", name, given)
+		return got
+	}
+	type charge struct{ at, generation, n int64 }
+	var charges []charge
+	for range rapid.IntRange(1, 40).Draw(t, "steps") {
+		if rapid.Bool().Draw(t, "pauses") {
+			now += rapid.OneOf(rapid.Int64Range(0, length*3/2), rapid.Int64Range(-length*2, length*5)).Draw(t, "pause")
+			now = max(now, 0)
+		}
+		n := rapid.OneOf(rapid.Int64Range(1, 5), rapid.Int64Range(1, max(1, most/3)), rapid.Int64Range(1, mostHeld)).Draw(t, "n")
+		switch what := rapid.IntRange(0, 9).Draw(t, "what"); {
+		case what < 6:
+			take := rapid.SampledFrom([]int64{takeNothing, takeAnyway, n, n, n}).Draw(t, "most")
+			if kind == "counter" && take == n {
+				take += rapid.OneOf(rapid.Just[int64](0), rapid.Int64Range(0, MaxLimit)).Draw(t, "more")
+			}
+			if n > mostHeld/4 && take == takeAnyway {
+				continue // the model has no bound for a log
+			}
+			r := run(kind, most, length, n, take)
+			if take != takeNothing && r[0] > 0 {
+				at, generation := r[3]/length, r[4]
+				if kind != "counter" {
+					at = r[4]
+				}
+				charges = append(charges, charge{at, generation, r[0]})
+			}
+		case what < 8 && len(charges) > 0:
+			c := charges[rapid.IntRange(0, len(charges)-1).Draw(t, "which")]
+			give := rapid.Int64Range(1, c.n).Draw(t, "give")
+			if kind == "counter" {
+				run("counter refund", c.at, c.generation, give)
+			} else {
+				run(kind+" refund", c.at, give, length)
+			}
+		case what == 9 && kind == "counter" && rapid.Bool().Draw(t, "reset"):
+			run("counter reset")
+		case kind == "counter": // the limit that n just fit, or not: there the products are nearly the same
+			r := run(kind, most, length, n, takeNothing)
+			edge := sliding.Held(r[1], r[2], r[3]%length, length) + n
+			for _, edge := range []int64{edge - 1, edge, edge + 1} {
+				if edge <= MaxLimit {
+					run(kind, edge, length, n, takeNothing)
+				}
+			}
+		}
+	}
+}
