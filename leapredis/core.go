@@ -63,8 +63,8 @@ func (c *core) check(ctx context.Context, key string, n int64) error {
 		return fmt.Errorf("%w: it is empty; want 1 to %d bytes", limit.ErrKey, limit.MaxKeyLength)
 	case len(key) > limit.MaxKeyLength:
 		return fmt.Errorf("%w: %.32q… has %d bytes; want 1 to %d", limit.ErrKey, key, len(key), limit.MaxKeyLength)
-	case n < 0 || n > limit.MaxLimit:
-		return fmt.Errorf("%w: %d; want 0 to %d", limit.ErrCount, n, int64(limit.MaxLimit))
+	case n < 0:
+		return fmt.Errorf("%w: %d; want 0 or more", limit.ErrCount, n)
 	case c.ended.Load():
 		return limit.ErrClosed
 	case ctx != nil:
@@ -285,6 +285,8 @@ func (c *core) Settle(ctx context.Context, key string, d limit.Decision, actual 
 		return err
 	}
 	switch more := actual - d.Charged; {
+	case actual > limit.MaxLimit:
+		return fmt.Errorf("%w: %d; want 0 to %d", limit.ErrCount, actual, int64(limit.MaxLimit))
 	case more < 0:
 		return c.Refund(ctx, key, d, -more)
 	case more == 0:

@@ -128,19 +128,17 @@ func (l *logging) read(d *limit.Decision, r *reply, n int64) {
 	}
 }
 
-// recall refuses as many or more as long as the refusal said. For more, that is the
-// least that they have to wait.
+// recall refuses as many as long as the refusal said; others have another time to wait.
+// What has left the window meanwhile is not in Remaining.
 func (l *logging) recall(d *limit.Decision, r *refusal, past time.Duration, n int64) bool {
 	left := r.reply
 	us := past.Microseconds()
-	if n < r.n || left[2] >= 0 && left[2] <= us {
+	if n != r.n || left[2] >= 0 && left[2] <= us {
 		return false
 	}
 	left[0] = 0
 	left[3] = max(0, left[3]-us)
-	if n > l.limit {
-		left[2] = -1
-	} else {
+	if left[2] >= 0 {
 		left[2] -= us
 	}
 	l.read(d, &left, n)
