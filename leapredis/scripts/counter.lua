@@ -66,7 +66,7 @@ elseif fits then
 end
 if most ~= 0 and taken > 0 then
 	if same then
-		call('SETRANGE', KEYS[1], 17, struct.pack('>I7', current))
+		call('SETRANGE', KEYS[1], '17', struct.pack('>I7', current))
 	else
 		call('SET', KEYS[1], struct.pack('>I6I4I7I7', number, generation, previous, current),
 			'PX', math.floor((2 * length - elapsed) / 1000) + 2)
