@@ -83,7 +83,7 @@ func (c *Cluster) introduce(i int, node *Server, buses []int) error {
 func (c *Cluster) Await() error {
 	return await(func() error {
 		for i, node := range c.Nodes {
-			if node.cmd == nil {
+			if !node.Runs() {
 				continue
 			}
 			cluster, err := node.Info("cluster", "CLUSTER", "INFO")
@@ -99,7 +99,7 @@ func (c *Cluster) Await() error {
 				return fmt.Errorf("redistest: node %d: the cluster is %v", i, cluster)
 			case replication["role"] == "slave" && replication["master_link_status"] != "up":
 				return fmt.Errorf("redistest: node %d is not in step: %v", i, replication)
-			case replication["role"] == "master" && replication["connected_slaves"] == "0" && i < primaries && c.Nodes[i+primaries].cmd != nil:
+			case replication["role"] == "master" && replication["connected_slaves"] == "0" && i < primaries && c.Nodes[i+primaries].Runs():
 				return fmt.Errorf("redistest: node %d has no replica yet", i)
 			}
 		}
@@ -139,7 +139,7 @@ func (c *Cluster) Addrs() []string {
 // a failover, of all.
 func (c *Cluster) Owner(key string) (int, error) {
 	for i, node := range c.Nodes {
-		if node.cmd == nil {
+		if !node.Runs() {
 			continue
 		}
 		_, err := node.Do("EXISTS", key)

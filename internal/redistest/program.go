@@ -63,3 +63,13 @@ func (p Program) command(args ...string) *exec.Cmd {
 	all := append(append([]string(nil), p[1:]...), args...)
 	return exec.Command(p[0], all...)
 }
+
+// Output runs it, and gives what it prints.
+func (p Program) Output(args ...string) (string, error) {
+	cmd := p.command(args...)
+	text, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%v: %w", cmd.Args, err)
+	}
+	return string(text), nil
+}

@@ -9,20 +9,24 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 )
 
 // patience is how long a server may take to do what it was told.
 const patience = 20 * time.Second
 
-// Server is one redis-server. Its methods must be called one after the other.
+// Server is one redis-server. Its methods may be called at any time; each waits for the
+// one before it.
 type Server struct {
 	port    int
 	program Program
 	dir     string
 	args    []string
-	cmd     *exec.Cmd // nil: it does not run
-	conn    *Conn     // nil: none yet
+
+	mu   sync.Mutex // guards what is below
+	cmd  *exec.Cmd  // nil: it does not run
+	conn *Conn      // nil: none yet
 }
 
 // Start starts a server that keeps nothing on disk, and waits until it answers. The
@@ -67,6 +71,8 @@ func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.It
 // Restart starts it again on the same port after [Server.Kill], with nothing in it, and
 // waits until it answers.
 func (s *Server) Restart() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	log := filepath.Join(s.dir, "log")
 	cmd := s.program.command(append([]string{
 		"--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.dir, "--logfile", log,
@@ -87,12 +93,12 @@ func (s *Server) Restart() error {
 		case <-ended:
 			return errEnded
 		default:
-			_, err := s.Do("PING")
+			_, err := s.do("PING")
 			return err
 		}
 	})
 	if err != nil {
-		s.Kill()
+		s.kill()
 		text, _ := os.ReadFile(log)
 		return fmt.Errorf("redistest: %v does not answer: %w\n%s", cmd.Args, err, text)
 	}
@@ -114,6 +120,12 @@ func await(try func() error) error {
 
 // Kill ends it at once, as a crash does: with SIGKILL. What it held is lost.
 func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kill()
+}
+
+func (s *Server) kill() {
 	if s.conn != nil {
 		s.conn.Close()
 		s.conn = nil
@@ -139,8 +151,21 @@ func (s *Server) Close() error {
 	return os.RemoveAll(s.dir)
 }
 
+// Runs tells whether it was started, and not killed since.
+func (s *Server) Runs() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cmd != nil
+}
+
 // Do runs a command on it, over a connection of its own.
 func (s *Server) Do(args ...string) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.do(args...)
+}
+
+func (s *Server) do(args ...string) (any, error) {
 	if s.conn == nil {
 		conn, err := Dial(s.Addr())
 		if err != nil {
