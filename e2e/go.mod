@@ -11,6 +11,10 @@ require (
 	github.com/hashicorp/go-retryablehttp v0.7.8
 	github.com/leapgate-go/leapgate v0.0.0
 	github.com/prometheus/client_golang v1.25.0
+	github.com/leapgate-go/leapgate/leapredis v0.0.0
+	github.com/leapgate-go/leapgate/leapredis/viagoredis v0.0.0
+	github.com/redis/go-redis/v9 v9.22.0
+	github.com/redis/rueidis v1.0.79
 	github.com/stretchr/testify v1.12.1
 	go.yaml.in/yaml/v4 v4.0.0
 )
@@ -35,6 +39,10 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
-replace github.com/leapgate-go/leapgate => ../
+replace (
+	github.com/leapgate-go/leapgate => ../
+	github.com/leapgate-go/leapgate/leapredis => ../leapredis
+	github.com/leapgate-go/leapgate/leapredis/viagoredis => ../leapredis/viagoredis
+)
 
 tool github.com/rakyll/hey

@@ -1,0 +1,365 @@
+//go:build e2e
+
+package redis
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/internal/redistest"
+	"github.com/leapgate-go/leapgate/leapredis"
+)
+
+// line is a server, and the proxy before it.
+type line struct {
+	t      *testing.T
+	server *redistest.Server
+	proxy  *redistest.Proxy
+}
+
+func newLine(t *testing.T) *line {
+	t.Helper()
+	server := versions[0].start(t, "--enable-debug-command", "local")
+	proxy, err := redistest.NewProxy(server.Addr())
+	require.NoError(t, err)
+	t.Cleanup(proxy.Close)
+	return &line{t, server, proxy}
+}
+
+func (l *line) do(args ...string) {
+	l.t.Helper()
+	_, err := l.server.Do(args...)
+	require.NoError(l.t, err, args)
+}
+
+func (l *line) set(f redistest.Fault) {
+	l.t.Helper()
+	require.NoError(l.t, l.proxy.Set(f))
+}
+
+// fault is what goes wrong, and how it is mended. late is more than calls wait.
+type fault struct {
+	name    string
+	inflict func(l *line, late time.Duration)
+	mend    func(l *line)
+	loses   bool // the server loses what it held
+	unheard bool // it may have done what nobody heard of
+}
+
+func faults() []fault {
+	command := func(args ...string) func(l *line, _ time.Duration) {
+		return func(l *line, _ time.Duration) { l.do(args...) }
+	}
+	proxied := func(name string, f func(late time.Duration) redistest.Fault) fault {
+		return fault{
+			name: name, unheard: true,
+			inflict: func(l *line, late time.Duration) { l.set(f(late)) },
+			mend:    func(l *line) { l.set(redistest.Fault{}) },
+		}
+	}
+	swallow := redistest.Stream{Swallow: true}
+	return []fault{
+		{
+			name: "killed", loses: true,
+			inflict: func(l *line, _ time.Duration) { l.server.Kill() },
+			mend:    func(l *line) { require.NoError(l.t, l.server.Restart()) },
+		},
+		{
+			name: "READONLY", inflict: command("REPLICAOF", "127.0.0.1", "1"),
+			mend: func(l *line) { l.do("REPLICAOF", "NO", "ONE") },
+		},
+		{
+			name: "OOM", inflict: command("CONFIG", "SET", "maxmemory", "1"),
+			mend: func(l *line) { l.do("CONFIG", "SET", "maxmemory", "0") },
+		},
+		{name: "LOADING", inflict: reload, unheard: true, mend: func(l *line) {
+			awaiting(l.t, "it has loaded", func() bool { _, err := l.server.Do("GET", "a"); return err == nil })
+		}},
+		proxied("latency", func(late time.Duration) redistest.Fault {
+			return redistest.Fault{ToClient: redistest.Stream{Latency: late}}
+		}),
+		proxied("cut in mid-reply", func(time.Duration) redistest.Fault {
+			return redistest.Fault{ToClient: redistest.Stream{CutAfter: 5}}
+		}),
+		proxied("half-open", func(time.Duration) redistest.Fault {
+			return redistest.Fault{ToServer: swallow, ToClient: swallow}
+		}),
+		proxied("unheard", func(time.Duration) redistest.Fault {
+			return redistest.Fault{ToClient: swallow}
+		}),
+		proxied("refused", func(time.Duration) redistest.Fault {
+			return redistest.Fault{Refuse: true}
+		}),
+	}
+}
+
+// reload has the server write what it holds to its disk, and read it again slowly.
+func reload(l *line, _ time.Duration) {
+	l.do("DEBUG", "POPULATE", "200", "key", "100")
+	l.do("CONFIG", "SET", "loading-process-events-interval-bytes", "1024")
+	l.do("CONFIG", "SET", "key-load-delay", "10000")
+	conn, err := redistest.Dial(l.server.Addr())
+	require.NoError(l.t, err)
+	l.t.Cleanup(conn.Close)
+	require.NoError(l.t, conn.Send("DEBUG", "RELOAD"))
+	awaiting(l.t, "it loads", func() bool {
+		_, err := l.server.Do("GET", "a")
+		return err != nil && strings.HasPrefix(err.Error(), "LOADING")
+	})
+}
+
+// onCalmMachine makes a trial with the default time for an answer, and again with twice
+// that, and so on, while this machine alone makes timers late by half of it: what was seen
+// then tells nothing about the limiter.
+func onCalmMachine(t *testing.T, trial func(timeout time.Duration) (calls *load, judge func())) {
+	t.Helper()
+	for timeout := leapredis.DefaultTimeout; ; timeout *= 2 {
+		calls, judge := trial(timeout)
+		if calls.lateness <= timeout/2 || timeout > 2*time.Second {
+			judge()
+			return
+		}
+		t.Logf("once more: timers alone were up to %v late", calls.lateness)
+	}
+}
+
+// Whatever goes wrong: no call waits longer than its time, what answers is marked as
+// degraded, the server is asked again within a second of its return, and nothing is
+// counted twice.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for _, f := range faults() {
+		for _, w := range ways {
+			t.Run(f.name+", "+w.name, func(t *testing.T) {
+				t.Parallel()
+				onCalmMachine(t, func(timeout time.Duration) (*load, func()) {
+					return suffer(t, f, w, timeout)
+				})
+			})
+		}
+	}
+}
+
+func suffer(t *testing.T, f fault, w way, timeout time.Duration) (*load, func()) {
+	t.Helper()
+	l := newLine(t)
+	lines := new(journal)
+	c := newCounter(t, w.client(t, l.proxy.Addr()), leapredis.Config{
+		Name: "orders", Limit: 1 << 40, Window: time.Hour, Timeout: timeout, Instances: 4, Logger: slog.New(lines),
+	})
+	warmUp(t, c)
+	calls := askFor(t, c, timeout)
+	sleep(t, 300*time.Millisecond)
+	inflicted := time.Now()
+	f.inflict(l, 4*timeout)
+	sleep(t, time.Second)
+	during := c.Stats()
+	f.mend(l)
+	mended := time.Now()
+	awaiting(t, "the server is asked again", func() bool { return count(calls.since(mended), shared) > 0 })
+	sleep(t, time.Second+4*timeout)
+	answers := calls.end()
+	after, link := c.Stats(), c.Link()
+	var held int64
+	if !f.loses {
+		held = heldIn(t, l.server, "test:") - 1 // of the warm-up
+	}
+	return calls, func() {
+		calls.inTime(f.name)
+		require.Zero(t, count(answers, func(a answer) bool { return a.ended.Before(inflicted) && a.Degraded }), "all is well")
+		require.Positive(t, count(answers, func(a answer) bool { return a.began.After(inflicted) && a.Degraded }))
+		require.True(t, during.Away)
+		require.False(t, after.Away)
+		require.Equal(t, leapredis.Closed, link.State)
+		require.Equal(t, count(answers, degraded), after.Degraded)
+
+		last := time.Duration(0)
+		for _, a := range answers {
+			if a.Degraded {
+				last = max(last, a.began.Sub(mended))
+			}
+		}
+		t.Logf("%s: nothing is decided without the server from %v after its return on", f.name, last.Round(time.Millisecond))
+		// What was on a slow line when it was mended is as slow as before.
+		require.Less(t, last, time.Second+2*calls.lateness)
+		told := lines.all()
+		require.Len(t, told, int(2*link.Openings), "it went away, and is back: %q", told)
+		require.LessOrEqual(t, len(told), 4, "%q", told)
+		require.NotContains(t, strings.Join(told, "\n"), hot)
+
+		if f.loses {
+			return
+		}
+		took := count(answers, admitted)
+		require.GreaterOrEqual(t, held, took, "all that was admitted is counted")
+		require.LessOrEqual(t, held, took+link.Failures, "and once at most")
+		if !f.unheard {
+			require.Equal(t, held, took, "what the server refused to do is not counted")
+		}
+	}
+}
+
+// warmUp asks until the server has answered.
+func warmUp(t *testing.T, l limiter) {
+	t.Helper()
+	d, err := l.AllowN(t.Context(), hot, 1)
+	require.NoError(t, err)
+	require.False(t, d.Degraded)
+}
+
+// While the server is away, its policy answers.
+func TestFaults_Policies(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []leapredis.Policy{leapredis.Local, leapredis.Allow, leapredis.Deny} {
+		for _, kind := range []string{"counter", "log"} {
+			t.Run(policy.String()+", "+kind, func(t *testing.T) {
+				t.Parallel()
+				onCalmMachine(t, func(timeout time.Duration) (*load, func()) {
+					return endure(t, policy, kind == "log", timeout)
+				})
+			})
+		}
+	}
+}
+
+func endure(t *testing.T, policy leapredis.Policy, isLog bool, timeout time.Duration) (*load, func()) {
+	t.Helper()
+	l := newLine(t)
+	client := ways[0].client(t, l.proxy.Addr())
+	cfg := leapredis.Config{Limit: 40, Window: time.Hour, Timeout: timeout, Instances: 4, WhenAway: policy}
+	var c limiter
+	if isLog {
+		c = newLog(t, client, cfg)
+	} else {
+		c = newCounter(t, client, cfg)
+	}
+	warmUp(t, c)
+	l.server.Kill()
+	calls := askFor(t, c, timeout)
+	sleep(t, 500*time.Millisecond)
+	require.NoError(t, l.server.Restart())
+	awaiting(t, "the server is asked again", func() bool { return count(calls.since(time.Time{}), shared) > 0 })
+	answers := calls.end()
+	return calls, func() {
+		calls.inTime(policy.String())
+		away := count(answers, degraded)
+		passed := count(answers, func(a answer) bool { return a.Degraded && a.Allowed })
+		switch policy {
+		case leapredis.Local:
+			require.EqualValues(t, 10, passed, "a quarter of 40")
+		case leapredis.Allow:
+			require.Equal(t, away, passed)
+		case leapredis.Deny:
+			require.Zero(t, passed)
+		}
+		require.Greater(t, away, int64(100))
+	}
+}
+
+// A server that has forgotten the scripts is told them again, and that is all.
+func TestFaults_ScriptsAreForgotten(t *testing.T) {
+	t.Parallel()
+	for _, v := range versions {
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			for _, w := range ways {
+				server := v.start(t)
+				for name, l := range v.kinds(t, w.client(t, server.Addr()), leapredis.Config{Limit: 1000, Window: time.Hour}) {
+					for range 3 {
+						var last int64
+						for range 5 {
+							d, err := l.AllowN(t.Context(), hot, 1)
+							require.NoError(t, err)
+							require.True(t, d.Allowed && !d.Degraded)
+							last = d.Remaining
+						}
+						_, err := server.Do("SCRIPT", "FLUSH")
+						require.NoError(t, err)
+						d, err := l.Peek(t.Context(), hot)
+						require.NoError(t, err)
+						require.Equal(t, last, d.Remaining, "%s, %s: nothing is lost, and nothing counted twice", name, w.name)
+					}
+					require.Zero(t, l.Link().Failures, "%s, %s", name, w.name)
+				}
+			}
+		})
+	}
+}
+
+// A caller who does not wait any longer says nothing about the server.
+func TestFaults_CancelledCallsAreNone(t *testing.T) {
+	t.Parallel()
+	for _, w := range ways {
+		l := newLine(t)
+		c := newCounter(t, w.client(t, l.proxy.Addr()), leapredis.Config{Limit: 1 << 40, Window: time.Hour})
+		warmUp(t, c)
+		l.set(redistest.Fault{ToClient: redistest.Stream{Latency: 100 * time.Millisecond}})
+		atOnce(50, func(int) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+			defer cancel()
+			d, err := c.AllowN(ctx, hot, 1)
+			if err == nil || ctx.Err() == nil || d.Degraded {
+				t.Errorf("%s: %+v, %v; want that its context has ended", w.name, d, err)
+			}
+		})
+		l.set(redistest.Fault{})
+		require.Equal(t, leapredis.Closed, c.Link().State)
+		d, err := c.AllowN(t.Context(), hot, 1)
+		require.NoError(t, err)
+		require.True(t, d.Allowed && !d.Degraded)
+	}
+}
+
+// A primary is killed, and its replica takes over.
+func TestFaults_Failover(t *testing.T) {
+	t.Parallel()
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			onCalmMachine(t, func(timeout time.Duration) (*load, func()) {
+				return survive(t, w, timeout)
+			})
+		})
+	}
+}
+
+func survive(t *testing.T, w way, timeout time.Duration) (*load, func()) {
+	t.Helper()
+	cluster := versions[0].startCluster(t)
+	c := newCounter(t, w.client(t, cluster.Addrs()...), leapredis.Config{
+		Limit: 1 << 40, Window: time.Hour, Timeout: timeout, WhenAway: leapredis.Deny, Instances: 4,
+	})
+	warmUp(t, c)
+	calls := askFor(t, c, timeout)
+	sleep(t, 300*time.Millisecond)
+	owner, err := cluster.Owner("test:" + hot)
+	require.NoError(t, err)
+	cluster.Nodes[owner].Kill()
+	require.NoError(t, cluster.Await())
+	returned := time.Now()
+	awaiting(t, "the new primary is asked", func() bool { return count(calls.since(returned), shared) > 0 })
+	sleep(t, time.Second)
+	answers := calls.end()
+	owner, err = cluster.Owner("test:" + hot)
+	require.NoError(t, err)
+	held, took := heldIn(t, cluster.Nodes[owner], "test:"), count(answers, admitted)+1 // and the warm-up
+	return calls, func() {
+		calls.inTime("failover")
+		last := time.Duration(0)
+		for _, a := range answers {
+			if a.Degraded {
+				last = max(last, a.began.Sub(returned))
+			}
+		}
+		t.Logf("%d of %d calls were decided without a server, the last %v after the cluster was well again",
+			count(answers, degraded), len(answers), last.Round(time.Millisecond))
+		require.Less(t, last, time.Second+2*calls.lateness)
+		t.Logf("%d admitted, %d on the new primary: %d acknowledged and not replicated", took, held, max(0, took-held))
+		require.LessOrEqual(t, held, took+c.Link().Failures)
+	}
+}

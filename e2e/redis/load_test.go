@@ -1,0 +1,158 @@
+//go:build e2e
+
+package redis
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// load is some goroutines that ask a limiter all the time, and what they were told.
+type load struct {
+	t       *testing.T
+	stop    func()
+	done    sync.WaitGroup
+	timeout time.Duration
+
+	mu       sync.Mutex // guards what is below
+	answers  []answer
+	lateness time.Duration // of timers alone, on this machine, meanwhile
+	errors   []error
+}
+
+// answer is what a call was told.
+type answer struct {
+	began, ended time.Time
+	limit.Decision
+}
+
+const askers = 8
+
+// askFor begins to ask for one of hot. timeout is how long the limiter waits for a server.
+func askFor(t *testing.T, l limit.Limiter, timeout time.Duration) *load {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	all := &load{t: t, stop: stop, timeout: timeout}
+	t.Cleanup(func() { stop(); all.done.Wait() })
+	for range askers {
+		all.done.Go(func() { all.loop(ctx, l) })
+		all.done.Go(func() { all.measure(ctx) })
+	}
+	return all
+}
+
+func (l *load) loop(ctx context.Context, limiter limit.Limiter) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		<-timer.C
+		began := time.Now()
+		d, err := limiter.AllowN(context.Background(), hot, 1)
+		ended := time.Now()
+		l.mu.Lock()
+		l.answers = append(l.answers, answer{began, ended, d})
+		if err != nil {
+			l.errors = append(l.errors, err)
+		}
+		l.mu.Unlock()
+		timer.Reset(2 * time.Millisecond)
+	}
+}
+
+// measure has timers run out as those of calls do, and takes how late the latest is: that
+// much the machine adds to any wait.
+func (l *load) measure(ctx context.Context) {
+	for ctx.Err() == nil {
+		began := time.Now()
+		timer := time.NewTimer(l.timeout / 4)
+		<-timer.C
+		late := time.Since(began) - l.timeout/4
+		l.mu.Lock()
+		l.lateness = max(l.lateness, late)
+		l.mu.Unlock()
+	}
+}
+
+// end stops, and gives all answers in the order in which they came.
+func (l *load) end() []answer {
+	l.t.Helper()
+	l.stop()
+	l.done.Wait()
+	require.Empty(l.t, l.errors, "a server that is away is no error")
+	return l.answers
+}
+
+// since gives the answers of calls that began then or later.
+func (l *load) since(at time.Time) (all []answer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.answers {
+		if !a.began.Before(at) {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+func longest(all []answer) (d time.Duration) {
+	for _, a := range all {
+		d = max(d, a.ended.Sub(a.began))
+	}
+	return d
+}
+
+func count(all []answer, which func(answer) bool) (n int64) {
+	for _, a := range all {
+		if which(a) {
+			n++
+		}
+	}
+	return n
+}
+
+func shared(a answer) bool   { return !a.Degraded }
+func degraded(a answer) bool { return a.Degraded }
+func admitted(a answer) bool { return a.Allowed && !a.Degraded }
+
+// inTime sees to it that no call took longer than its time and 10 ms, and as much as
+// timers alone were late meanwhile: on a machine that is busy, that may be more.
+func (l *load) inTime(what string) {
+	l.t.Helper()
+	most := longest(l.answers)
+	l.t.Logf("%s: of %d calls, the longest took %v, with %v for the server; timers alone were up to %v late",
+		what, len(l.answers), most.Round(100*time.Microsecond), l.timeout, l.lateness.Round(100*time.Microsecond))
+	require.LessOrEqual(l.t, most, l.timeout+10*time.Millisecond+2*l.lateness, what)
+}
+
+// journal keeps what is logged.
+type journal struct {
+	mu    sync.Mutex
+	lines []string // guarded by mu
+}
+
+func (j *journal) Enabled(context.Context, slog.Level) bool { return true }
+func (j *journal) WithAttrs([]slog.Attr) slog.Handler       { return j }
+func (j *journal) WithGroup(string) slog.Handler            { return j }
+
+func (j *journal) Handle(_ context.Context, r slog.Record) error {
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool { line += " " + fmt.Sprint(a); return true })
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, line)
+	return nil
+}
+
+func (j *journal) all() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return append([]string(nil), j.lines...)
+}

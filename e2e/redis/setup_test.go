@@ -1,0 +1,225 @@
+//go:build e2e
+
+package redis
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/internal/redistest"
+	"github.com/leapgate-go/leapgate/leapredis"
+	"github.com/leapgate-go/leapgate/leapredis/viagoredis"
+	"github.com/leapgate-go/leapgate/leapredis/viarueidis"
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(workerEnv) != "" { // this is one of the processes of a hammer
+		if err := work(os.Stdin, os.Stdout); err != nil {
+			slog.Error("worker", "error", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// limiter is what the limiters of leapredis have in common.
+type limiter interface {
+	limit.Limiter
+	limit.Settler
+	Peek(ctx context.Context, key string) (limit.Decision, error)
+	Reset(ctx context.Context, key string) error
+	Stats() limit.Stats
+	Link() leapredis.Link
+	Close() error
+}
+
+// version is a kind of server.
+type version struct {
+	name     string
+	program  func(t *testing.T) (redistest.Program, error)
+	storages []leapredis.Storage // that a log can have there
+}
+
+// versions are the installed server, and the newer one. Where there is none, what needs it
+// is skipped, and says so.
+var versions = []version{
+	{
+		name:     "installed",
+		program:  func(*testing.T) (redistest.Program, error) { return redistest.Installed("redis-server") },
+		storages: []leapredis.Storage{leapredis.SortedSet},
+	},
+	{
+		name: "newer",
+		program: func(t *testing.T) (redistest.Program, error) {
+			t.Helper()
+			root := os.Getenv(redistest.Env)
+			if root == "" {
+				t.Skip(redistest.Env + " names no system with a server that has field expiry: see doc.go")
+			}
+			return redistest.Unpacked(root, "redis-server")
+		},
+		storages: []leapredis.Storage{leapredis.SortedSet, leapredis.FieldExpiry},
+	},
+}
+
+func (v version) start(t *testing.T, args ...string) *redistest.Server {
+	t.Helper()
+	program, err := v.program(t)
+	require.NoError(t, err)
+	server, err := redistest.Start(program, args...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	return server
+}
+
+func (v version) startCluster(t *testing.T) *redistest.Cluster {
+	t.Helper()
+	program, err := v.program(t)
+	require.NoError(t, err)
+	cluster, err := redistest.StartCluster(program)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, cluster.Close()) })
+	return cluster
+}
+
+// way is a client library.
+type way struct {
+	name string
+	dial func(addrs []string) (leapredis.Client, func(), error)
+}
+
+var ways = []way{{"rueidis", viaRueidis}, {"go-redis", viaGoRedis}}
+
+func viaRueidis(addrs []string) (leapredis.Client, func(), error) {
+	client, err := rueidis.NewClient(viarueidis.Options(addrs...))
+	if err != nil {
+		return nil, nil, err
+	}
+	return viarueidis.New(client), client.Close, nil
+}
+
+func viaGoRedis(addrs []string) (leapredis.Client, func(), error) {
+	client := goredis.NewUniversalClient(&goredis.UniversalOptions{Addrs: addrs, IsClusterMode: len(addrs) > 1})
+	return viagoredis.New(client), func() { _ = client.Close() }, nil
+}
+
+func (w way) client(t *testing.T, addrs ...string) leapredis.Client {
+	t.Helper()
+	client, hangUp, err := w.dial(addrs)
+	require.NoError(t, err)
+	t.Cleanup(hangUp)
+	return client
+}
+
+func newCounter(t *testing.T, client leapredis.Client, cfg leapredis.Config) *leapredis.Counter {
+	t.Helper()
+	l, err := leapredis.NewCounter(client, usual(cfg))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	return l
+}
+
+func newLog(t *testing.T, client leapredis.Client, cfg leapredis.Config) *leapredis.Log {
+	t.Helper()
+	l, err := leapredis.NewLog(client, usual(cfg))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	return l
+}
+
+// usual fills in what a test does not care for: a long time for answers, so that a busy
+// machine is not taken for a server that is away.
+func usual(cfg leapredis.Config) leapredis.Config {
+	if cfg.Prefix == "" {
+		cfg.Prefix = "test:"
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 5 * time.Second
+	}
+	if cfg.Instances == 0 {
+		cfg.Instances = 1 // nothing is on the server but what is tested
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	return cfg
+}
+
+// kinds makes a limiter of each kind that a server can have, on keys of its own.
+func (v version) kinds(t *testing.T, client leapredis.Client, cfg leapredis.Config) map[string]limiter {
+	t.Helper()
+	all := map[string]limiter{}
+	cfg.Prefix = "counter:"
+	all["counter"] = newCounter(t, client, cfg)
+	for _, storage := range v.storages {
+		cfg.Prefix, cfg.Storage = "log:"+storage.String()+":", storage
+		all["log "+storage.String()] = newLog(t, client, cfg)
+	}
+	return all
+}
+
+// awaiting calls try until it is true, for at most some seconds.
+func awaiting(t *testing.T, what string, try func() bool) {
+	t.Helper()
+	require.Eventually(t, try, 20*time.Second, 2*time.Millisecond, what)
+}
+
+// sleep waits for real time to pass, which the servers' windows are made of.
+func sleep(t *testing.T, d time.Duration) {
+	t.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.Context().Done():
+		t.FailNow()
+	}
+}
+
+// atOnce runs f in so many goroutines, and waits.
+func atOnce(goroutines int, f func(id int)) {
+	var done sync.WaitGroup
+	for id := range goroutines {
+		done.Go(func() { f(id) })
+	}
+	done.Wait()
+}
+
+// keysOf gives all keys of a server.
+func keysOf(t *testing.T, server *redistest.Server) []string {
+	t.Helper()
+	reply, err := server.Do("KEYS", "*")
+	require.NoError(t, err)
+	var all []string
+	for _, key := range reply.([]any) {
+		all = append(all, key.(string))
+	}
+	return all
+}
+
+// heldIn is how much of a limiter's keys, which begin with prefix, a server holds: the sum
+// of what its counters count, or of the admissions that its logs have.
+func heldIn(t *testing.T, server *redistest.Server, prefix string) int64 {
+	t.Helper()
+	sum := int64(0)
+	for _, key := range keysOf(t, server) {
+		if strings.HasPrefix(key, prefix) {
+			for _, c := range charges(t, server.Do, key, 0) {
+				sum += c.n
+			}
+		}
+	}
+	return sum
+}
