@@ -6,9 +6,15 @@ require (
 	github.com/RussellLuo/slidingwindow v0.0.0-20200528002341-535bb99d338b
 	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/go-chi/httprate v0.16.1
+	github.com/go-chi/httprate-redis v0.5.0
+	github.com/go-redis/redis_rate/v10 v10.0.1
 	github.com/leapgate-go/leapgate v0.0.0
 	github.com/prometheus/client_golang v1.25.0
+	github.com/leapgate-go/leapgate/leapredis v0.0.0
+	github.com/leapgate-go/leapgate/leapredis/viagoredis v0.0.0
 	github.com/puzpuzpuz/xsync/v4 v4.5.0
+	github.com/redis/go-redis/v9 v9.22.0
+	github.com/redis/rueidis v1.0.79
 	github.com/sethvargo/go-limiter v0.7.1
 	github.com/sony/gobreaker/v2 v2.4.0
 	github.com/throttled/throttled/v2 v2.15.0
@@ -34,7 +40,7 @@ require (
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/spaolacci/murmur3 v1.1.0 // indirect
 	github.com/stretchr/objx v0.5.3 // indirect
-	github.com/zeebo/xxh3 v1.0.2 // indirect
+	github.com/zeebo/xxh3 v1.1.0 // indirect
 	go.opentelemetry.io/otel v1.40.0 // indirect
 	go.opentelemetry.io/otel/trace v1.40.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
@@ -43,4 +49,8 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
-replace github.com/leapgate-go/leapgate => ../
+replace (
+	github.com/leapgate-go/leapgate => ../
+	github.com/leapgate-go/leapgate/leapredis => ../leapredis
+	github.com/leapgate-go/leapgate/leapredis/viagoredis => ../leapredis/viagoredis
+)

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/go-chi/httprate"
+	httprateredis "github.com/go-chi/httprate-redis"
+	"github.com/go-redis/redis_rate/v10"
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+
+	"github.com/leapgate-go/leapgate/leapredis"
+	"github.com/leapgate-go/leapgate/leapredis/viagoredis"
+	"github.com/leapgate-go/leapgate/leapredis/viarueidis"
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// subject is a limiter that is measured. None is near its limit.
+type subject struct {
+	name string
+	// worker gives what a goroutine calls. It fails if the call is refused, or was
+	// decided without the server.
+	worker func() func(ctx context.Context, key string) error
+	close  func()
+	sent   *sent // what a limiter of Leapgate has the server do
+	leases bool
+}
+
+// The subjects that others are compared with, by their places.
+const (
+	perCall   = 0
+	redisRate = 5
+)
+
+const unreachable = 1 << 40
+
+func makeSubjects(addr string) (all []*subject, err error) {
+	defer func() {
+		if err != nil {
+			for _, s := range all {
+				s.close()
+			}
+		}
+	}()
+	// A window that is over within the run, as all are; the next one begins with a share
+	// of it.
+	counter := leapredis.Config{Limit: unreachable, Window: 10 * time.Second}
+	leases := func(n int64) leapredis.Config { cfg := counter; cfg.Lease = n; return cfg }
+	for _, c := range []struct {
+		name string
+		cfg  leapredis.Config
+		log  bool
+		way  func(addr string) (leapredis.Client, func(), error)
+	}{
+		{name: "leapredis.Counter", cfg: counter, way: viaRueidis},
+		{name: "leapredis.Counter, leases of 10", cfg: leases(10), way: viaRueidis},
+		{name: "leapredis.Counter, leases of 100", cfg: leases(100), way: viaRueidis},
+		// A log keeps every admission: some hundred for each key here.
+		{name: "leapredis.Log", cfg: leapredis.Config{Limit: 1_000_000, Window: 100 * time.Millisecond}, log: true, way: viaRueidis},
+		{name: "leapredis.Counter through go-redis", cfg: counter, way: viaGoRedis},
+	} {
+		s, err := ours(c.name, c.cfg, c.log, addr, c.way)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, s)
+	}
+	all = append(all, newRedisRate(addr))
+	s, err := newHTTPRate(addr)
+	if err != nil {
+		return all, err
+	}
+	return append(all, s), nil
+}
+
+func viaRueidis(addr string) (leapredis.Client, func(), error) {
+	client, err := rueidis.NewClient(viarueidis.Options(addr))
+	if err != nil {
+		return nil, nil, err
+	}
+	return viarueidis.New(client), client.Close, nil
+}
+
+func viaGoRedis(addr string) (leapredis.Client, func(), error) {
+	client := goredis.NewClient(&goredis.Options{Addr: addr})
+	return viagoredis.New(client), func() { _ = client.Close() }, nil
+}
+
+func ours(name string, cfg leapredis.Config, log bool, addr string, way func(string) (leapredis.Client, func(), error)) (*subject, error) {
+	client, hangUp, err := way(addr)
+	if err != nil {
+		return nil, err
+	}
+	s := &subject{name: name, sent: &sent{Client: client}, leases: cfg.Lease > 1}
+	cfg.Name, cfg.Prefix = name, fmt.Sprintf("bench-%s:", name)
+	cfg.Timeout = 10 * time.Second // that is not what is measured
+	cfg.WhenAway = leapredis.Deny
+	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	var l interface {
+		limit.Limiter
+		Close() error
+	}
+	if log {
+		l, err = leapredis.NewLog(s.sent, cfg)
+	} else {
+		l, err = leapredis.NewCounter(s.sent, cfg)
+	}
+	if err != nil {
+		hangUp()
+		return nil, err
+	}
+	s.close = func() {
+		_ = l.Close()
+		hangUp()
+	}
+	s.worker = func() func(context.Context, string) error {
+		return func(ctx context.Context, key string) error {
+			d, err := l.AllowN(ctx, key, 1)
+			if err == nil && (!d.Allowed || d.Degraded) {
+				err = fmt.Errorf("it says %+v", d)
+			}
+			return err
+		}
+	}
+	return s, nil
+}
+
+// sent is a client that remembers the first command.
+type sent struct {
+	leapredis.Client
+	once sync.Once
+	what []string
+}
+
+func (s *sent) EvalSHA(ctx context.Context, sha, key string, args ...string) ([]int64, error) {
+	s.once.Do(func() { s.what = append([]string{sha, "1", key}, slices.Clone(args)...) })
+	return s.Client.EvalSHA(ctx, sha, key, args...)
+}
+
+func (s *sent) command() []string { return s.what }
+
+func newRedisRate(addr string) *subject {
+	client := goredis.NewClient(&goredis.Options{Addr: addr})
+	limiter := redis_rate.NewLimiter(client)
+	most := redis_rate.Limit{Rate: 1e9, Burst: 1e9, Period: time.Second}
+	return &subject{
+		name:  "redis_rate",
+		close: func() { _ = client.Close() },
+		worker: func() func(context.Context, string) error {
+			return func(ctx context.Context, key string) error {
+				r, err := limiter.Allow(ctx, key, most)
+				if err == nil && r.Allowed != 1 {
+					err = fmt.Errorf("it says %+v", r)
+				}
+				return err
+			}
+		},
+	}
+}
+
+func newHTTPRate(addr string) (*subject, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	counter, err := httprateredis.NewRedisLimitCounter(&httprateredis.Config{
+		Host: host, Port: uint16(number), WindowLength: 10 * time.Second, FallbackDisabled: true, FallbackTimeout: 10 * time.Second,
+	})
+	if err != nil {
+		return nil, err
+	}
+	limiter := httprate.NewRateLimiter(1<<31-1, 10*time.Second, httprate.WithLimitCounter(counter))
+	return &subject{
+		name:  "httprate-redis",
+		close: func() {}, // it has no way to
+		worker: func() func(context.Context, string) error {
+			w := discard{}
+			r, err := http.NewRequest(http.MethodGet, "/", http.NoBody)
+			return func(ctx context.Context, key string) error {
+				if err == nil && limiter.OnLimit(w, r.WithContext(ctx), key) {
+					return errors.New("it refuses")
+				}
+				return err
+			}
+		},
+	}, nil
+}
+
+// discard is a response that nobody reads.
+type discard http.Header
+
+func (w discard) Header() http.Header         { return http.Header(w) }
+func (w discard) Write(b []byte) (int, error) { return len(b), nil }
+func (w discard) WriteHeader(int)             {}
