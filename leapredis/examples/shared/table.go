@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/leapgate-go/leapgate/internal/redistest"
+)
+
+// run starts the processes, prints what they were allowed, and sees to it that it was no
+// more than the limit.
+func run(out io.Writer, redis string, window time.Duration) (err error) {
+	var server *redistest.Server
+	if redis == "" {
+		if server, err = start(); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, server.Close()) }()
+		redis = server.Addr()
+	}
+	fmt.Fprintf(out, "%d processes share %d calls in %v, through %s; each tries %d\n\n", processes, most, window, redis, 2*most)
+
+	t := &table{out: out, window: window, rows: map[int64]*row{}}
+	for i := range processes {
+		end, err := t.start(i, redis)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, end()) }()
+	}
+	t.begin()
+	t.show(4)
+	if server != nil {
+		t.say("the server is killed: each goes on alone, with a third")
+		server.Kill()
+		t.show(3)
+		if err := server.Restart(); err != nil {
+			return err
+		}
+		t.say("the server is back, and has nothing")
+		t.show(4)
+	}
+	return t.judge()
+}
+
+func start() (*redistest.Server, error) {
+	program, err := redistest.Installed("redis-server")
+	if err != nil {
+		return nil, fmt.Errorf("%w\nor name one that runs, with -redis address", err)
+	}
+	return redistest.Start(program)
+}
+
+// table collects what the processes were allowed.
+type table struct {
+	out    io.Writer
+	window time.Duration
+	next   int64 // the window that is shown next
+	shown  int
+
+	mu    sync.Mutex // guards what is below
+	rows  map[int64]*row
+	above bool // a sum was
+}
+
+// row is what the processes were allowed in a window: with the server, and without it.
+type row struct{ shared, alone [processes]int }
+
+// start starts a process. end has it end, and waits.
+func (t *table) start(i int, redis string) (end func() error, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, "-process", "-redis", redis, "-window", t.window.String())
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	answers, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	var read sync.WaitGroup
+	read.Go(func() {
+		for lines := bufio.NewScanner(answers); lines.Scan(); {
+			var number int64
+			var degraded bool
+			if _, err := fmt.Sscan(lines.Text(), &number, &degraded); err == nil {
+				t.count(i, number, degraded)
+			}
+		}
+	})
+	return func() error {
+		in.Close()
+		read.Wait()
+		return cmd.Wait()
+	}, nil
+}
+
+func (t *table) count(process int, number int64, degraded bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.rows[number]
+	if r == nil {
+		r = new(row)
+		t.rows[number] = r
+	}
+	if degraded {
+		r.alone[process]++
+	} else {
+		r.shared[process]++
+	}
+}
+
+// begin prints the head. What came before the first whole window is not shown.
+func (t *table) begin() {
+	fmt.Fprintf(t.out, "window  process 1  process 2  process 3    shared    alone\n")
+	t.next = time.Now().UnixNano()/int64(t.window) + 2
+	t.until(t.next)
+}
+
+// until waits until a window has begun.
+func (t *table) until(number int64) {
+	time.Sleep(time.Until(time.Unix(0, number*int64(t.window))))
+}
+
+// show shows so many windows, each when it is over.
+func (t *table) show(windows int) {
+	for range windows {
+		t.next++
+		t.until(t.next)
+		time.Sleep(t.window / 20) // for what is still on its way
+		t.shown++
+		t.mu.Lock()
+		r := t.rows[t.next-1]
+		if r == nil {
+			r = new(row)
+		}
+		line := fmt.Sprintf("%6d", t.shown)
+		shared, alone := 0, 0
+		for i := range processes {
+			line += fmt.Sprintf("%11d", r.shared[i]+r.alone[i])
+			shared += r.shared[i]
+			alone += r.alone[i]
+		}
+		t.above = t.above || shared > most || alone > most
+		t.mu.Unlock()
+		fmt.Fprintf(t.out, "%s%10s%9s\n", line, of(shared), of(alone))
+	}
+}
+
+func of(sum int) string {
+	if sum == 0 {
+		return "-"
+	}
+	return fmt.Sprint(sum)
+}
+
+func (t *table) say(what string) { fmt.Fprintf(t.out, "        %s\n", what) }
+
+func (t *table) judge() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.above {
+		return fmt.Errorf("a sum is above %d", most)
+	}
+	fmt.Fprintf(t.out, "\nno sum was above %d\n", most)
+	return nil
+}
