@@ -25,13 +25,6 @@ type algorithm interface {
 	back()
 }
 
-// admitted tells whether the call of a decision script has admitted something. What was
-// taken anyway was spent before.
-func (c *call) admitted() bool {
-	most := c.args.values[3]
-	return c.reply[0] > 0 && most != "0" && most != "-1"
-}
-
 // refusal is what is remembered of a refusal.
 type refusal struct {
 	sent  int64 // when the server was asked: what it told was not earlier

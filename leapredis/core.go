@@ -122,17 +122,18 @@ func (c *core) decide(ctx context.Context, node *node, hash uint64, key string, 
 
 // ask asks a server, and the fallback if none answers.
 func (c *core) ask(ctx context.Context, n *node, hash uint64, key string, count, now int64) (d limit.Decision, err error) {
-	want, most, extra := max(1, count), count, int64(0)
-	if c.leases != nil && count > 0 {
-		if n == nil {
-			n, _, _ = c.keys.Place(hash, key, now, 0)
-		}
-		if n != nil {
-			most, extra = c.leases.want(&n.Value, now, count)
-		}
+	want, most, extra := max(1, count), min(count, c.cfg.Limit+1), int64(0)
+	lends := c.leases != nil && count > 0 && count <= c.cfg.Limit
+	if lends && n == nil {
+		n, _, _ = c.keys.Place(hash, key, now, 0)
+		lends = n != nil
 	}
-	r, err := c.algorithm.decide(ctx, c.wire(key), want, most)
-	if c.leases != nil && n != nil && count > 0 {
+	if lends {
+		most, extra = c.leases.want(&n.Value, now, count)
+	}
+	// What is more than the limit is refused, however much it is.
+	r, err := c.algorithm.decide(ctx, c.wire(key), min(want, c.cfg.Limit+1), most)
+	if lends {
 		c.leases.came(&n.Value, extra, r[0])
 	}
 	if err != nil {

@@ -28,26 +28,23 @@ func NewCounter(client Client, cfg Config) (*Counter, error) {
 	}
 	c := &Counter{}
 	l := newLink(client, &cfg)
-	c.init(cfg, l, &counting{link: l, limit: cfg.Limit, length: cfg.Window.Microseconds()})
+	c.init(cfg, l, &counting{link: l, terms: newTerms(&cfg)})
 	return c, nil
 }
 
 // counting is the sliding-window counter. Its replies are: taken, previous, current, the
 // time in µs, generation, how far that time is after the server's.
 type counting struct {
-	link   *link
-	limit  int64
-	length int64 // of a window, in µs
+	link *link
+	terms
 }
 
 func (c *counting) decide(ctx context.Context, key string, n, most int64) (reply, error) {
-	var a args
-	a.addInt(c.limit)
-	a.addInt(c.length)
-	a.addInt(n)
-	a.addInt(most)
+	a := c.args(n, most)
 	return c.link.do(ctx, c.link.deadline(), counterScript, key, &a)
 }
+
+const generationAt = 45 // see ticket
 
 func (c *counting) read(d *limit.Decision, r *reply, n int64) {
 	previous, current, elapsed, ahead := r[1], r[2], r[3]%c.length, r[5]
@@ -114,7 +111,7 @@ func (c *counting) refundArgs(ticket, n int64) (a args) {
 }
 
 func (c *counting) giveBack(made *call) {
-	if made.script == counterScript && made.admitted() {
+	if made.args.admits && made.reply[0] > 0 {
 		made.args = c.refundArgs(c.ticket(&made.reply), made.reply[0])
 		made.script = counterRefundScript
 		made.send()

@@ -32,7 +32,7 @@ func NewLog(client Client, cfg Config) (*Log, error) {
 	}
 	c := &Log{}
 	l := newLink(client, &cfg)
-	a := &logging{link: l, limit: cfg.Limit, length: cfg.Window.Microseconds(), given: cfg.Storage}
+	a := &logging{link: l, terms: newTerms(&cfg), given: cfg.Storage}
 	a.back()
 	c.init(cfg, l, a)
 	return c, nil
@@ -41,19 +41,14 @@ func NewLog(client Client, cfg Config) (*Log, error) {
 // logging is the sliding-window log. Its replies are: taken, held, after how many µs n
 // would fit (0: now, -1: never), after how many nothing is held, when they were taken.
 type logging struct {
-	link    *link
-	limit   int64
-	length  int64 // of the window, in µs
+	link *link
+	terms
 	given   Storage
 	storage atomic.Uint32 // a Storage; Auto: the server was not asked yet
 }
 
 func (l *logging) decide(ctx context.Context, key string, n, most int64) (reply, error) {
-	var a args
-	a.addInt(l.limit)
-	a.addInt(l.length)
-	a.addInt(n)
-	a.addInt(most)
+	a := l.args(n, most)
 	r, _, err := l.do(ctx, key, &a, sortedScript, fieldsScript)
 	return r, err
 }
@@ -159,19 +154,16 @@ func (l *logging) refundArgs(ticket, n int64) (a args) {
 }
 
 func (l *logging) giveBack(made *call) {
-	refund := sortedRefundScript
-	switch made.script {
-	case sortedScript:
-	case fieldsScript:
-		refund = fieldsRefundScript
-	default:
+	if !made.args.admits || made.reply[0] == 0 {
 		return
 	}
-	if made.admitted() {
-		made.args = l.refundArgs(made.reply[4], made.reply[0])
-		made.script = refund
-		made.send()
+	made.args = l.refundArgs(made.reply[4], made.reply[0])
+	if made.script == fieldsScript {
+		made.script = fieldsRefundScript
+	} else {
+		made.script = sortedRefundScript
 	}
+	made.send()
 }
 
 func (l *logging) reset(ctx context.Context, key string) error {

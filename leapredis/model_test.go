@@ -2,6 +2,7 @@ package leapredis
 
 import (
 	"context"
+	"encoding/binary"
 	"math/big"
 	"strconv"
 	"sync"
@@ -100,8 +101,13 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 	}
 	s.calls[name]++
 	var a [4]int64
-	for i, arg := range given {
-		a[i], _ = strconv.ParseInt(arg, 10, 64)
+	switch name {
+	case "counter", "sorted", "fields":
+		a = unpack(given[0])
+	default:
+		for i, arg := range given {
+			a[i], _ = strconv.ParseInt(arg, 10, 64)
+		}
 	}
 	n := a[2]
 	switch name {
@@ -166,6 +172,17 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 		s.observe(name, key, n, r)
 	}
 	return r, err
+}
+
+// unpack is struct.unpack('>I7I7I7i7') of the scripts.
+func unpack(text string) (numbers [4]int64) {
+	for i := range numbers {
+		bytes := [8]byte{}
+		copy(bytes[1:], text[i*packed:][:packed])
+		numbers[i] = int64(binary.BigEndian.Uint64(bytes[:]))
+	}
+	numbers[3] = numbers[3] << 8 >> 8
+	return numbers
 }
 
 func (s *server) count(key string, limit, length, n, most int64) []int64 {

@@ -55,8 +55,9 @@ type reply [6]int64
 
 // args are what a script is called with: no more than fit.
 type args struct {
-	values [4]string
+	values [3]string
 	count  int
+	admits bool // it is a question whether n pass, which is taken if they do
 }
 
 func (a *args) add(value string) {
@@ -66,11 +67,45 @@ func (a *args) add(value string) {
 
 func (a *args) addInt(value int64) { a.add(strconv.FormatInt(value, 10)) }
 
-// What the decision scripts take for the most that they may take.
+// terms are the limit and the window, as the decision scripts want them.
+type terms struct {
+	limit  int64
+	length int64 // of a window, in µs
+	one    string
+}
+
+func newTerms(cfg *Config) terms {
+	t := terms{limit: cfg.Limit, length: cfg.Window.Microseconds()}
+	t.one = t.pack(1, 1)
+	return t
+}
+
+// args makes the argument of a decision script. Most want one permit.
+func (t *terms) args(n, most int64) args {
+	text := t.one
+	if n != 1 || most != 1 {
+		text = t.pack(n, most)
+	}
+	return args{values: [3]string{text}, count: 1, admits: most >= n}
+}
+
+const packed = 7 // bytes of a number
+
+func (t *terms) pack(n, most int64) string {
+	var all [4 * packed]byte
+	for i, value := range [4]int64{t.limit, t.length, n, most} {
+		for j := range packed {
+			all[i*packed+j] = byte(value >> (8 * (packed - 1 - j)))
+		}
+	}
+	return string(all[:])
+}
+
 const (
-	takeNothing  = 0
-	takeAnyway   = -1
-	mostHeld     = 2 * MaxLimit // what a window is charged at most, with settlements
-	microsecond  = 1000         // in the nanoseconds that this process counts in
-	generationAt = 45           // see ticket
+	// What the decision scripts take for the most that they may take.
+	takeNothing = 0
+	takeAnyway  = -1
+
+	mostHeld    = 2 * MaxLimit // what a window is charged at most, with settlements
+	microsecond = 1000         // in the nanoseconds that this process counts in
 )

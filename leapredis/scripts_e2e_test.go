@@ -79,8 +79,10 @@ func ask(conn *redistest.Conn, s *script, key string, now int64, given ...string
 	text := strings.Replace(s.text, "redis.call('TIME')", "call('TIME')", 1)
 	text = strings.Replace(text, "call('TIME')", fmt.Sprintf("{ARGV[%d], ARGV[%d]}", len(given)+1, len(given)+2), 1)
 	// What expires does so by the server's own clock, and is to stay here.
-	text = strings.ReplaceAll(text, "call('HPEXPIREAT', KEYS[1], string.format('%.0f', ", "call('HPEXPIREAT', KEYS[1], string.format('%.0f', 4e12 + ")
-	text = strings.ReplaceAll(text, "call('PEXPIRE', KEYS[1], ", "call('PEXPIRE', KEYS[1], 1e6 + ")
+	for _, key := range []string{"key", "KEYS[1]"} {
+		text = strings.ReplaceAll(text, "call('HPEXPIREAT', "+key+", string.format('%.0f', ", "call('HPEXPIREAT', "+key+", string.format('%.0f', 4e12 + ")
+		text = strings.ReplaceAll(text, "call('PEXPIRE', "+key+", ", "call('PEXPIRE', "+key+", 1e6 + ")
+	}
 	text = strings.ReplaceAll(text, "'PX', ", "'PX', 1e6 + ")
 	all := append([]string{"EVAL", text, "1", key}, given...)
 	all = append(all, strconv.FormatInt(now/1_000_000, 10), strconv.FormatInt(now%1_000_000, 10))
@@ -105,8 +107,7 @@ func edge(t *rapid.T, conn *redistest.Conn, key string) {
 	length := rapid.Int64Range(limit.MaxWindow.Microseconds()/2, limit.MaxWindow.Microseconds()).Draw(t, "window")
 	previous := rapid.Int64Range(MaxLimit/2, MaxLimit).Draw(t, "previous")
 	run := func(now, most, n, take int64) int64 {
-		r, err := ask(conn, counterScript, key, now, strconv.FormatInt(most, 10), strconv.FormatInt(length, 10),
-			strconv.FormatInt(n, 10), strconv.FormatInt(take, 10))
+		r, err := ask(conn, counterScript, key, now, textsOf([]int64{most, length, n, take})...)
 		require.NoError(t, err)
 		return r[0]
 	}
@@ -117,6 +118,18 @@ func edge(t *rapid.T, conn *redistest.Conn, key string) {
 		require.EqualValues(t, 1, run(2*length+elapsed, held+1, 1, takeNothing))
 		require.EqualValues(t, 0, run(2*length+elapsed, held, 1, takeNothing))
 	}
+}
+
+// textsOf is the arguments of a script.
+func textsOf(given []int64) (texts []string) {
+	if len(given) == 4 {
+		t := terms{limit: given[0], length: given[1]}
+		return []string{t.pack(given[2], given[3])}
+	}
+	for _, n := range given {
+		texts = append(texts, strconv.FormatInt(n, 10))
+	}
+	return texts
 }
 
 func both(t *rapid.T, kind string, conn *redistest.Conn, key string) {
@@ -132,10 +145,7 @@ func both(t *rapid.T, kind string, conn *redistest.Conn, key string) {
 		model.known[name] = true
 	}
 	run := func(name string, given ...int64) []int64 {
-		var texts []string
-		for _, n := range given {
-			texts = append(texts, strconv.FormatInt(n, 10))
-		}
+		texts := textsOf(given)
 		want, err := model.execute(name, false, key, texts)
 		require.NoError(t, err)
 		got, err := ask(conn, byName[name], key, now, texts...)

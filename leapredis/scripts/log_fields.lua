@@ -8,25 +8,25 @@
 -- number of the newest (7), its time (7), its sum (7). So which fields there are is looked
 -- up by their numbers, by time: it does not matter when the server clears them away, nor
 -- what it says that there are.
-local call = redis.call
+local call, key, unpack = redis.call, KEYS[1], struct.unpack
+local limit, length, n, most = unpack('>I7I7I7i7', ARGV[1])
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local limit, length, n, most = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local wrap = 0x10000000000000
 
 local function admission(number)
-	local value = call('HGET', KEYS[1], string.format('%.0f', number))
+	local value = call('HGET', key, string.format('%.0f', number))
 	if value then
-		return struct.unpack('>I7I7I7', value)
+		return unpack('>I7I7I7', value)
 	end
 end
 
 local at, through, held = now, 0, 0
 local begin, newest, latest = 1, 0, 0
 local oldest, first = 0, 0 -- the time of the oldest in the window, and how many it is
-local meta = call('HGET', KEYS[1], 'm')
+local meta = call('HGET', key, 'm')
 if meta then
-	begin, newest, latest, through = struct.unpack('>I7I7I7I7', meta)
+	begin, newest, latest, through = unpack('>I7I7I7I7', meta)
 	at = math.max(now, latest)
 	if latest <= at - length then
 		begin = newest + 1
@@ -92,10 +92,10 @@ if most ~= 0 and taken > 0 then
 	end
 	held = held + taken
 	local number, sum = string.format('%.0f', newest + 1), (through + taken) % wrap
-	call('HSET', KEYS[1], 'm', struct.pack('>I7I7I7I7', begin, newest + 1, at, sum),
+	call('HSET', key, 'm', struct.pack('>I7I7I7I7', begin, newest + 1, at, sum),
 		number, struct.pack('>I7I7I7', at, sum, taken))
-	call('PEXPIRE', KEYS[1], math.floor((at - now + length) / 1000) + 2)
-	call('HPEXPIREAT', KEYS[1], string.format('%.0f', math.floor((at + length) / 1000) + 2), 'FIELDS', 1, number)
+	call('PEXPIRE', key, math.floor((at - now + length) / 1000) + 2)
+	call('HPEXPIREAT', key, string.format('%.0f', math.floor((at + length) / 1000) + 2), 'FIELDS', 1, number)
 	return {taken, held, 0, at - now + length, at}
 end
 local reset = 0

@@ -1,6 +1,6 @@
 -- One decision of the sliding-window log, in a sorted set.
 --
--- KEYS[1]: the key. ARGV: limit, length of the window in µs, n, most.
+-- KEYS[1]: the key. ARGV[1]: limit, length of the window in µs, n, most, of 7 bytes each.
 --   most >= n: take n if they fit
 --   most == 0: take nothing
 --   most == -1: take n whatever the limit
@@ -10,21 +10,21 @@
 -- A member's score is the time of an admission in µs; no two have the same. A member is
 -- 14 bytes: all that was taken up to it and with it, modulo 2^52 (7), and with it (7). So
 -- the sum over any stretch is one subtraction.
-local call = redis.call
+local call, key, unpack = redis.call, KEYS[1], struct.unpack
+local limit, length, n, most = unpack('>I7I7I7i7', ARGV[1])
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local limit, length, n, most = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local wrap = 0x10000000000000
 
 -- at: no time is before that of the newest admission, also if the server's clock went back.
 local at, through, held, oldest, first = now, 0, 0, nil, 0
-local newest = call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
+local newest = call('ZRANGE', key, -1, -1, 'WITHSCORES')
 if newest[1] then
 	at = math.max(now, tonumber(newest[2]))
-	through = struct.unpack('>I7', newest[1])
-	oldest = call('ZRANGEBYSCORE', KEYS[1], string.format('(%.0f', at - length), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+	through = unpack('>I7', newest[1])
+	oldest = call('ZRANGEBYSCORE', key, string.format('(%.0f', at - length), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
 	if oldest[1] then
-		local sum, with = struct.unpack('>I7I7', oldest[1])
+		local sum, with = unpack('>I7I7', oldest[1])
 		first = with
 		held = (through - sum) % wrap + with
 	end
@@ -41,19 +41,19 @@ else
 	-- Those that must leave first are found by halving: at most so many leave up to low.
 	local short, leaves = held + n - limit, tonumber(oldest[2])
 	if first < short then
-		local low = call('ZRANK', KEYS[1], oldest[1])
-		local high = call('ZCARD', KEYS[1]) - 1
-		local base = struct.unpack('>I7', oldest[1]) - first
+		local low = call('ZRANK', key, oldest[1])
+		local high = call('ZCARD', key) - 1
+		local base = unpack('>I7', oldest[1]) - first
 		while high - low > 1 do
 			local middle = math.floor((low + high) / 2)
-			local sum = struct.unpack('>I7', call('ZRANGE', KEYS[1], middle, middle)[1])
+			local sum = unpack('>I7', call('ZRANGE', key, middle, middle)[1])
 			if (sum - base) % wrap < short then
 				low = middle
 			else
 				high = middle
 			end
 		end
-		leaves = tonumber(call('ZRANGE', KEYS[1], high, high, 'WITHSCORES')[2])
+		leaves = tonumber(call('ZRANGE', key, high, high, 'WITHSCORES')[2])
 	end
 	wait = leaves + length - now
 end
@@ -63,11 +63,11 @@ if most ~= 0 and taken > 0 then
 		at = at + 1
 	end
 	held = held + taken
-	call('ZADD', KEYS[1], string.format('%.0f', at), struct.pack('>I7I7', (through + taken) % wrap, taken))
+	call('ZADD', key, string.format('%.0f', at), struct.pack('>I7I7', (through + taken) % wrap, taken))
 	if newest[1] then
-		call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', at - length))
+		call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', at - length))
 	end
-	call('PEXPIRE', KEYS[1], math.floor((at - now + length) / 1000) + 2)
+	call('PEXPIRE', key, math.floor((at - now + length) / 1000) + 2)
 	return {taken, held, 0, at - now + length, at}
 end
 local reset = 0
