@@ -21,6 +21,10 @@ func floors(out io.Writer, p plan, server *redistest.Server, benchmark redistest
 		if s.sent == nil || s.leases {
 			continue
 		}
+		command, err := s.sent.command(server)
+		if err != nil {
+			return err
+		}
 		for _, way := range []struct{ connections, atOnce int }{{1, 1}, {64, 1}, {64, 16}} {
 			var rates, ratios []float64
 			for range p.turns {
@@ -33,10 +37,7 @@ func floors(out io.Writer, p plan, server *redistest.Server, benchmark redistest
 				args := []string{
 					"-p", port, "-c", strconv.Itoa(way.connections), "-P", strconv.Itoa(way.atOnce), "-n", strconv.Itoa(requests), "--csv",
 				}
-				// The last argument is bytes, which a command line cannot have: -x reads it.
-				command := s.sent.command()
-				last := len(command) - 1
-				text, err := benchmark.Filter(command[last], append(append(args, "-x", "EVALSHA"), command[:last]...)...)
+				text, err := benchmark.Output(append(append(args, "EVALSHA"), command...)...)
 				if err != nil {
 					return err
 				}

@@ -8,8 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +19,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 
+	"github.com/leapgate-go/leapgate/internal/redistest"
 	"github.com/leapgate-go/leapgate/leapredis"
 	"github.com/leapgate-go/leapgate/leapredis/viagoredis"
 	"github.com/leapgate-go/leapgate/leapredis/viarueidis"
@@ -135,19 +136,46 @@ func ours(name string, cfg leapredis.Config, log bool, addr string, way func(str
 	return s, nil
 }
 
-// sent is a client that remembers the first command.
+// sent is a client that remembers the first script. It is told its text since it does as if
+// the server did not know it.
 type sent struct {
 	leapredis.Client
-	once sync.Once
-	what []string
+	once           sync.Once
+	text, key, arg string
 }
 
 func (s *sent) EvalSHA(ctx context.Context, sha, key string, args ...string) ([]int64, error) {
-	s.once.Do(func() { s.what = append([]string{sha, "1", key}, slices.Clone(args)...) })
+	first := false
+	if len(args) > 0 { // else it is no decision
+		s.once.Do(func() { first, s.key, s.arg = true, key, args[0] })
+	}
+	if first {
+		return nil, &leapredis.ReplyError{Text: "NOSCRIPT"}
+	}
 	return s.Client.EvalSHA(ctx, sha, key, args...)
 }
 
-func (s *sent) command() []string { return s.what }
+func (s *sent) Eval(ctx context.Context, script, key string, args ...string) ([]int64, error) {
+	if len(args) > 0 && s.text == "" {
+		s.text = script
+	}
+	return s.Client.Eval(ctx, script, key, args...)
+}
+
+// command is what redis-benchmark can send to have the same done. The argument of a
+// decision is bytes, which no command line can have. So it stands in the script, and what
+// is sent in its place is as long.
+func (s *sent) command(server *redistest.Server) ([]string, error) {
+	var literal strings.Builder
+	for _, b := range []byte(s.arg) {
+		fmt.Fprintf(&literal, "\\%03d", b)
+	}
+	sha, err := server.Do("SCRIPT", "LOAD", strings.Replace(s.text, "ARGV[1])", "'"+literal.String()+"')", 1))
+	if err != nil {
+		return nil, err
+	}
+	return []string{sha.(string), "1", s.key, strings.Repeat("x", len(s.arg))}, nil
+}
 
 func newRedisRate(addr string) *subject {
 	client := goredis.NewClient(&goredis.Options{Addr: addr})

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"strings"
 )
 
 // Env names the environment variable with the root of a Debian system in which a newer
@@ -66,12 +65,8 @@ func (p Program) command(args ...string) *exec.Cmd {
 }
 
 // Output runs it, and gives what it prints.
-func (p Program) Output(args ...string) (string, error) { return p.Filter("", args...) }
-
-// Filter runs it on an input, and gives what it prints.
-func (p Program) Filter(input string, args ...string) (string, error) {
+func (p Program) Output(args ...string) (string, error) {
 	cmd := p.command(args...)
-	cmd.Stdin = strings.NewReader(input)
 	text, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("%v: %w", cmd.Args, err)
