@@ -37,7 +37,8 @@ func (b *broken) fault(_ string, before bool) error {
 
 func TestAway_TheServerIsSlow(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		s := withFields()
 		l := k.start(t, s, Config{Limit: 100, Window: time.Minute})
 		require.False(t, allow(t, l, "a", 1).Degraded)
@@ -70,7 +71,8 @@ func TestAway_TheServerIsSlow(t *testing.T) {
 // However often something fails, each call is sent once, and what it does is done once.
 func TestAway_NothingIsCountedTwice(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		s := withFields()
 		b := broken{after: true}
 		s.fault = b.fault
@@ -100,7 +102,8 @@ func TestAway_EveryErrorOfAServerMeansThePolicy(t *testing.T) {
 	} {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
-			each(t, func(t *testing.T, k kind) {
+			each(t, func(k kind) {
+				t := k.t
 				s := withFields()
 				var b broken
 				s.fault = b.fault
@@ -128,7 +131,8 @@ func TestAway_EveryErrorOfAServerMeansThePolicy(t *testing.T) {
 
 func TestAway_IsToldInStats(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		s := withFields()
 		var b broken
 		s.fault = b.fault
@@ -148,7 +152,8 @@ func TestAway_IsToldInStats(t *testing.T) {
 // While the server is away, 1 call in 200 ms is sent, and recovery takes no longer.
 func TestAway_ProbesAreRealCallsAndFew(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		s := withFields()
 		var b broken
 		s.fault = b.fault
@@ -173,7 +178,8 @@ func TestAway_ProbesAreRealCallsAndFew(t *testing.T) {
 
 func TestAway_ACallersEndIsNoFailure(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		s := withFields()
 		l := k.start(t, s, Config{Limit: 100, Window: time.Minute})
 		allow(t, l, "a", 1)
@@ -232,7 +238,8 @@ func (h hung) Eval(ctx context.Context, s, key string, args ...string) ([]int64,
 
 func TestAway_AClientThatHangs(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		h := hung{make(chan struct{})}
 		l := k.start(t, h, Config{Limit: 1 << 30, Timeout: 10 * time.Millisecond})
 		for range 1000 {
@@ -264,7 +271,8 @@ func TestAway_AClientThatPanicsOrTellsNonsense(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			each(t, func(t *testing.T, k kind) {
+			each(t, func(k kind) {
+				t := k.t
 				l := k.start(t, f, Config{Limit: 10, WhenAway: Allow})
 				for range 10 {
 					d := allow(t, l, "a", 1)
@@ -283,7 +291,8 @@ func away() Client { return strange(func() ([]int64, error) { return nil, errCut
 
 func TestLocal_AllProcessesTogetherDoNotExceedTheLimit(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		for _, most := range []int64{0, 1, 2, 10, 11, 99, 100} {
 			sum := 0
 			for range 7 {
@@ -305,7 +314,8 @@ func TestLocal_AllProcessesTogetherDoNotExceedTheLimit(t *testing.T) {
 
 func TestLocal_RefundsAndSettlementsStayHere(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		s := withFields()
 		var b broken
 		s.fault = b.fault
@@ -343,7 +353,8 @@ func TestLocal_RefundsAndSettlementsStayHere(t *testing.T) {
 
 func TestPolicies(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		yes := k.start(t, away(), Config{Name: "n", Limit: 10, WhenAway: Allow})
 		d := allow(t, yes, "a", 10)
 		require.Equal(t, limit.Decision{Allowed: true, Degraded: true, Name: "n", Limit: 10, Remaining: 10, Charged: 10}, d)
@@ -366,7 +377,8 @@ func TestPolicies(t *testing.T) {
 
 func TestLocal_ProcessesAreCounted(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		s := withFields()
 		var b broken
 		s.fault = b.fault
@@ -409,7 +421,8 @@ func TestLocal_ProcessesAreCounted(t *testing.T) {
 // Before it could count them, a process does not take itself for the only one.
 func TestLocal_NeverCounted(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		l := k.start(t, away(), Config{Limit: 100, Instances: count})
 		admitted := 0
 		for range 100 {
@@ -423,7 +436,8 @@ func TestLocal_NeverCounted(t *testing.T) {
 
 func TestClose_WithCallsUnderWay(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		s := withFields()
 		s.latency.set(10 * time.Millisecond)
 		l := k.start(t, s, Config{Limit: 1 << 30, Instances: count, Lease: 1})

@@ -119,7 +119,8 @@ func compare(rt *rapid.T, k kind) {
 
 func TestAllow_TheServersClockGoesBack(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		s := withFields()
 		var back time.Duration
 		s.now = func() int64 { return time.Now().Add(-back).UnixMicro() }
@@ -137,7 +138,8 @@ func TestAllow_TheServersClockGoesBack(t *testing.T) {
 // does not reach the server.
 func TestAllow_AFloodOfRefusedCallsIsAnsweredHere(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		s := withFields()
 		l := k.start(t, s, Config{Limit: 5, Window: time.Minute, LeaseTime: 100 * time.Millisecond})
 		require.True(t, allow(t, l, "a", 5).Allowed)
@@ -160,21 +162,19 @@ func TestAllow_AFloodOfRefusedCallsIsAnsweredHere(t *testing.T) {
 
 func TestAllow_AfterTheWaitThatWasToldItPasses(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		s := withFields()
 		l := k.start(t, s, Config{Limit: 7})
 		for n := int64(1); n <= 7; n++ {
-			for {
-				d := allow(t, l, "a", n)
-				if d.Allowed {
-					break
-				}
-				time.Sleep(d.RetryAfter - time.Microsecond)
-				require.False(t, allow(t, l, "a", n).Allowed)
-				time.Sleep(time.Microsecond)
-				require.True(t, allow(t, l, "a", n).Allowed)
-				break
+			d := allow(t, l, "a", n)
+			if d.Allowed {
+				continue
 			}
+			time.Sleep(d.RetryAfter - time.Microsecond)
+			require.False(t, allow(t, l, "a", n).Allowed)
+			time.Sleep(time.Microsecond)
+			require.True(t, allow(t, l, "a", n).Allowed)
 		}
 	})
 }
@@ -182,7 +182,8 @@ func TestAllow_AfterTheWaitThatWasToldItPasses(t *testing.T) {
 // What a call that is smaller than a refused one would get is asked.
 func TestAllow_ARefusalOfManyIsNoneOfFew(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		l := k.start(t, withFields(), Config{Limit: 5})
 		require.True(t, allow(t, l, "a", 3).Allowed)
 		require.False(t, allow(t, l, "a", 3).Allowed)
@@ -193,7 +194,8 @@ func TestAllow_ARefusalOfManyIsNoneOfFew(t *testing.T) {
 
 func TestAllow_BadCalls(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		s := withFields()
 		l := k.start(t, s, Config{Limit: 5})
 		for _, key := range []string{"", strings.Repeat("k", limit.MaxKeyLength+1)} {
@@ -222,7 +224,8 @@ func TestAllow_BadCalls(t *testing.T) {
 
 func TestAllow_ANilContextNeverEnds(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		l := k.start(t, withFields(), Config{Limit: 1})
 		d, err := l.Allow(nil, "a") //nolint:staticcheck // it is allowed
 		require.NoError(t, err)
@@ -262,7 +265,8 @@ func hashed(name string) string {
 
 func TestReset_WhatWasChargedBeforeDoesNotComeBack(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		s := withFields()
 		l := k.start(t, s, Config{Limit: 4, Window: time.Minute})
 		old := allow(t, l, "a", 3)
@@ -276,7 +280,8 @@ func TestReset_WhatWasChargedBeforeDoesNotComeBack(t *testing.T) {
 
 func TestNoScript_TheTextIsSentOnceToEachServer(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		s := withFields()
 		l := k.start(t, s, Config{Limit: 1 << 40})
 		for range 2 {
@@ -346,7 +351,8 @@ func TestStorage_FieldExpiryThatIsNotThere(t *testing.T) {
 // others with it.
 func TestWrongType_IsOfOneKey(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		s := withFields()
 		bad := true
 		s.fault = func(name string, _ bool) error {
@@ -369,7 +375,8 @@ func TestWrongType_IsOfOneKey(t *testing.T) {
 
 func TestGroup_TheSharedLimitIsAskedFirstAndGetsItBack(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, k kind) {
+	each(t, func(k kind) {
+		t := k.t
 		s := withFields()
 		shared := k.start(t, s, Config{Name: "shared", Limit: 100, Window: time.Minute})
 		own, err := limit.NewCounter(limit.Config{Name: "own", Limit: 2})
@@ -388,9 +395,8 @@ func TestGroup_TheSharedLimitIsAskedFirstAndGetsItBack(t *testing.T) {
 		require.EqualValues(t, 2, s.held("test:a"))
 		require.Equal(t, 8, s.called(k.script+" refund"))
 
-		d := limit.Decision{}
 		time.Sleep(2 * time.Second)
-		d = allow(t, g, "a", 2)
+		d := allow(t, g, "a", 2)
 		require.True(t, d.Allowed)
 		require.NoError(t, g.Settle(t.Context(), "a", d, 1))
 		p, err := shared.Peek(t.Context(), "a")

@@ -45,7 +45,7 @@ const maxStuck = 256
 // where it does not look at the context, while it dials or waits for a connection.
 type call struct {
 	link   *link
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // the call ends with it
 	script *script
 	key    string
 	args   args

@@ -49,17 +49,16 @@ type logging struct {
 
 func (l *logging) decide(ctx context.Context, key string, n, most int64) (reply, error) {
 	a := l.args(n, most)
-	r, _, err := l.do(ctx, key, &a, sortedScript, fieldsScript)
-	return r, err
+	return l.do(ctx, key, &a, sortedScript, fieldsScript)
 }
 
 // do calls the script for how the key is kept. If it is kept the other way, the server
 // says so before anything was done.
-func (l *logging) do(ctx context.Context, key string, a *args, sorted, fields *script) (reply, *script, error) {
+func (l *logging) do(ctx context.Context, key string, a *args, sorted, fields *script) (reply, error) {
 	deadline := l.link.deadline()
 	storage, err := l.ask(ctx, deadline, key)
 	if err != nil {
-		return reply{}, nil, err
+		return reply{}, err
 	}
 	s, other := sorted, fields
 	if storage == FieldExpiry {
@@ -67,10 +66,9 @@ func (l *logging) do(ctx context.Context, key string, a *args, sorted, fields *s
 	}
 	r, err := l.link.do(ctx, deadline, s, key, a)
 	if l.given == Auto && isWrongType(err) {
-		s = other
-		r, err = l.link.do(ctx, deadline, s, key, a)
+		return l.link.do(ctx, deadline, other, key, a)
 	}
-	return r, s, err
+	return r, err
 }
 
 func isWrongType(err error) bool {
@@ -142,7 +140,7 @@ func (l *logging) recall(d *limit.Decision, r *refusal, past time.Duration, n in
 
 func (l *logging) refund(ctx context.Context, key string, ticket, n int64) error {
 	a := l.refundArgs(ticket, n)
-	_, _, err := l.do(ctx, key, &a, sortedRefundScript, fieldsRefundScript)
+	_, err := l.do(ctx, key, &a, sortedRefundScript, fieldsRefundScript)
 	return err
 }
 

@@ -35,6 +35,7 @@ type kind struct {
 	script string // of a decision
 	make   func(Client, Config) (limiter, error)
 	twin   func(limit.Config) (twin, error)
+	t      *testing.T // see each
 }
 
 // twin is a limiter of package limit.
@@ -58,18 +59,21 @@ func makeLog(s Storage) func(Client, Config) (limiter, error) {
 func twinLog(cfg limit.Config) (twin, error) { return limit.NewLog(cfg) }
 
 var kinds = []kind{
-	{"Counter", "counter", makeCounter, func(cfg limit.Config) (twin, error) { return limit.NewCounter(cfg) }},
-	{"SortedSet", "sorted", makeLog(SortedSet), twinLog},
-	{"FieldExpiry", "fields", makeLog(FieldExpiry), twinLog},
+	{"Counter", "counter", makeCounter, func(cfg limit.Config) (twin, error) { return limit.NewCounter(cfg) }, nil},
+	{"SortedSet", "sorted", makeLog(SortedSet), twinLog, nil},
+	{"FieldExpiry", "fields", makeLog(FieldExpiry), twinLog, nil},
 }
 
 // each runs a test for each kind, in fake time, which begins with a whole second.
-func each(t *testing.T, f func(t *testing.T, k kind)) {
+func each(t *testing.T, f func(k kind)) {
 	t.Helper()
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { f(t, k) })
+			synctest.Test(t, func(t *testing.T) {
+				k.t = t
+				f(k)
+			})
 		})
 	}
 }

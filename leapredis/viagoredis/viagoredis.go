@@ -1,5 +1,21 @@
 // Package viagoredis lets the limiters of leapredis use a client of
-// github.com/redis/go-redis.
+// github.com/redis/go-redis: a single node's, Sentinel's or a Cluster's.
+//
+//	client := redis.NewUniversalClient(&redis.UniversalOptions{
+//		Addrs: []string{"10.0.0.1:6379"}, DialTimeout: time.Second, ReadTimeout: time.Second,
+//	})
+//	…
+//	defer client.Close()
+//	perClient, err := leapredis.NewCounter(viagoredis.New(client), leapredis.Config{…})
+//
+// By default, go-redis sends what it got no answer to up to four times. The commands of
+// this package say that they are not to be sent again, so no script is counted twice,
+// whatever MaxRetries is. It follows a redirection of a Cluster, after which nothing was
+// executed.
+//
+// go-redis has a connection for each call under way, so it is slower than rueidis where
+// many goroutines call: see BENCHMARKS.md. A connection on which nothing is answered is held
+// for ReadTimeout, also after the limiter has given up the call.
 package viagoredis
 
 import (
@@ -41,7 +57,7 @@ func (a adapter) do(ctx context.Context, name, script, key string, args []string
 	_ = a.client.Process(ctx, command) // its error is the command's
 	reply, err := command.Result()
 	var replied redis.Error
-	if errors.As(err, &replied) {
+	if errors.As(err, &replied) && !errors.Is(err, redis.Nil) {
 		return nil, &leapredis.ReplyError{Text: replied.Error()}
 	}
 	if cluster, ok := a.client.(*redis.ClusterClient); ok && err != nil {

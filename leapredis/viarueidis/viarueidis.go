@@ -1,11 +1,22 @@
 // Package viarueidis lets the limiters of leapredis use a client of
-// github.com/redis/rueidis, which pipelines by itself.
+// github.com/redis/rueidis, which pipelines by itself: the calls of many goroutines share
+// a connection and a few system calls.
+//
+//	client, err := rueidis.NewClient(viarueidis.Options("10.0.0.1:6379"))
+//	…
+//	defer client.Close()
+//	perClient, err := leapredis.NewCounter(viarueidis.New(client), leapredis.Config{…})
+//
+// rueidis sends again only what reads. Scripts are not such, so none is sent twice,
+// whatever its options say; it follows a redirection of a Cluster, after which nothing
+// was executed.
 package viarueidis
 
 import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -29,14 +40,26 @@ func (a adapter) Eval(ctx context.Context, script, key string, args ...string) (
 func (a adapter) do(ctx context.Context, command rueidis.Completed) ([]int64, error) {
 	reply, err := a.client.Do(ctx, command).AsIntSlice()
 	var replied *rueidis.RedisError
-	if errors.As(err, &replied) {
-		return nil, &leapredis.ReplyError{Text: replied.Error()}
+	if errors.As(err, &replied) && !replied.IsNil() {
+		return nil, &leapredis.ReplyError{Text: coded(replied.Error())}
 	}
 	return reply, err
 }
 
-// Options gives options for servers on a request path: a connection that is not answered
-// on is given up within a second, and not after 10.
+// coded gives back the code ERR to an error of the server. (rueidis takes that off, and
+// leaves the others.)
+func coded(text string) string {
+	code, _, _ := strings.Cut(text, " ")
+	if code != "" && strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" {
+		return text
+	}
+	return "ERR " + text
+}
+
+// Options gives options for servers on a request path, for the caller to add to: user name,
+// password, TLS, Sentinel and so on. A connection on which nothing is answered is given up
+// within about a second, and not after 10, so that it is not what keeps the limiters from a
+// server that is back; and nothing is cached, since the limiters read nothing twice.
 func Options(addresses ...string) rueidis.ClientOption {
 	return rueidis.ClientOption{
 		InitAddress:      addresses,
