@@ -27,12 +27,12 @@ type subject struct {
 
 func (v version) subjects(window time.Duration) []subject {
 	all := []subject{
-		{"counter", leapredis.Config{Prefix: "counter:", Limit: 2000, Window: window}, false},
-		{"counter with leases", leapredis.Config{Prefix: "leases:", Limit: 20_000, Window: window, Lease: 50}, false},
+		{"counter", leapredis.Config{Prefix: "counter:", Limit: 4000, Window: window}, false},
+		{"counter with leases", leapredis.Config{Prefix: "leases:", Limit: 40_000, Window: window, Lease: 50}, false},
 	}
 	for _, storage := range v.storages {
 		prefix := "log-" + storage.String() + ":"
-		all = append(all, subject{"log, " + storage.String(), leapredis.Config{Prefix: prefix, Limit: 2000, Window: window, Storage: storage}, true})
+		all = append(all, subject{"log, " + storage.String(), leapredis.Config{Prefix: prefix, Limit: 4000, Window: window, Storage: storage}, true})
 	}
 	return all
 }
@@ -53,29 +53,37 @@ func TestHammer(t *testing.T) {
 	for _, v := range versions {
 		t.Run(v.name, func(t *testing.T) {
 			server := v.start(t)
-			hammer(t, v, server)
+			for !hammer(t, v, server) {
+				t.Log("once more: this machine stood still for a window")
+			}
 		})
 	}
 }
 
-func hammer(t *testing.T, v version, server *redistest.Server) {
+// hammer is false if it could not see all that the server did.
+func hammer(t *testing.T, v version, server *redistest.Server) bool {
 	t.Helper()
-	const window = time.Second
+	const window = 2 * time.Second
 	subjects := v.subjects(window)
+	_, err := server.Do("FLUSHALL") // what was before is not to be counted
+	require.NoError(t, err)
 	j := jobOf(subjects, []string{server.Addr()})
 	j.Lasting = 10 * time.Second
 	c := hire(t, processes, j)
-	s := sample(t, window/4, []*redistest.Server{server}, subjects)
+	s := sample(t, window/10, []*redistest.Server{server}, subjects)
 	c.begin()
 	reports := c.end()
-	held := s.end()
+	held, gap := s.end()
+	if gap > window*9/10 {
+		return false
+	}
 	for i, subject := range subjects {
 		r, most := reports[i], subject.cfg.Limit
 		admitted, charged := int64(len(r.Admissions)), total(held[i])
 		require.Empty(t, r.Errors, subject.name)
 		require.Zero(t, r.Degraded, subject.name)
 		require.Positive(t, r.Refused, "%s: it was not hammered", subject.name)
-		require.Greater(t, admitted, 7*most, "%s: it admits what it may", subject.name)
+		require.Greater(t, admitted, 3*most, "%s: it admits what it may", subject.name)
 		if subject.cfg.Lease > 1 {
 			require.LessOrEqual(t, admitted, charged, subject.name)
 			require.Positive(t, r.Link.Leased, subject.name)
@@ -94,6 +102,7 @@ func hammer(t *testing.T, v version, server *redistest.Server) {
 			subject.name, admitted, charged, r.Refused, r.Link.RoundTrips, inAWindow, bound, max(0, above))
 		require.LessOrEqual(t, above, int64(0), subject.name)
 	}
+	return true
 }
 
 // TestHammer_Failover: in the middle, the primary that keeps all keys is killed, and its
@@ -141,7 +150,7 @@ func failOver(t *testing.T, behind time.Duration) {
 	require.NoError(t, cluster.Await())
 	t.Logf("the replica has taken over after %v", time.Duration(micros()-killed)*time.Microsecond)
 	reports := c.end()
-	held := s.end()
+	held, _ := s.end()
 	for i, subject := range subjects {
 		r, most := reports[i], subject.cfg.Limit
 		require.Empty(t, r.Errors, subject.name)

@@ -24,6 +24,8 @@ type sampler struct {
 	servers []*redistest.Server
 	conns   map[string]*redistest.Conn
 	seen    []map[string]charge // of each subject, by ID: as it was seen last
+	last    time.Time           // when it was collected last
+	gap     time.Duration       // the longest time between two collections, with the second
 
 	stop, stopped chan struct{}
 }
@@ -69,6 +71,13 @@ func (s *sampler) forget(gone *redistest.Server) {
 func (s *sampler) collect() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	began := time.Now()
+	defer func() {
+		if !s.last.IsZero() {
+			s.gap = max(s.gap, time.Since(s.last))
+		}
+		s.last = began
+	}()
 	for _, server := range s.servers {
 		do := func(args ...string) (any, error) { return s.do(server.Addr(), args...) }
 		role, err := do("ROLE")
@@ -104,8 +113,9 @@ func (s *sampler) do(addr string, args ...string) (any, error) {
 	return reply, err
 }
 
-// end stops, and gives what was collected of each subject, oldest first.
-func (s *sampler) end() [][]charge {
+// end stops, and gives what was collected of each subject, oldest first. It is not all if
+// this machine kept the sampler from its work for a window.
+func (s *sampler) end() (all [][]charge, gap time.Duration) {
 	close(s.stop)
 	<-s.stopped
 	s.mu.Lock()
@@ -113,11 +123,10 @@ func (s *sampler) end() [][]charge {
 	for _, conn := range s.conns {
 		conn.Close()
 	}
-	var all [][]charge
 	for _, seen := range s.seen {
 		all = append(all, slices.SortedFunc(maps.Values(seen), func(a, b charge) int { return int(a.at - b.at) }))
 	}
-	return all
+	return all, s.gap
 }
 
 // total is the sum of what was charged.
