@@ -11,11 +11,11 @@ import (
 type algorithm interface {
 	// decide asks a server: see the scripts for most.
 	decide(ctx context.Context, key string, n, most int64) (reply, error)
-	// read makes a reply to n into what a decision tells, except what was charged.
-	read(d *limit.Decision, r *reply, n int64)
+	// read makes a reply to n into a decision, except for its name and what was charged.
+	read(r reply, n int64) limit.Decision
 	// recall makes the decision that refuses n some time after that reply, which refused,
 	// if that is certain without asking.
-	recall(d *limit.Decision, r *refusal, past time.Duration, n int64) bool
+	recall(r *refusal, past time.Duration, n int64) (d limit.Decision, certain bool)
 	// refund gives back n to what a decision's ticket tells.
 	refund(ctx context.Context, key string, ticket, n int64) error
 	// giveBack gives back what was admitted by a call whose caller has gone.

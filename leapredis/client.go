@@ -1,6 +1,9 @@
 package leapredis
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Client runs scripts on the servers. It is small, so that any client library fits: see
 // the packages viarueidis and viagoredis. Both methods may be called by any number of
@@ -26,3 +29,13 @@ type ReplyError struct {
 
 // Error is the text.
 func (e *ReplyError) Error() string { return "leapredis: the server replied: " + e.Text }
+
+// replyOf is the server's reply that an error is, nil if it is none.
+func replyOf(err error) *ReplyError {
+	if err == nil {
+		return nil
+	}
+	var replied *ReplyError
+	errors.As(err, &replied)
+	return replied
+}

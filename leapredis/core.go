@@ -101,10 +101,15 @@ func (c *core) AllowN(ctx context.Context, key string, n int64) (d limit.Decisio
 
 // decide decides what no lease was for. (In AllowN, the decision would be on the heap.)
 func (c *core) decide(ctx context.Context, node *node, hash uint64, key string, n, now int64) (d limit.Decision, err error) {
-	if r := refusalOf(node, now); r != nil && c.algorithm.recall(&d, r, time.Duration(now-r.sent), max(1, n)) {
+	certain := false
+	if r := refusalOf(node, now); r != nil {
+		d, certain = c.algorithm.recall(r, time.Duration(now-r.sent), max(1, n))
 		d.Name = c.cfg.Name
-	} else if d, err = c.ask(ctx, node, hash, key, n, now); err != nil {
-		return d, err
+	}
+	if !certain {
+		if d, err = c.ask(ctx, node, hash, key, n, now); err != nil {
+			return d, err
+		}
 	}
 	switch {
 	case n == 0:
@@ -140,7 +145,7 @@ func (c *core) ask(ctx context.Context, n *node, hash uint64, key string, count,
 		return c.without(ctx, err, key, count)
 	}
 	c.instances.beat()
-	c.algorithm.read(&d, &r, want)
+	d = c.algorithm.read(r, want)
 	d.Name = c.cfg.Name
 	switch {
 	case !d.Allowed:
@@ -188,9 +193,9 @@ func (c *core) remember(n *node, hash uint64, key string, r *refusal) {
 
 // without decides when the server has given an error.
 func (c *core) without(ctx context.Context, err error, key string, n int64) (limit.Decision, error) {
-	var replied *ReplyError
+	replied := replyOf(err)
 	switch {
-	case errors.As(err, &replied):
+	case replied != nil:
 		c.link.complain(replied)
 	case !errors.Is(err, ErrAway):
 		return limit.Decision{}, err // ctx has ended
@@ -209,7 +214,7 @@ func (c *core) Peek(ctx context.Context, key string) (d limit.Decision, err erro
 	if err != nil {
 		return c.without(ctx, err, key, 0)
 	}
-	c.algorithm.read(&d, &r, 1)
+	d = c.algorithm.read(r, 1)
 	d.Name, d.Ticket = c.cfg.Name, 0
 	return d, nil
 }
@@ -311,8 +316,8 @@ func (c *core) Remote() bool { return true }
 
 // Close ends the limiter: calls get [limit.ErrClosed]. What is left of leases is given
 // back, and the heartbeat ends, if a server answers. That takes a few times
-// Config.Timeout at most. The client is not closed: it is the caller's. Close may be
-// called more than once; the error is always nil.
+// Config.Timeout at most. The client is not closed: it is the caller's, and a call that
+// hangs in it ends with it. Close may be called more than once; the error is always nil.
 func (c *core) Close() error {
 	if !c.ended.CompareAndSwap(false, true) {
 		return nil

@@ -13,8 +13,10 @@ import (
 // which it takes the part that still lies within Window. It decides as that does, by the
 // server's clock, in whole microseconds; see there for what it bounds.
 //
-// On the server, a key is one string of 24 bytes, which expires two windows after the
-// one that charged it last began. A decision reads it, and writes it if it admits.
+// On the server, a key is one string of 24 bytes, which expires when the window after the
+// one that charged it last is over. With its name, its expiry and all that a server keeps
+// of a key, that is about 175 bytes (Redis 7.0 and 8.0, names of 20 bytes). A decision reads
+// it, and writes it if it admits.
 //
 // Make one with [NewCounter].
 type Counter struct{ core }
@@ -46,7 +48,7 @@ func (c *counting) decide(ctx context.Context, key string, n, most int64) (reply
 
 const generationAt = 45 // see ticket
 
-func (c *counting) read(d *limit.Decision, r *reply, n int64) {
+func (c *counting) read(r reply, n int64) (d limit.Decision) {
 	previous, current, elapsed, ahead := r[1], r[2], r[3]%c.length, r[5]
 	held := sliding.Held(previous, current, elapsed, c.length)
 	d.Limit, d.Remaining = c.limit, max(0, c.limit-held)
@@ -55,12 +57,13 @@ func (c *counting) read(d *limit.Decision, r *reply, n int64) {
 	}
 	switch d.Allowed = r[0] >= n; {
 	case d.Allowed:
-		d.Ticket = c.ticket(r)
+		d.Ticket = c.ticket(&r)
 	case n > c.limit:
 		d.RetryAfter = limit.Never
 	default:
 		d.RetryAfter = time.Duration(ahead+sliding.Wait(c.limit, n, previous, current, elapsed, c.length)) * microsecond
 	}
+	return d
 }
 
 // ticket tells which window was charged, and of which generation: see the script.
@@ -76,25 +79,24 @@ func (c *counting) rest(r *reply) time.Duration {
 
 // recall looks what would be held now if nobody had come. It takes the time since the
 // server was asked for the time since it answered, so that it rather asks too soon.
-func (c *counting) recall(d *limit.Decision, r *refusal, past time.Duration, n int64) bool {
+func (c *counting) recall(r *refusal, past time.Duration, n int64) (d limit.Decision, certain bool) {
 	at := r.reply
 	if at[5] > 0 {
-		return false // its clock went back
+		return d, false // its clock went back
 	}
 	now := at[3] + past.Microseconds()
 	switch turned := now/c.length - at[3]/c.length; {
 	case turned == 1:
 		at[1], at[2] = at[2], 0
 	case turned > 1:
-		return false
+		return d, false
 	}
 	at[3] = now
 	if n <= c.limit && sliding.Held(at[1], at[2], now%c.length, c.length)+n <= c.limit {
-		return false
+		return d, false
 	}
 	at[0] = 0
-	c.read(d, &at, n)
-	return true
+	return c.read(at, n), true
 }
 
 func (c *counting) refund(ctx context.Context, key string, ticket, n int64) error {

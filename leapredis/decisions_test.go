@@ -3,6 +3,7 @@ package leapredis
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -211,8 +212,13 @@ func TestAllow_BadCalls(t *testing.T) {
 		require.ErrorIs(t, err, limit.ErrCount)
 		require.ErrorIs(t, l.Refund(t.Context(), "a", limit.Decision{Charged: 1}, 2), limit.ErrCount)
 		require.ErrorIs(t, l.Settle(t.Context(), "a", limit.Decision{}, -1), limit.ErrCount)
-		require.Equal(t, limit.Never, allow(t, l, "a", limit.MaxLimit).RetryAfter)
-		require.False(t, allow(t, l, "a", limit.MaxLimit).Degraded)
+		require.ErrorIs(t, l.Settle(t.Context(), "a", limit.Decision{}, limit.MaxLimit+1), limit.ErrCount)
+		for _, n := range []int64{6, MaxLimit, limit.MaxLimit, math.MaxInt64} {
+			d := allow(t, l, "a", n)
+			require.Equal(t, limit.Never, d.RetryAfter)
+			require.EqualValues(t, 5, d.Remaining)
+			require.False(t, d.Degraded)
+		}
 
 		require.NoError(t, l.Close())
 		require.NoError(t, l.Close())

@@ -8,7 +8,7 @@
 //		Limit: 100, Window: time.Minute, Prefix: "api:",
 //	})
 //	…
-//	d, err := perClient.Allow(ctx, client)
+//	d, err := perClient.Allow(ctx, id)
 //
 // [Counter] and [Log] decide as limit.Counter and limit.Log do, by the server's clock.
 // A decision is one call of a script, so there is no time between looking and counting.

@@ -180,8 +180,7 @@ func (c *call) send() {
 	}()
 	given := c.args.values[:c.args.count]
 	got, err := c.link.client.EvalSHA(c.ctx, c.script.sha, c.key, given...)
-	var replied *ReplyError
-	if errors.As(err, &replied) && strings.HasPrefix(replied.Text, "NOSCRIPT") && c.state.Load() == waiting {
+	if replied := replyOf(err); replied != nil && strings.HasPrefix(replied.Text, "NOSCRIPT") && c.state.Load() == waiting {
 		got, err = c.link.client.Eval(c.ctx, c.script.text, c.key, given...)
 	}
 	if err == nil && (len(got) == 0 || len(got) > len(c.reply)) {
@@ -194,13 +193,13 @@ func (c *call) send() {
 
 // judge tells the breaker how a call went, and gives its error.
 func (l *link) judge(p pass, err error) error {
-	var replied *ReplyError
-	if err == nil || errors.As(err, &replied) && ofKey(replied.Text) {
+	replied := replyOf(err)
+	if err == nil || replied != nil && ofKey(replied.Text) {
 		if l.breaker.succeed(p) {
 			l.log().Info("leapredis: the server is back", "after", time.Duration(l.clock.Now()-l.since.Load()))
 			l.back()
 		}
-		if err != nil {
+		if replied != nil {
 			l.failures.Add(1)
 			return replied
 		}
@@ -237,8 +236,7 @@ func (l *link) complain(err *ReplyError) {
 // loggable is an error without what a server may tell of the arguments of a command: they
 // have the key.
 func loggable(err error) string {
-	var replied *ReplyError
-	if errors.As(err, &replied) {
+	if replied := replyOf(err); replied != nil {
 		code, _, _ := strings.Cut(replied.Text, " ")
 		return "the server replied: " + code
 	}

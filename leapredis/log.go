@@ -2,7 +2,6 @@ package leapredis
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,10 +15,12 @@ import (
 // together.
 //
 // On the server, a key is a sorted set or a hash with an entry for each admission (those
-// of n at once are one): see [Storage]. It expires when the last has left the window. A
-// decision looks at the newest and the oldest entries only; a refusal of many at once at
-// as many more as it takes to halve them. A refund writes anew what came after; if that
-// is more than 1,000 admissions, it is dropped.
+// of n at once are one): see [Storage]. It expires when the last has left the window. It
+// takes about 0.2 KB, and 30 bytes more for each admission, or 110 if they are more than 128
+// (Redis 7.0; a hash with 8.0: 0.25 KB, 35 and 110). A decision looks at the newest and the
+// oldest entries only; a refusal of many at once at as many more as it takes to halve them.
+// A refund writes anew what came after; if that is more than 1,000 admissions, it is
+// dropped.
 //
 // Make one with [NewLog].
 type Log struct{ core }
@@ -72,8 +73,8 @@ func (l *logging) do(ctx context.Context, key string, a *args, sorted, fields *s
 }
 
 func isWrongType(err error) bool {
-	var replied *ReplyError
-	return errors.As(err, &replied) && strings.HasPrefix(replied.Text, "WRONGTYPE ")
+	replied := replyOf(err)
+	return replied != nil && strings.HasPrefix(replied.Text, "WRONGTYPE ")
 }
 
 // ask finds out what the server has, the first time.
@@ -108,7 +109,7 @@ func (l *logging) back() {
 	l.storage.Store(uint32(s))
 }
 
-func (l *logging) read(d *limit.Decision, r *reply, n int64) {
+func (l *logging) read(r reply, n int64) (d limit.Decision) {
 	d.Limit, d.Remaining = l.limit, max(0, l.limit-r[1])
 	d.ResetAfter = time.Duration(r[3]) * microsecond
 	switch d.Allowed = r[0] >= n; {
@@ -119,23 +120,23 @@ func (l *logging) read(d *limit.Decision, r *reply, n int64) {
 	default:
 		d.RetryAfter = time.Duration(r[2]) * microsecond
 	}
+	return d
 }
 
 // recall refuses as many as long as the refusal said; others have another time to wait.
 // What has left the window meanwhile is not in Remaining.
-func (l *logging) recall(d *limit.Decision, r *refusal, past time.Duration, n int64) bool {
+func (l *logging) recall(r *refusal, past time.Duration, n int64) (d limit.Decision, certain bool) {
 	left := r.reply
 	us := past.Microseconds()
 	if n != r.n || left[2] >= 0 && left[2] <= us {
-		return false
+		return d, false
 	}
 	left[0] = 0
 	left[3] = max(0, left[3]-us)
 	if left[2] >= 0 {
 		left[2] -= us
 	}
-	l.read(d, &left, n)
-	return true
+	return l.read(left, n), true
 }
 
 func (l *logging) refund(ctx context.Context, key string, ticket, n int64) error {

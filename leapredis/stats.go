@@ -11,7 +11,7 @@ type Link struct {
 	RoundTrips int64 // scripts that were sent, of any kind; not those that were sent late or again with their text
 	Failures   int64 // those that were not answered in time, or with an error
 
-	Instances int64 // how many processes share the limit, as far as is known
+	Instances int64 // how many processes share the limit: given, counted, or [AssumedInstances]
 
 	Leases   int64 // round trips that took more permits than were asked for
 	Leased   int64 // calls that were admitted from leases

@@ -45,8 +45,10 @@ func TestCalls(t *testing.T) {
 		require.Len(t, r, 3)
 	}
 	require.Equal(t, [][]string{
-		{"EVALSHA", "sha", "1", "key\x00{}", "a", "\xff\x00"}, {"EVAL", "return {}", "1", "key"},
-		{"EVALSHA", "sha", "1", "key\x00{}", "a", "\xff\x00"}, {"EVAL", "return {}", "1", "key"},
+		{"EVALSHA", "sha", "1", "key\x00{}", "a", "\xff\x00"},
+		{"EVAL", "return {}", "1", "key"},
+		{"EVALSHA", "sha", "1", "key\x00{}", "a", "\xff\x00"},
+		{"EVAL", "return {}", "1", "key"},
 	}, s.Calls())
 }
 

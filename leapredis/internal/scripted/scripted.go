@@ -32,7 +32,7 @@ func Cut(reply string) string { return reply + end }
 func (s *Server) Dial() (net.Conn, error) {
 	client, server := net.Pipe()
 	s.conns.Go(func() {
-		defer server.Close()
+		defer func() { _ = server.Close() }()
 		in := bufio.NewReader(server)
 		for {
 			command, err := read(in)
