@@ -486,3 +486,30 @@ func TestHTTP_BehindTheMiddleware(t *testing.T) {
 		require.Equal(t, http.StatusTooManyRequests, get().Code)
 	})
 }
+
+// When the number of processes changes, nobody has two shares at once.
+func TestLocal_TheNumberChanges(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		l := k.start(t, away(), Config{Limit: 100, Instances: count})
+		counted := &k.core(l).instances.counted
+		counted.Store(2)
+		admitted := func() (n int) {
+			for range 100 {
+				if allow(t, l, "a", 1).Allowed {
+					n++
+				}
+			}
+			return n
+		}
+		require.Equal(t, 50, admitted())
+		counted.Store(4)
+		time.Sleep(time.Second / 10)
+		require.Zero(t, admitted())
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 50, admitted(), "it has been used until then")
+		time.Sleep(3 * time.Second)
+		require.Equal(t, 25, admitted())
+	})
+}

@@ -408,3 +408,72 @@ func hammer(t *testing.T, most, lease int64) {
 	}
 	require.Greater(t, total.Load(), most*4)
 }
+
+// Once what is left has been taken to be given back, nobody gets it.
+func TestLease_FinishIsTheEnd(t *testing.T) {
+	t.Parallel()
+	for range 200 {
+		var l lease
+		l.left.Store(100)
+		var taken, left atomic.Int64
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for range 40 {
+					if l.take(1) {
+						taken.Add(1)
+					}
+				}
+			})
+		}
+		all.Go(func() { left.Add(l.finish()) })
+		all.Go(func() { left.Add(l.finish()) })
+		all.Wait()
+		require.EqualValues(t, 100, taken.Load()+left.Load())
+		require.False(t, l.take(0))
+		require.False(t, l.give(1))
+	}
+}
+
+// What was charged to another window is no permit of this one.
+func TestLease_ARefundOfAnotherWindow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		l := counter(t, s, Config{Limit: 1 << 40, Lease: 10})
+		old := allow(t, l, "a", 1)
+		time.Sleep(time.Second)
+		lend(t, l, "a")
+		left, held := leaseOf(l, "a").left.Load(), s.held("test:a")
+		require.NoError(t, l.Refund(t.Context(), "a", old, 1))
+		require.Equal(t, left, leaseOf(l, "a").left.Load())
+		require.Equal(t, held, s.held("test:a"))
+	})
+}
+
+// By this process's clock the window lasts a little longer than by the server's, so permits
+// of two windows can be there at a time.
+func TestLease_TheNextWindowComesEarly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		l := counter(t, s, Config{Limit: 1 << 40, Lease: 10})
+		time.Sleep(950 * time.Millisecond)
+		lend(t, l, "a")
+		first := leaseOf(l, "a")
+		n := l.keys.Find(l.keys.Hash("a"), "a")
+		now := l.link.clock.Now()
+		reply := reply{5, 5, 5, time.Now().Add(60 * time.Millisecond).UnixMicro()} // its clock is ahead
+		l.leases.put(n, now, now, 4, &reply, &limit.Decision{})
+		second := leaseOf(l, "a")
+		require.NotSame(t, first, second)
+		require.EqualValues(t, 4, second.left.Load())
+		require.Equal(t, first.ticket+1, second.ticket)
+
+		late := reply
+		late[3] -= time.Second.Microseconds() // of the window before
+		l.leases.put(n, now, now, 3, &late, &limit.Decision{})
+		require.Same(t, second, leaseOf(l, "a"))
+		require.EqualValues(t, 4, second.left.Load())
+	})
+}
