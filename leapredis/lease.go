@@ -23,14 +23,14 @@ type lease struct {
 
 const over = -1
 
-// take takes n permits if there are as many.
-func (l *lease) take(n int64) bool {
-	for left := l.left.Load(); left >= n; left = l.left.Load() {
+// take takes n permits if there are as many, and tells how many are left then.
+func (l *lease) take(n int64) (left int64, ok bool) {
+	for left = l.left.Load(); left >= n; left = l.left.Load() {
 		if l.left.CompareAndSwap(left, left-n) {
-			return true
+			return left - n, true
 		}
 	}
-	return false
+	return 0, false
 }
 
 // give puts in n permits, unless the lease has ended.
@@ -138,12 +138,16 @@ func (s *station) left(now int64) int64 {
 // serve admits n without asking, if there are permits for it.
 func (l *leases) serve(d *limit.Decision, s *station, now, n int64) bool {
 	lease := s.lease.Load()
-	if lease == nil || now >= lease.end || !lease.take(n) {
+	if lease == nil || now >= lease.end {
+		return false
+	}
+	left, ok := lease.take(n)
+	if !ok {
 		return false
 	}
 	l.served.Add(1)
 	d.Allowed, d.Limit, d.Charged, d.Ticket = true, l.counting.limit, n, lease.ticket
-	d.Remaining = min(d.Limit, lease.room.Load()+max(0, lease.left.Load()))
+	d.Remaining = min(d.Limit, lease.room.Load()+left)
 	d.ResetAfter = lease.reset - time.Duration(now-lease.sent)
 	return true
 }

@@ -420,7 +420,7 @@ func TestLease_FinishIsTheEnd(t *testing.T) {
 		for range 4 {
 			all.Go(func() {
 				for range 40 {
-					if l.take(1) {
+					if _, ok := l.take(1); ok {
 						taken.Add(1)
 					}
 				}
@@ -430,7 +430,8 @@ func TestLease_FinishIsTheEnd(t *testing.T) {
 		all.Go(func() { left.Add(l.finish()) })
 		all.Wait()
 		require.EqualValues(t, 100, taken.Load()+left.Load())
-		require.False(t, l.take(0))
+		_, ok := l.take(0)
+		require.False(t, ok)
 		require.False(t, l.give(1))
 	}
 }
