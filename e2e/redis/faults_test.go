@@ -363,3 +363,43 @@ func survive(t *testing.T, w way, timeout time.Duration) (*load, func()) {
 		require.LessOrEqual(t, held, took+c.Link().Failures)
 	}
 }
+
+// Processes that share a limit count each other, by a heartbeat that goes with their
+// calls; when the server goes away, each has its part.
+func TestFaults_InstancesAreCounted(t *testing.T) {
+	t.Parallel()
+	server := versions[0].start(t)
+	var all []*leapredis.Counter
+	for range 3 {
+		cfg := usual(leapredis.Config{Limit: 30, Window: time.Hour})
+		cfg.Instances = 0 // count them
+		l, err := leapredis.NewCounter(ways[0].client(t, server.Addr()), cfg)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, l.Close()) })
+		all = append(all, l)
+	}
+	awaiting(t, "each knows of three", func() bool {
+		known := 0
+		for _, l := range all {
+			_, err := l.AllowN(t.Context(), "another", 1)
+			require.NoError(t, err)
+			if l.Link().Instances == 3 {
+				known++
+			}
+		}
+		return known == 3
+	})
+	server.Kill()
+	for _, l := range all {
+		passed := 0
+		for range 100 {
+			d, err := l.AllowN(t.Context(), hot, 1)
+			require.NoError(t, err)
+			require.True(t, d.Degraded)
+			if d.Allowed {
+				passed++
+			}
+		}
+		require.Equal(t, 10, passed, "a third of 30")
+	}
+}
