@@ -1,6 +1,6 @@
 module github.com/leapgate-go/leapgate/leapredis
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/leapgate-go/leapgate v0.0.0
@@ -13,7 +13,7 @@ require (
 require (
 	go.uber.org/atomic v1.12.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/sys v0.47.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
 )
 
 replace github.com/leapgate-go/leapgate => ../

@@ -24,13 +24,4 @@ type Stats struct {
 	// the one before it because MaxBytes was used up. Both are 0 for other limiters.
 	Bytes  int64
 	Coarse int64
-
-	// Calls of AllowN and the like, by their answers; those of a Wait count once.
-	Allowed int64
-	Refused int64
-	// Degraded is how many of them were answered without the state that is shared with
-	// other processes, and Away tells whether that cannot be reached now. Limiters that
-	// share nothing have 0 and false.
-	Degraded int64
-	Away     bool
 }
