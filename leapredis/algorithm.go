@@ -2,7 +2,6 @@ package leapredis
 
 import (
 	"context"
-	"time"
 
 	"github.com/leapgate-go/leapgate/limit"
 )
@@ -13,9 +12,9 @@ type algorithm interface {
 	decide(ctx context.Context, key string, n, most int64) (reply, error)
 	// read makes a reply to n into a decision, except for its name and what was charged.
 	read(r reply, n int64) limit.Decision
-	// recall makes the decision that refuses n some time after that reply, which refused,
-	// if that is certain without asking.
-	recall(r *refusal, past time.Duration, n int64) (d limit.Decision, certain bool)
+	// recall makes the decision that refuses n now, if a refusal makes that certain without
+	// asking.
+	recall(r *refusal, now, n int64) (d limit.Decision, certain bool)
 	// refund gives back n to what a decision's ticket tells.
 	refund(ctx context.Context, key string, ticket, n int64) error
 	// giveBack gives back what was admitted by a call whose caller has gone.
@@ -25,10 +24,15 @@ type algorithm interface {
 	back()
 }
 
-// refusal is what is remembered of a refusal.
+// refusal is what is remembered of a refusal. The server decided it at some time between sent
+// and got. What is certain is told as if it had been at sent, so that the server is asked
+// rather too soon; how long to wait, as if at got, so that it is not told too short.
 type refusal struct {
-	sent  int64 // when the server was asked: what it told was not earlier
-	until int64 // it is not believed any more
-	n     int64
-	reply reply
+	sent, got int64
+	until     int64 // it is not believed any more
+	n         int64
+	reply     reply
 }
+
+func (r *refusal) sinceSent(now int64) int64 { return (now - r.sent) / microsecond }
+func (r *refusal) sinceGot(now int64) int64  { return max(0, now-r.got) / microsecond }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/leapgate-go/leapgate/internal/keys"
 	"github.com/leapgate-go/leapgate/limit"
@@ -103,7 +102,7 @@ func (c *core) AllowN(ctx context.Context, key string, n int64) (d limit.Decisio
 func (c *core) decide(ctx context.Context, node *node, hash uint64, key string, n, now int64) (d limit.Decision, err error) {
 	certain := false
 	if r := refusalOf(node, now); r != nil {
-		d, certain = c.algorithm.recall(r, time.Duration(now-r.sent), max(1, n))
+		d, certain = c.algorithm.recall(r, now, max(1, n))
 		d.Name = c.cfg.Name
 	}
 	if !certain {
@@ -149,7 +148,7 @@ func (c *core) ask(ctx context.Context, n *node, hash uint64, key string, count,
 	d.Name = c.cfg.Name
 	switch {
 	case !d.Allowed:
-		c.remember(n, hash, key, &refusal{sent: now, until: now + int64(c.cfg.LeaseTime), n: want, reply: r})
+		c.remember(n, hash, key, &refusal{sent: now, got: c.link.clock.Now(), until: now + int64(c.cfg.LeaseTime), n: want, reply: r})
 		return d, nil
 	case count == 0:
 		d.Ticket = 0

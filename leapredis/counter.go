@@ -77,26 +77,29 @@ func (c *counting) rest(r *reply) time.Duration {
 	return time.Duration(c.length-r[3]%c.length) * microsecond
 }
 
-// recall looks what would be held now if nobody had come. It takes the time since the
-// server was asked for the time since it answered, so that it rather asks too soon.
-func (c *counting) recall(r *refusal, past time.Duration, n int64) (d limit.Decision, certain bool) {
-	at := r.reply
-	if at[5] > 0 {
+// recall looks what would be held now if nobody had come.
+func (c *counting) recall(r *refusal, now, n int64) (d limit.Decision, certain bool) {
+	if r.reply[5] > 0 {
 		return d, false // its clock went back
 	}
-	now := at[3] + past.Microseconds()
-	switch turned := now/c.length - at[3]/c.length; {
-	case turned == 1:
-		at[1], at[2] = at[2], 0
-	case turned > 1:
+	later, ok := c.later(r.reply, r.sinceSent(now))
+	if !ok || n <= c.limit && sliding.Held(later[1], later[2], later[3]%c.length, c.length)+n <= c.limit {
 		return d, false
 	}
-	at[3] = now
-	if n <= c.limit && sliding.Held(at[1], at[2], now%c.length, c.length)+n <= c.limit {
-		return d, false
+	later, _ = c.later(r.reply, r.sinceGot(now))
+	return c.read(later, n), true
+}
+
+// later is what a reply that refuses would be so many µs later, if that is in this window or
+// the next.
+func (c *counting) later(r reply, past int64) (reply, bool) {
+	now := r[3] + past
+	turned := now/c.length - r[3]/c.length
+	if turned == 1 {
+		r[1], r[2] = r[2], 0
 	}
-	at[0] = 0
-	return c.read(at, n), true
+	r[3] = now
+	return r, turned <= 1
 }
 
 func (c *counting) refund(ctx context.Context, key string, ticket, n int64) error {

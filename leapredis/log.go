@@ -123,18 +123,18 @@ func (l *logging) read(r reply, n int64) (d limit.Decision) {
 	return d
 }
 
-// recall refuses as many as long as the refusal said; others have another time to wait.
-// What has left the window meanwhile is not in Remaining.
-func (l *logging) recall(r *refusal, past time.Duration, n int64) (d limit.Decision, certain bool) {
+// recall refuses as many or more as long as the refusal said. For more, that is the
+// least that they have to wait.
+func (l *logging) recall(r *refusal, now, n int64) (d limit.Decision, certain bool) {
 	left := r.reply
-	us := past.Microseconds()
-	if n != r.n || left[2] >= 0 && left[2] <= us {
+	if n < r.n || left[2] >= 0 && left[2] <= r.sinceSent(now) {
 		return d, false
 	}
-	left[0] = 0
-	left[3] = max(0, left[3]-us)
-	if left[2] >= 0 {
-		left[2] -= us
+	past := r.sinceGot(now)
+	if left[3] = max(0, left[3]-past); n > l.limit {
+		left[2] = -1
+	} else {
+		left[2] -= past
 	}
 	return l.read(left, n), true
 }
