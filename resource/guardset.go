@@ -17,19 +17,12 @@ type guardSet struct {
 	metric   *metric.Metric // nil: the resource has no place in the registry
 	stat     *stat.Stat     // the metric's
 	*checks                 // nil: nobody is to be asked
-	tenure   *tenure
-}
-
-// tenure is the time for which a set is that of its resource. Each keeps those after it
-// in memory, so when the garbage collector has taken one, no call holds its set any more
-// or an earlier one: what its checks have counted is final.
-type tenure struct {
-	next *tenure // written under the registry's lock, read by the garbage collector alone
 }
 
 // checks are those of one resource, sorted by what they do.
 type checks struct {
 	byGuard  [][]Check // in the registry's order, as the guards gave them
+	holds    []*hold   // of each of them
 	enforce  []Check   // those that block, in the order in which they are asked
 	shadow   []Check   // those that would; asked when all of enforce admitted
 	finish   []Finisher
@@ -44,23 +37,21 @@ const MaxShadowFinishers = 16
 // newGuardSet makes the set of a resource that appears.
 func newGuardSet(registry *Registry, checks *checks) *guardSet {
 	s := stat.New()
-	return &guardSet{registry: registry, metric: s.Metric(), stat: s, checks: checks, tenure: new(tenure)}
+	return &guardSet{registry: registry, metric: s.Metric(), stat: s, checks: checks}
 }
 
-// with gives the set of the same resource when other rules are loaded. The caller holds
-// the registry's lock.
+// with gives the set of the same resource when other rules are loaded.
 func (set *guardSet) with(checks *checks) *guardSet {
-	set.tenure.next = new(tenure)
-	return &guardSet{registry: set.registry, metric: set.metric, stat: set.stat, checks: checks, tenure: set.tenure.next}
+	return &guardSet{registry: set.registry, metric: set.metric, stat: set.stat, checks: checks}
 }
 
-func newChecks(byGuard [][]Check) *checks {
+// newChecks makes the checks of a resource that had old ones, nil if it had none.
+func newChecks(byGuard [][]Check, old *checks) *checks {
 	s := &checks{byGuard: byGuard}
 	var waits []Check
-	none := true
 	for _, some := range byGuard {
 		for _, c := range some {
-			none = false
+			s.holds = append(s.holds, s.holdOf(c, old))
 			s.longest = max(s.longest, c.Interval())
 			switch mode := c.Mode(); {
 			case mode == stat.Shadow:
@@ -73,7 +64,7 @@ func newChecks(byGuard [][]Check) *checks {
 			}
 		}
 	}
-	if none {
+	if s.holds == nil {
 		return nil
 	}
 	s.enforce = append(s.enforce, waits...)
@@ -83,6 +74,16 @@ func newChecks(byGuard [][]Check) *checks {
 		}
 	}
 	return s
+}
+
+// holdOf gives the hold of the old check whose counts c goes on with, or a new one.
+func (s *checks) holdOf(c Check, old *checks) *hold {
+	for before, h := range old.all() {
+		if goesOn(before, c) && !slices.Contains(s.holds, h) {
+			return h
+		}
+	}
+	return new(hold)
 }
 
 // addShadow adds a check in mode shadow. Those that want to know when calls end come
@@ -139,18 +140,29 @@ func snapshotOf(c Check, now int64) stat.RuleSnapshot {
 	return rule
 }
 
-// all gives the checks of a resource, nil for none, in the order of the guards.
-func (s *checks) all() iter.Seq[Check] {
-	return func(yield func(Check) bool) {
+// all gives the checks of a resource, nil for none, in the order of the guards, each with
+// its hold.
+func (s *checks) all() iter.Seq2[Check, *hold] {
+	return func(yield func(Check, *hold) bool) {
 		if s == nil {
 			return
 		}
+		i := 0
 		for _, some := range s.byGuard {
 			for _, c := range some {
-				if !yield(c) {
+				if !yield(c, s.holds[i]) {
 					return
 				}
+				i++
 			}
 		}
 	}
+}
+
+// allHolds gives the holds of a resource's checks, nil for none.
+func (s *checks) allHolds() []*hold {
+	if s == nil {
+		return nil
+	}
+	return s.holds
 }

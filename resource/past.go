@@ -1,10 +1,8 @@
 package resource
 
 import (
-	"iter"
-	"maps"
+	"runtime"
 	"slices"
-	"weak"
 
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/stat"
@@ -31,52 +29,63 @@ func (g *Registry) carryBlock(n int64) {
 // The registry's lock guards it.
 type past struct {
 	settled map[string]RuleTotals // by the kind of the guard
-	pending []departed            // appended to; else replaced, for it is read without the lock
-	enough  int                   // when pending is so long, it is to be settled
+	pending map[*departed]struct{}
 }
 
-// departed is the checks that a resource had, and the last tenure in which it had them.
+// departed is a check that a resource had until then.
 type departed struct {
-	tenure weak.Pointer[tenure]
-	checks []Check
+	Check
+	then int64
 }
 
-// leastPending is from how many departures on they are settled by those who register
-// names; before, those who read totals do it.
-const leastPending = 64
+// hold belongs to a rule on a resource, whatever is changed of the rule. Every set of
+// checks in which the rule counts has it. So when the garbage collector has taken it, no
+// call can be counted by the rule any more. It must not be so small that the runtime
+// would let several share one piece of memory.
+type hold struct{ _ [4]*hold }
 
-// take takes checks that a resource will have no more.
-func (p *past) take(home *guardSet, gone iter.Seq[Check]) {
-	if checks := slices.Collect(gone); checks != nil {
-		p.pending = append(p.pending, departed{weak.Make(home.tenure), checks})
+// goesOn tells whether a check goes on counting where c did. Built-in guards keep the
+// last refusal beside the counts, so the place of it tells.
+func goesOn(c, next Check) bool {
+	before, after := c.Cause(), next.Cause()
+	return before.RuleID == after.RuleID && before.Kind == after.Kind && before.Last == after.Last
+}
+
+// depart takes the checks that a resource had until now, but for those with a hold that
+// stays. The caller holds mu.
+func (g *Registry) depart(from *checks, staying []*hold, now int64) {
+	for c, h := range from.all() {
+		if slices.Contains(staying, h) {
+			continue
+		}
+		d := &departed{c, now}
+		if g.past.pending == nil {
+			g.past.pending = make(map[*departed]struct{})
+		}
+		g.past.pending[d] = struct{}{}
+		runtime.AddCleanup(h, g.settlePast, d)
 	}
 }
 
-// takeMissing takes those checks of a resource whose counts do not go on in the next ones.
-func (p *past) takeMissing(home *guardSet, next *checks) {
-	p.take(home, func(yield func(Check) bool) {
-		for c := range home.all() {
-			if !goesOn(c, next) && !yield(c) {
-				return
-			}
-		}
-	})
-}
-
-// goesOn tells whether one of the next checks goes on counting where c did. Built-in
-// guards keep the last refusal beside the counts, so the place of it tells.
-func goesOn(c Check, next *checks) bool {
-	before := c.Cause()
-	for d := range next.all() {
-		after := d.Cause()
-		if before.RuleID == after.RuleID && before.Kind == after.Kind && before.Last == after.Last {
-			return true
-		}
+// settlePast settles the figures of a check that no call can be counted by any more. The
+// runtime calls it.
+func (g *Registry) settlePast(d *departed) {
+	kind, sum := d.figures()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.past.pending, d)
+	if g.past.settled == nil {
+		g.past.settled = make(map[string]RuleTotals)
 	}
-	return false
+	g.past.settled[kind] = g.past.settled[kind].Plus(sum)
 }
 
-func (p *past) full() bool { return len(p.pending) >= max(leastPending, p.enough) }
+// figures gives what the check has counted, and the kind of its guard. That may be the
+// program's, so no lock is held.
+func (d *departed) figures() (kind string, sum RuleTotals) {
+	s := snapshotOf(d.Check, d.then)
+	return s.Kind, TotalsOf(&s)
+}
 
 // RuleTotals is what rules have refused, or would have.
 type RuleTotals struct {
@@ -101,55 +110,4 @@ func (t RuleTotals) Covers(u RuleTotals) bool {
 // TotalsOf gives the totals of a rule on a resource.
 func TotalsOf(r *stat.RuleSnapshot) RuleTotals {
 	return RuleTotals{r.Blocked, r.WouldBlock, r.CandidateWouldBlock}
-}
-
-// figures gives what departed checks have counted, by the kind of their guards. They may
-// be the program's, so no lock is held.
-func figures(gone []departed, now int64) map[string]RuleTotals {
-	sums := make(map[string]RuleTotals)
-	for _, d := range gone {
-		for _, c := range d.checks {
-			s := snapshotOf(c, now)
-			sums[s.Kind] = sums[s.Kind].Plus(TotalsOf(&s))
-		}
-	}
-	return sums
-}
-
-// settlePast settles the figures of those checks that no call can be counted by any
-// more. If another is at it, it does nothing.
-func (g *Registry) settlePast() {
-	if !g.settling.TryLock() {
-		return
-	}
-	defer g.settling.Unlock()
-	g.mu.Lock()
-	pending := g.past.pending
-	g.mu.Unlock()
-
-	var final, alive []departed
-	for _, d := range pending {
-		if d.tenure.Value() == nil {
-			final = append(final, d)
-		} else {
-			alive = append(alive, d)
-		}
-	}
-	sums := figures(final, g.clock.Now())
-
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.past.enough = 2 * len(alive)
-	if final == nil {
-		return
-	}
-	settled := maps.Clone(g.past.settled) // for it is read without the lock
-	if settled == nil {
-		settled = make(map[string]RuleTotals)
-	}
-	for kind, sum := range sums {
-		settled[kind] = settled[kind].Plus(sum)
-	}
-	g.past.settled = settled
-	g.past.pending = append(alive, g.past.pending[len(pending):]...)
 }

@@ -120,7 +120,7 @@ func (g *Registry) rebind(name string, now int64) bool {
 			r.named = named
 			g.list(r)
 		}
-		g.past.takeMissing(r.home, checks)
+		g.depart(old, checks.allHolds(), now)
 		r.home = r.home.with(checks)
 		r.set.Store(r.home)
 		if !named {

@@ -89,7 +89,6 @@ type Registry struct {
 	carried carried     // what was counted in resources that are gone; shows in other
 	past    past        // what rules have counted where they bind no more
 
-	settling  sync.Mutex // held by the one who settles the past
 	rebinding sync.Mutex // guards unbound
 	unbound   []*Changes // those that are not carried out yet, oldest first
 }
@@ -209,11 +208,7 @@ func (g *Registry) register(name string, handle *Resource, now int64) *Resource 
 			g.mu.Lock()
 		}
 		room := g.makeRoom(now, 1)
-		full := g.past.full()
 		g.mu.Unlock()
-		if full {
-			g.settlePast()
-		}
 		if !room {
 			if r := g.table.Get(name); r != nil {
 				return r
@@ -265,7 +260,7 @@ func (g *Registry) bind(name string, old *checks) (all *checks, named bool) {
 		byGuard[i] = some
 		named = named || names
 	}
-	return newChecks(byGuard), named
+	return newChecks(byGuard, old), named
 }
 
 // settle gives r a place. The caller holds mu.
@@ -308,7 +303,7 @@ func (g *Registry) makeRoom(now int64, more int) bool {
 	for step := 0; step < handSteps && len(g.places)+more > g.max; step++ {
 		g.hand = (g.hand + 1) % len(g.places)
 		if r := g.places[g.hand]; r.idle(now) {
-			g.evict(r)
+			g.evict(r, now)
 		}
 	}
 	room := len(g.places)+more <= g.max
@@ -332,14 +327,14 @@ func (r *Resource) idle(now int64) bool {
 
 // evict takes the place of r, unless a call is in flight or comes in meanwhile.
 // The caller holds mu.
-func (g *Registry) evict(r *Resource) {
+func (g *Registry) evict(r *Resource, now int64) {
 	final, ok := r.home.metric.Retire()
 	if !ok {
 		return
 	}
 	g.carried.counts = g.carried.counts.Plus(final)
 	g.carried.latencies = g.carried.latencies.Plus(r.home.metric.Latencies())
-	g.past.take(r.home, r.home.all())
+	g.depart(r.home.checks, nil, now)
 	r.set.Store(g.nowhere)
 	r.home = nil
 	g.table.Delete(r.name)

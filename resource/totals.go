@@ -43,7 +43,6 @@ type Totals struct {
 // (A call that comes at the very moment in which its resource is evicted is admitted
 // in another; a rule in mode shadow may have counted it on both.)
 func (g *Registry) Totals() []Totals {
-	g.settlePast()
 	g.mu.Lock()
 	homes := make([]*guardSet, 0, len(g.places)+len(g.kept))
 	all := make([]Totals, 0, cap(homes))
@@ -57,7 +56,7 @@ func (g *Registry) Totals() []Totals {
 			})
 		}
 	}
-	carried, settled, pending := g.carried, g.past.settled, g.past.pending
+	carried, past, pending := g.carried, maps.Clone(g.past.settled), slices.Collect(maps.Keys(g.past.pending))
 	g.mu.Unlock()
 
 	for i, home := range homes {
@@ -67,13 +66,14 @@ func (g *Registry) Totals() []Totals {
 		if t.Resource == Other {
 			t.Counts = t.Counts.Plus(carried.counts)
 			t.Latencies = t.Latencies.Plus(carried.latencies)
-			t.Past = maps.Clone(settled)
-			for kind, sum := range figures(pending, now) {
-				if t.Past == nil {
-					t.Past = make(map[string]RuleTotals)
+			for _, d := range pending {
+				kind, sum := d.figures()
+				if past == nil {
+					past = make(map[string]RuleTotals)
 				}
-				t.Past[kind] = t.Past[kind].Plus(sum)
+				past[kind] = past[kind].Plus(sum)
 			}
+			t.Past = past
 		}
 	}
 	slices.SortFunc(all, func(a, b Totals) int { return strings.Compare(a.Resource, b.Resource) })
