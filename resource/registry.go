@@ -346,23 +346,8 @@ func (g *Registry) evict(r *Resource, now int64) {
 // over all resources never goes down from one Snapshot to the next. The resource
 // [Other] is left out as long as nothing has been counted in it.
 func (g *Registry) Snapshot() []stat.Snapshot {
-	type place struct {
-		name string
-		home *guardSet
-	}
-	// The cut: who is there, and what those who are not have left. A resource
-	// that is evicted after it still has its figures.
-	g.mu.Lock()
-	cut := make([]place, 0, len(g.places)+len(g.kept))
-	for _, list := range [...][]*Resource{g.places, g.kept} {
-		for _, r := range list {
-			cut = append(cut, place{r.name, r.home})
-		}
-	}
-	carried := g.carried.counts
-	g.mu.Unlock()
-
-	slices.SortFunc(cut, func(a, b place) int { return strings.Compare(a.name, b.name) })
+	var carried metric.Counts
+	cut := g.cut(func() { carried = g.carried.counts })
 	now := g.clock.Now()
 	at := g.clock.Wall(now)
 	snapshots := make([]stat.Snapshot, 0, len(cut))

@@ -43,26 +43,20 @@ type Totals struct {
 // (A call that comes at the very moment in which its resource is evicted is admitted
 // in another; a rule in mode shadow may have counted it on both.)
 func (g *Registry) Totals() []Totals {
-	g.mu.Lock()
-	homes := make([]*guardSet, 0, len(g.places)+len(g.kept))
-	all := make([]Totals, 0, cap(homes))
+	var carried carried
+	var past map[string]RuleTotals
+	var pending []*departed
+	cut := g.cut(func() {
+		carried, past, pending = g.carried, maps.Clone(g.past.settled), slices.Collect(maps.Keys(g.past.pending))
+	})
 	now := g.clock.Now()
 	at := g.clock.Wall(now)
-	for _, list := range [...][]*Resource{g.places, g.kept} {
-		for _, r := range list {
-			homes = append(homes, r.home)
-			all = append(all, Totals{
-				Resource: r.name, Serial: r.serial, Since: at.Add(time.Duration(r.born - now)), Named: r.named,
-			})
-		}
-	}
-	carried, past, pending := g.carried, maps.Clone(g.past.settled), slices.Collect(maps.Keys(g.past.pending))
-	g.mu.Unlock()
-
-	for i, home := range homes {
-		t := &all[i]
-		t.Counts, t.Latencies = home.metric.TotalsAndLatencies()
-		t.Rules = home.rules(now, at)
+	all := make([]Totals, len(cut))
+	for i := range cut {
+		p, t := &cut[i], &all[i]
+		t.Resource, t.Serial, t.Since, t.Named = p.name, p.serial, at.Add(time.Duration(p.born-now)), p.named
+		t.Counts, t.Latencies = p.home.metric.TotalsAndLatencies()
+		t.Rules = p.home.rules(now, at)
 		if t.Resource == Other {
 			t.Counts = t.Counts.Plus(carried.counts)
 			t.Latencies = t.Latencies.Plus(carried.latencies)
@@ -76,6 +70,31 @@ func (g *Registry) Totals() []Totals {
 			t.Past = past
 		}
 	}
-	slices.SortFunc(all, func(a, b Totals) int { return strings.Compare(a.Resource, b.Resource) })
+	return all
+}
+
+// place is what readers of all resources need of one. With it they can read without the
+// lock: a resource that is evicted meanwhile still has its figures.
+type place struct {
+	name         string
+	home         *guardSet
+	serial, born int64
+	named        bool
+}
+
+// cut gives all resources that are there, by name. carried is called at the same moment,
+// under the lock, to take what those who are not there have left. Whoever registers a
+// name waits for that, so it must be short.
+func (g *Registry) cut(carried func()) []place {
+	g.mu.Lock()
+	all := make([]place, 0, len(g.places)+len(g.kept))
+	for _, list := range [...][]*Resource{g.places, g.kept} {
+		for _, r := range list {
+			all = append(all, place{r.name, r.home, r.serial, r.born, r.named})
+		}
+	}
+	carried()
+	g.mu.Unlock()
+	slices.SortFunc(all, func(a, b place) int { return strings.Compare(a.name, b.name) })
 	return all
 }
