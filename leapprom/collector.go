@@ -61,6 +61,7 @@
 package leapprom
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -84,16 +85,17 @@ type Collector struct {
 	descs    *descs
 	limiters []*limiter
 
-	mu      sync.Mutex // guards what is below: one reading at a time
-	sources map[string]*source
-	sorted  []*source       // by label: the registry has little to sort then
-	values  map[string]bool // of the label "resource" that are taken
-	unnamed int             // sources that no rule named when they came
-	newest  int64           // the highest serial that was read
-	other   *source         // for the labels and the rules of the resource other
-	guards  map[string]string
-	rests   map[string][]*dto.LabelPair // of the rule other, by guard
-	sizes   [3]int                      // of the last samples, to make room for as many
+	mu       sync.Mutex // guards what is below: one reading at a time
+	sources  map[string]*source
+	sorted   []*source       // by label: the registry has little to sort then
+	values   map[string]bool // of the label "resource" that are taken
+	unnamed  int             // sources that no rule named when they came
+	newest   int64           // the highest serial that was read
+	readings int64
+	other    *source // for the labels and the rules of the resource other
+	guards   map[string]string
+	rests    map[string][]*dto.LabelPair // of the rule other, by guard
+	sizes    [3]int                      // of the last samples, to make room for as many
 }
 
 var _ prometheus.Collector = (*Collector)(nil)
@@ -109,7 +111,7 @@ func New(gate *leapgate.Gate, cfg Config) (*Collector, error) {
 		gate: gate, cfg: cfg, descs: newDescs(cfg.Gate), limiters: limiters,
 		sources: make(map[string]*source),
 		values:  map[string]bool{resource.Other: true},
-		other:   newSource(cfg.Gate, resource.Other),
+		other:   newSource(cfg.Gate, resource.Other, resource.Other),
 		guards:  make(map[string]string),
 		rests:   make(map[string][]*dto.LabelPair),
 	}, nil
@@ -147,7 +149,7 @@ func (c *Collector) read() *samples {
 		gauges:     make([]gauge, 0, c.sizes[1]),
 		histograms: make([]histogram, 0, c.sizes[2]),
 	}
-	if len(c.sorted) < len(c.sources) {
+	if len(c.sorted) != len(c.sources) {
 		c.sorted = slices.SortedFunc(maps.Values(c.sources), func(a, b *source) int { return strings.Compare(a.value(), b.value()) })
 	}
 	for _, src := range c.sorted {
@@ -172,6 +174,7 @@ func (c *Collector) read() *samples {
 // readAll lets every source read its totals, and gives what is left.
 func (c *Collector) readAll(all []resource.Totals) *rest {
 	left := &rest{rules: make(map[string]resource.RuleTotals)}
+	c.readings++
 	c.other.forget()
 	for _, src := range c.sources {
 		src.forget()
@@ -190,7 +193,9 @@ func (c *Collector) readAll(all []resource.Totals) *rest {
 				guard := c.guard(kind)
 				left.rules[guard] = left.rules[guard].Plus(past)
 			}
-			c.other.created = timestamppb.New(t.Since)
+			if c.other.created == nil {
+				c.other.created = timestamppb.New(t.Since)
+			}
 			c.other.readRules(c, t.Rules)
 		} else if src := c.source(t); src != nil {
 			src.read(c, t)
@@ -199,12 +204,34 @@ func (c *Collector) readAll(all []resource.Totals) *rest {
 		}
 	}
 	c.newest = newest
+	c.bound()
 	left.leaveRules(c.other)
 	for _, src := range c.sources {
 		left.leave(src)
 		left.leaveRules(src)
 	}
 	return left
+}
+
+// bound ends the series of resources that have them because a rule named them, and that
+// the gate does not keep any more, if there are too many: the oldest first. Other takes
+// what they showed.
+func (c *Collector) bound() {
+	var gone []*source
+	for _, src := range c.sources {
+		if src.guest && !src.present {
+			gone = append(gone, src)
+		}
+	}
+	if len(gone) <= c.cfg.MaxResources {
+		return
+	}
+	slices.SortFunc(gone, func(a, b *source) int { return cmp.Compare(a.serial, b.serial) })
+	for _, src := range gone[:len(gone)-c.cfg.MaxResources] {
+		delete(c.sources, src.name)
+		delete(c.values, src.value())
+	}
+	c.sorted = nil
 }
 
 // source gives the source of a resource, a new one if it can have one, nil if not.
@@ -219,11 +246,11 @@ func (c *Collector) source(t *resource.Totals) *source {
 	if c.values[value] {
 		return nil
 	}
-	src := newSource(c.cfg.Gate, value)
+	src := newSource(c.cfg.Gate, t.Resource, value)
 	if src.promoted = t.Serial <= c.newest; !src.promoted {
 		src.created = timestamppb.New(t.Since)
 	}
-	if !t.Named {
+	if src.guest = t.Named; !src.guest {
 		c.unnamed++
 	}
 	c.values[value] = true

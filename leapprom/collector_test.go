@@ -165,6 +165,49 @@ func TestCollect_SparseHistograms(t *testing.T) {
 	}
 }
 
+// A sum of response times has room for 584 years: a thousand calls that stay in flight make
+// 292 of them, of which an int64 has room for, in a hundred days.
+func TestCollect_LargeSums(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	g := newGate(t, c, 10)
+	registry := registryOf(t, g, leapprom.Config{})
+	const year = 365 * 24 * time.Hour
+	for i := range 5 {
+		e, err := g.EntryContext(t.Context(), "a", leapgate.WithCount(100))
+		require.NoError(t, err)
+		c.advance(year)
+		e.Exit()
+		want := float64(i+1) * 100 * year.Seconds()
+		require.InEpsilon(t, want, scrape(t, registry)[`leapgate_response_time_seconds_sum{resource="a"}`], 1e-12)
+	}
+}
+
+// When a series began does not change, although it is told by the wall clock.
+func TestCollect_CreatedStaysTheSame(t *testing.T) {
+	t.Parallel()
+	g := leapgate.Must(leapgate.Config{})
+	registry := registryOf(t, g, leapprom.Config{})
+	call(g, "a")
+	created := func() (all []string) {
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		for _, f := range families {
+			if f.GetName() == "leapgate_entries_total" {
+				for _, m := range f.GetMetric() {
+					all = append(all, m.GetCounter().GetCreatedTimestamp().AsTime().String())
+				}
+			}
+		}
+		require.Len(t, all, 4)
+		return all
+	}
+	before := created()
+	for range 20 {
+		require.Equal(t, before, created())
+	}
+}
+
 type sharing struct{ limit.Counter }
 
 func (*sharing) Describe() []limit.Description {

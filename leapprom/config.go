@@ -19,8 +19,9 @@ type Config struct {
 	// own: 1 to 1,000,000; 0 is 1,000. First come, first served; what has none is summed up
 	// in the resource "other". A name that has series keeps them, also when the gate has
 	// evicted its resource; they go on when it comes again. Resources that a rule names
-	// have series in any case. Of names that make the same label value, only the first
-	// has.
+	// have series in any case; as many again as this keep them when no rule names them any
+	// more and the gate has evicted them. Of names that make the same label value, only the
+	// first has.
 	//
 	// A resource has 24 series, or 6 where Prometheus reads native histograms, and 5 or
 	// more for each of its rules.

@@ -35,7 +35,7 @@ func newDescs(gate string) *descs {
 	d.inFlight = of("entries_in_flight", "Calls that were admitted and have not completed.", "resource")
 
 	d.blocks = of("blocks_total",
-		"Calls that a rule has blocked. Rule other: by rules that are gone, or on resources without series of their own.",
+		"Calls that a rule has blocked. Rule other: what no other series shows.",
 		"resource", "guard", "rule")
 	d.wouldBlocks = of("would_blocks_total", "Calls that a rule in mode shadow would have blocked.", "resource", "guard", "rule")
 	d.candidateWouldBlocks = of("candidate_would_blocks_total",

@@ -52,8 +52,9 @@ type histogram struct {
 }
 
 // histogram adds a series of the calls in cells, which took so many nanoseconds together.
+// Their sum is never below 0: the sign is one more digit.
 func (s *samples) histogram(desc *prometheus.Desc, labels []*dto.LabelPair, created *timestamppb.Timestamp, cells *cells, rt int64, classic bool) {
-	s.histograms = append(s.histograms, histogram{desc: desc, labels: labels, sum: float64(rt) / 1e9, zero: uint64(cells[0])})
+	s.histograms = append(s.histograms, histogram{desc: desc, labels: labels, sum: float64(uint64(rt)) / 1e9, zero: uint64(cells[0])})
 	h := &s.histograms[len(s.histograms)-1]
 	h.message.CreatedTimestamp = created
 	h.message.Schema, h.message.ZeroThreshold = &schema, &zeroThreshold

@@ -112,12 +112,15 @@ func without(r reading) reading {
 	return r
 }
 
-func TestOther_RulesThatAreRemoved(t *testing.T) {
+// The series of a rule stay when it is removed: would other show its blocks instead, they
+// would look as if they had all come at once.
+func TestSeries_RulesThatAreRemoved(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, newClock(), 10)
 	registry := registryOf(t, g, leapprom.Config{})
 	rules := []flow.Rule{
 		{ID: "r", Resource: "a", Threshold: 0},
+		{ID: "idle", Resource: "a", Threshold: 9},
 		{ID: "other", Resource: "other", Threshold: 0}, // a name that is ours
 	}
 	blocks := func() reading { return scrape(t, registry).only("blocks_total", "rule_threshold") }
@@ -125,24 +128,87 @@ func TestOther_RulesThatAreRemoved(t *testing.T) {
 	call(g, "a")
 	call(g, "a")
 	call(g, "other")
+	const r, other = `blocks_total{guard="flow",resource="a",rule="r"}`, `blocks_total{guard="flow",resource="other",rule="other"}`
 	shown := reading{
-		`blocks_total{guard="flow",resource="a",rule="r"}`:         2,
-		`blocks_total{guard="flow",resource="other",rule="other"}`: 1,
-		`rule_threshold{guard="flow",resource="a",rule="r"}`:       0,
+		r: 2, other: 1,
+		`blocks_total{guard="flow",resource="a",rule="idle"}`:   0,
+		`rule_threshold{guard="flow",resource="a",rule="r"}`:    0,
+		`rule_threshold{guard="flow",resource="a",rule="idle"}`: 9,
 	}
 	require.Equal(t, shown, blocks())
 	require.NoError(t, g.LoadFlowRules(nil))
-	require.Equal(t, reading{`blocks_total{guard="flow",resource="other",rule="other"}`: 3}, blocks())
+	for range 2 {
+		require.Equal(t, reading{r: 2, other: 1}, blocks(), "one that blocked nothing is gone")
+	}
 	require.NoError(t, g.LoadFlowRules(rules))
-	call(g, "a")
-	shown[`blocks_total{guard="flow",resource="a",rule="r"}`] = 1
-	shown[`blocks_total{guard="flow",resource="other",rule="other"}`] = 3
-	require.Equal(t, shown, blocks())
+	for range 3 {
+		call(g, "a")
+	}
+	shown[r] = 5
+	require.Equal(t, shown, blocks(), "it goes on")
 
-	// Removed and loaded again between two readings: the series go on where they were.
+	// Removed and loaded again between two readings.
 	require.NoError(t, g.LoadFlowRules(nil))
 	require.NoError(t, g.LoadFlowRules(rules))
 	require.Equal(t, shown, blocks())
+	call(g, "a")
+	shown[r]++
+	require.Equal(t, shown, blocks())
+}
+
+// Of the rules that a resource had, the last few keep their series.
+func TestSeries_RulesThatComeAndGoAreBounded(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock(), 10)
+	registry := registryOf(t, g, leapprom.Config{})
+	const loads = 50
+	before := scrape(t, registry)
+	for i := range loads {
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "r" + strconv.Itoa(i), Resource: "a", Threshold: 0}}))
+		call(g, "a")
+		now := scrape(t, registry)
+		require.Empty(t, checkNoneWentBack(before, now, 3))
+		require.EqualValues(t, i+1, now.sum("blocks_total"))
+		before = now
+	}
+	require.Len(t, before.only("blocks_total"), 5+1+1, "of those that are gone, of the one that is there, of other")
+	require.Contains(t, before, `leapgate_blocks_total{guard="flow",resource="a",rule="r44"}`)
+	require.EqualValues(t, loads-6, before[`leapgate_blocks_total{guard="flow",resource="other",rule="other"}`])
+}
+
+// Resources that a rule has named once, and none names any more, have a bound as well.
+func TestSeries_ResourcesThatWereNamedAreBounded(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	g := newGate(t, c, 2)
+	registry := registryOf(t, g, leapprom.Config{MaxResources: 3})
+	call(g, "first")
+	before := scrape(t, registry)
+	for i := range 50 {
+		name := "r" + strconv.Itoa(i)
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "r", Resource: name, Threshold: 0}}))
+		c.advance(idle)
+		call(g, "first")
+		call(g, name)
+		now := scrape(t, registry)
+		require.EqualValues(t, i+2, now.sum("entries_total", "pass"))
+		require.EqualValues(t, i+1, now.sum("entries_total", "block"))
+		require.EqualValues(t, i+1, now.sum("blocks_total"))
+		other := `leapgate_entries_total{resource="other",result="block"}`
+		require.GreaterOrEqual(t, now[other], before[other])
+		require.LessOrEqual(t, len(now.only(`entries_total`))/2, 1+1+3+2, "first, that which is named, three that were, those in the gate, other")
+		before = now
+	}
+	require.EqualValues(t, 51, before[`leapgate_entries_total{resource="first",result="pass"}`])
+	require.EqualValues(t, 1, before[`leapgate_entries_total{resource="r48",result="block"}`])
+	require.NotContains(t, before, `leapgate_entries_total{resource="r40",result="block"}`)
+
+	// One that has lost its series and comes again begins anew.
+	require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "r", Resource: "r0", Threshold: 0}}))
+	call(g, "r0")
+	now := scrape(t, registry)
+	require.EqualValues(t, 1, now[`leapgate_entries_total{resource="r0",result="block"}`])
+	require.EqualValues(t, 51, now.sum("entries_total", "block"))
 }
 
 // Names of all kinds, and those that look alike as labels.
@@ -206,14 +272,15 @@ func TestLabels_RulesThatLookAlike(t *testing.T) {
 }
 
 // checkNoneWentBack tells which counters went back from one reading to the next, or ended.
-// Only the series of rules may end.
-func checkNoneWentBack(before, now reading) (fault string) {
+// Only the series of rules may end; and those of resources, if so many stay.
+func checkNoneWentBack(before, now reading, stay int) (fault string) {
+	mayEnd := len(now.only("exceptions_total")) >= stay
 	for name, value := range before.only("entries_total", "exceptions", "occupied", "blocks", "would", "candidate", "response", "limiter_decisions") {
 		next, there := now["leapgate_"+name]
 		switch {
 		case next < value && there:
 			fault += name + " went back from " + strconv.FormatFloat(value, 'g', -1, 64) + " to " + strconv.FormatFloat(next, 'g', -1, 64) + "; "
-		case !there && !strings.Contains(name, "rule="):
+		case !there && !mayEnd && !strings.Contains(name, "rule="):
 			fault += name + " ended; "
 		}
 	}
@@ -248,7 +315,7 @@ func TestSeries_NeverGoBack(t *testing.T) {
 		before := scrape(t, registry)
 		check := func(t *rapid.T) {
 			now := scrape(t, registry)
-			if fault := checkNoneWentBack(before, now); fault != "" {
+			if fault := checkNoneWentBack(before, now, cfg.MaxResources+1); fault != "" {
 				t.Fatal(fault)
 			}
 			would, candidates := refusedOnPaper(g)
@@ -356,7 +423,7 @@ func TestSeries_HammerScrapesUnderLoad(t *testing.T) {
 			before := scrape(t, registry)
 			for range 40 {
 				now := scrape(t, registry)
-				if !assert.Empty(t, checkNoneWentBack(before, now)) {
+				if !assert.Empty(t, checkNoneWentBack(before, now, 5+1)) {
 					return
 				}
 				before = now

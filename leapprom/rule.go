@@ -1,6 +1,10 @@
 package leapprom
 
 import (
+	"cmp"
+	"slices"
+	"strings"
+
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/leapgate-go/leapgate/resource"
@@ -20,6 +24,7 @@ type rule struct {
 	info   []*dto.LabelPair // with the mode, as it was last
 
 	now                *stat.RuleSnapshot  // of the reading at hand; nil if it is not there
+	left               int64               // the reading in which it was missed first; 0 if it was there last
 	last, offset, base resource.RuleTotals // as those of a source
 	blocks, would      bool                // whether it has, or had once, what such a series could show
 	candidate          bool
@@ -33,8 +38,13 @@ func (r *rule) startAnew() {
 // shown is what the series show.
 func (r *rule) shown() resource.RuleTotals { return r.base.Plus(r.last).Minus(r.offset) }
 
-// readRules takes the rules of a reading. Those that do not bind the resource any more
-// lose their series; what those showed, other shows from now on.
+// mostLeft is how many rules that do not bind a resource any more keep their series there.
+const mostLeft = 5
+
+// readRules takes the rules of a reading. The series of those that do not bind the
+// resource any more stay as they are, and go on if the rule comes again: if other showed
+// at once what they have counted in all their time, its rate would be false. Only when
+// there are too many do the oldest end, and other takes what they showed.
 func (s *source) readRules(c *Collector, rules []stat.RuleSnapshot) {
 	for i := range rules {
 		now := &rules[i]
@@ -51,16 +61,32 @@ func (s *source) readRules(c *Collector, rules []stat.RuleSnapshot) {
 			}
 			s.rules[id] = r
 		}
-		if !totals.Covers(r.last) { // the rule was removed and loaded again
+		if r.left != 0 || !totals.Covers(r.last) { // the rule was removed and loaded again
 			r.startAnew()
 		}
-		r.last, r.now = totals, now
+		r.last, r.now, r.left = totals, now, 0
 		r.blocks = r.blocks || now.Mode == stat.Enforce || now.Blocked > 0
 		r.would = r.would || now.Mode == stat.Shadow || now.WouldBlock > 0
 		r.candidate = r.candidate || now.Candidate > 0 || now.CandidateWouldBlock > 0
 	}
+	var left []ruleID
 	for id, r := range s.rules {
-		if r.now == nil {
+		switch {
+		case r.now != nil:
+			continue
+		case r.labels == nil || r.shown() == resource.RuleTotals{}:
+			delete(s.rules, id)
+			continue
+		case r.left == 0:
+			r.left = c.readings
+		}
+		left = append(left, id)
+	}
+	if len(left) > mostLeft {
+		slices.SortFunc(left, func(a, b ruleID) int {
+			return cmp.Or(cmp.Compare(s.rules[a].left, s.rules[b].left), strings.Compare(a.id, b.id))
+		})
+		for _, id := range left[:len(left)-mostLeft] {
 			delete(s.rules, id)
 		}
 	}

@@ -19,6 +19,8 @@ type figures struct {
 // come again with totals that begin anew; but its series stay where they are, and other
 // shows so much less.
 type source struct {
+	name                string
+	guest               bool // a rule named it when it came
 	labels, pass, block []*dto.LabelPair
 	created             *timestamppb.Timestamp // nil if it is not known
 
@@ -32,8 +34,9 @@ type source struct {
 	rules    map[ruleID]*rule
 }
 
-func newSource(gate, value string) *source {
+func newSource(gate, name, value string) *source {
 	return &source{
+		name:   name,
 		labels: pairs("gate", gate, "resource", value),
 		pass:   pairs("gate", gate, "resource", value, "result", "pass"),
 		block:  pairs("gate", gate, "resource", value, "result", "block"),
