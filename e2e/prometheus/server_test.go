@@ -26,8 +26,9 @@ const patience = 60 * time.Second // before a condition that should come soon is
 // server is a Prometheus that scrapes a program.
 type server struct{ url string }
 
-// startServer starts a Prometheus with the rules of deploy/, and stops it at the end.
-func startServer(t *testing.T, program string, native bool) *server {
+// startServer starts a Prometheus that scrapes a URL, with the rules of deploy/, and stops
+// it at the end.
+func startServer(t *testing.T, scraped string, native bool) *server {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -36,16 +37,16 @@ func startServer(t *testing.T, program string, native bool) *server {
 	dir := t.TempDir()
 	rules, err := filepath.Abs("../../deploy/prometheus")
 	require.NoError(t, err)
-	target, err := url.Parse(program)
+	target, err := url.Parse(scraped)
 	require.NoError(t, err)
 	config := fmt.Sprintf(`
 global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms}
 rule_files: [%q]
 scrape_configs:
   - job_name: shop
-    metrics_path: /
+    metrics_path: %q
     static_configs: [{targets: [%q]}]
-`, rules+"/leapgate.*.yml", target.Host)
+`, rules+"/leapgate.*.yml", "/"+strings.TrimPrefix(target.Path, "/"), target.Host)
 	file := filepath.Join(dir, "prometheus.yml")
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
 	args := []string{"--config.file=" + file, "--storage.tsdb.path=" + dir + "/data", "--web.listen-address=" + address, "--log.level=warn"}
