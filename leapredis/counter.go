@@ -43,8 +43,30 @@ type counting struct {
 
 func (c *counting) decide(ctx context.Context, key string, n, most int64) (reply, error) {
 	a := c.args(n, most)
-	return c.link.do(ctx, c.link.deadline(), counterScript, key, &a)
+	r, err := c.link.do(ctx, c.link.deadline(), counterScript, key, &a)
+	if err == nil && !c.plausible(&r, n, most) {
+		return reply{}, errImplausible
+	}
+	return r, err
 }
+
+// plausible tells whether the script can have replied so. Another may hold the key, or
+// stand between here and the server, and what is below divides and lends.
+func (c *counting) plausible(r *reply, n, most int64) bool {
+	taken, previous, current, at, ahead := r[0], r[1], r[2], r[3], r[5]
+	switch {
+	case min(taken, previous, current, at, r[4], ahead) < 0 || taken > max(n, most),
+		max(previous, current) > mostHeld || at > 1<<53 || r[4] >= 1<<18 || ahead > 1<<52:
+		return false
+	case taken >= n || n > c.limit || most < 0:
+		return true
+	default: // it refused, so there is a reason
+		return sliding.Held(previous, current, at%c.length, c.length)+n > c.limit
+	}
+}
+
+// errImplausible is as if the server had said so.
+var errImplausible = &ReplyError{"ERR the reply is none of the counter's script"}
 
 const generationAt = 45 // see ticket
 
