@@ -38,6 +38,7 @@ func (c *core) init(cfg Config, l *link, a algorithm) {
 		c.leases = &leases{most: cfg.Lease, lasts: cfg.LeaseTime, counting: counter}
 		c.leases.returns.now = l.clock.Now
 		c.leases.returns.gap = cfg.LeaseTime / 16
+		c.leases.returns.patience = cfg.Timeout
 		c.leases.returns.back = func(d due) { c.leases.close(d, l.clock.Now(), c.wire(d.node.Key())) }
 	}
 	c.instances.init(&cfg, l)
@@ -314,8 +315,8 @@ func (c *core) Describe() []limit.Description {
 func (c *core) Remote() bool { return true }
 
 // Close ends the limiter: calls get [limit.ErrClosed]. What is left of leases is given
-// back, and the heartbeat ends, if a server answers. That takes a few times
-// Config.Timeout at most. The client is not closed: it is the caller's, and a call that
+// back, as much as there is time for within Config.Timeout, and the heartbeat ends, if a
+// server answers. That takes a few times Config.Timeout at most. The client is not closed: it is the caller's, and a call that
 // hangs in it ends with it. Close may be called more than once; the error is always nil.
 func (c *core) Close() error {
 	if !c.ended.CompareAndSwap(false, true) {

@@ -1,7 +1,9 @@
 package leapredis
 
 import (
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +20,9 @@ type returns struct {
 	back func(due)     // one of them, by any goroutine
 	gap  time.Duration // between one time and the next, so that many are given back together
 
+	patience time.Duration // how long close gives back
+	until    atomic.Int64  // nothing is given back any more from then on; 0: there is no such time
+
 	mu     sync.Mutex // guards what is below
 	queue  []due      // almost in the order of their ends: all last equally long
 	timer  *time.Timer
@@ -25,13 +30,17 @@ type returns struct {
 	busy   sync.WaitGroup
 }
 
-// atOnce is how many leases are given back at a time.
-const atOnce = 16
+const (
+	atOnce = 16 // leases that are given back at a time
+	// mostDue is how many leases are kept to be given back. If more are made than a slow
+	// server takes back, the others end all the same: they count until the window is over.
+	mostDue = 1 << 15
+)
 
 func (r *returns) add(d due) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed {
+	if r.closed || len(r.queue) >= mostDue {
 		return
 	}
 	r.queue = append(r.queue, d)
@@ -55,7 +64,7 @@ func (r *returns) run() {
 		count++
 	}
 	ended := append([]due(nil), r.queue[:count]...)
-	r.queue = append(r.queue[:0], r.queue[count:]...)
+	r.queue = slices.Delete(r.queue, 0, count)
 	r.mu.Unlock()
 
 	r.giveBack(ended)
@@ -79,14 +88,18 @@ func (r *returns) giveBack(ended []due) {
 		})
 	}
 	for _, d := range ended {
+		if until := r.until.Load(); until != 0 && r.now() >= until {
+			break
+		}
 		next <- d
 	}
 	close(next)
 	workers.Wait()
 }
 
-// close gives back what is left of all, and returns when that is done.
+// close gives back what is left of all, as far as there is time.
 func (r *returns) close() {
+	r.until.Store(r.now() + int64(r.patience))
 	r.mu.Lock()
 	r.closed = true
 	if r.timer != nil && r.timer.Stop() {

@@ -1,0 +1,59 @@
+package leapredis
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// manyDue gives a server that takes its time many leases to give back.
+func manyDue(count int) (*returns, *atomic.Int64) {
+	begun := time.Now()
+	var back atomic.Int64
+	r := &returns{now: func() int64 { return int64(time.Since(begun)) }, gap: time.Millisecond, patience: 50 * time.Millisecond}
+	r.back = func(due) {
+		time.Sleep(10 * time.Millisecond)
+		back.Add(1)
+	}
+	for range count {
+		r.add(due{lease: &lease{end: int64(time.Second)}})
+	}
+	return r, &back
+}
+
+func (r *returns) size() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.queue)
+}
+
+func TestReturns_CloseDoesNotWaitForAll(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]time.Duration{"before": 0, "meanwhile": 1100 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r, back := manyDue(100_000)
+				time.Sleep(after)
+				was, begun := back.Load(), time.Now()
+				r.close()
+				require.LessOrEqual(t, time.Since(begun), 70*time.Millisecond)
+				require.GreaterOrEqual(t, back.Load()-was, int64(4*atOnce))
+			})
+		})
+	}
+}
+
+func TestReturns_TheQueueIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, back := manyDue(mostDue + 1000)
+		require.Equal(t, mostDue, r.size())
+		time.Sleep(time.Minute)
+		require.EqualValues(t, mostDue, back.Load())
+		r.close()
+	})
+}
