@@ -495,6 +495,7 @@ func TestLocal_TheNumberChanges(t *testing.T) {
 		l := k.start(t, away(), Config{Limit: 100, Instances: count})
 		counted := &k.core(l).instances.counted
 		counted.Store(2)
+		k.core(l).instances.heard.Store(k.core(l).link.clock.Now())
 		admitted := func() (n int) {
 			for range 100 {
 				if allow(t, l, "a", 1).Allowed {

@@ -9,7 +9,7 @@ import (
 )
 
 // AssumedInstances is how many processes are taken to share a limit, with [Local], before
-// they could be counted for the first time.
+// they could be counted for the first time, and when that was long ago.
 const AssumedInstances = 10
 
 // fallback decides while no server answers.

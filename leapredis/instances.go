@@ -26,6 +26,7 @@ type instances struct {
 	given int64
 
 	counted atomic.Int64 // 0: not yet
+	heard   atomic.Int64 // when it was counted last
 	beaten  atomic.Int64 // when the last heartbeat was sent
 	busy    sync.WaitGroup
 	mu      sync.Mutex // guards ended, and busy against growing after it
@@ -41,15 +42,21 @@ func (i *instances) init(cfg *Config, l *link) {
 	}
 }
 
-// count is how many there are, as far as is known.
+// count is how many there are, as far as is known. A process that has long not asked when
+// the server goes away was not counted by the others, nor has it counted those that came.
 func (i *instances) count() int64 {
 	if i.given > 0 {
 		return i.given
 	}
-	if n := i.counted.Load(); n > 0 {
+	at := i.clock.Now()
+	if i.link.breaker.state() != Closed {
+		at = i.link.since.Load()
+	}
+	n := i.counted.Load()
+	if n > 0 && at-i.heard.Load() <= int64(beatLasts) {
 		return n
 	}
-	return AssumedInstances
+	return max(n, AssumedInstances)
 }
 
 // beat sends a heartbeat if it is time. The caller does not wait for it.
@@ -68,6 +75,7 @@ func (i *instances) beat() {
 	}
 	i.busy.Go(func() {
 		if n, err := i.send(beatLasts); err == nil {
+			i.heard.Store(i.clock.Now())
 			i.counted.Store(n)
 		}
 	})
