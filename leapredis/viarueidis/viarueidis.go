@@ -7,6 +7,11 @@
 //	defer client.Close()
 //	perClient, err := leapredis.NewCounter(viarueidis.New(client), leapredis.Config{…})
 //
+// With Sentinel, the addresses are those of the sentinels:
+//
+//	options := viarueidis.Options("10.0.0.1:26379", "10.0.0.2:26379", "10.0.0.3:26379")
+//	options.Sentinel = rueidis.SentinelOption{MasterSet: "mymaster"}
+//
 // rueidis sends again only what reads. Scripts are not such, so none is sent twice,
 // whatever its options say; it follows a redirection of a Cluster, after which nothing
 // was executed.
