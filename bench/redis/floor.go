@@ -18,7 +18,7 @@ func floors(out io.Writer, p plan, server *redistest.Server, benchmark redistest
 		return err
 	}
 	for _, s := range subjects {
-		if s.sent == nil || s.leases {
+		if !s.floor {
 			continue
 		}
 		command, err := s.sent.command(server)

@@ -34,7 +34,7 @@ type subject struct {
 	worker func() func(ctx context.Context, key string) error
 	close  func()
 	sent   *sent // what a limiter of Leapgate has the server do
-	leases bool
+	floor  bool  // that is measured by itself; others have the server do the same
 }
 
 // The subjects that others are compared with, by their places.
@@ -58,22 +58,23 @@ func makeSubjects(addr string) (all []*subject, err error) {
 	counter := leapredis.Config{Limit: unreachable, Window: 10 * time.Second}
 	leases := func(n int64) leapredis.Config { cfg := counter; cfg.Lease = n; return cfg }
 	for _, c := range []struct {
-		name string
-		cfg  leapredis.Config
-		log  bool
-		way  func(addr string) (leapredis.Client, func(), error)
+		name       string
+		cfg        leapredis.Config
+		log, floor bool
+		way        func(addr string) (leapredis.Client, func(), error)
 	}{
-		{name: "leapredis.Counter", cfg: counter, way: viaRueidis},
+		{name: "leapredis.Counter", cfg: counter, floor: true, way: viaRueidis},
 		{name: "leapredis.Counter, leases of 10", cfg: leases(10), way: viaRueidis},
 		{name: "leapredis.Counter, leases of 100", cfg: leases(100), way: viaRueidis},
 		// A log keeps every admission: some hundred for each key here.
-		{name: "leapredis.Log", cfg: leapredis.Config{Limit: 1_000_000, Window: 100 * time.Millisecond}, log: true, way: viaRueidis},
+		{name: "leapredis.Log", cfg: leapredis.Config{Limit: 1_000_000, Window: 100 * time.Millisecond}, log: true, floor: true, way: viaRueidis},
 		{name: "leapredis.Counter through go-redis", cfg: counter, way: viaGoRedis},
 	} {
 		s, err := ours(c.name, c.cfg, c.log, addr, c.way)
 		if err != nil {
 			return all, err
 		}
+		s.floor = c.floor
 		all = append(all, s)
 	}
 	all = append(all, newRedisRate(addr))
@@ -102,7 +103,7 @@ func ours(name string, cfg leapredis.Config, log bool, addr string, way func(str
 	if err != nil {
 		return nil, err
 	}
-	s := &subject{name: name, sent: &sent{Client: client}, leases: cfg.Lease > 1}
+	s := &subject{name: name, sent: &sent{Client: client}}
 	cfg.Name, cfg.Prefix = name, fmt.Sprintf("bench-%s:", name)
 	cfg.Timeout = 10 * time.Second // that is not what is measured
 	cfg.WhenAway = leapredis.Deny
