@@ -71,7 +71,7 @@ func Options(addresses ...string) rueidis.ClientOption {
 		InitAddress:      addresses,
 		DisableCache:     true,
 		ConnWriteTimeout: time.Second,
-		MaxFlushDelay:    20 * time.Microsecond, // fewer system calls here and on the server
+		MaxFlushDelay:    20 * time.Microsecond,                           // fewer system calls here and on the server
 		ClusterOption:    rueidis.ClusterOption{MaxMovedRedirections: 16}, // and not without end
 		Dialer:           net.Dialer{Timeout: time.Second, KeepAlive: 500 * time.Millisecond},
 	}
