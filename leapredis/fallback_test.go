@@ -1,0 +1,187 @@
+package leapredis
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// away is a server that is not there.
+func away() Client { return strange(func() ([]int64, error) { return nil, errCut }) }
+
+func TestLocal_AllProcessesTogetherDoNotExceedTheLimit(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		for _, most := range []int64{0, 1, 2, 10, 11, 99, 100} {
+			sum := 0
+			for range 7 {
+				l := k.start(t, away(), Config{Limit: most, Instances: 7})
+				for range 50 {
+					d := allow(t, l, "a", 1)
+					require.True(t, d.Degraded)
+					if d.Allowed {
+						sum++
+					} else if most > 0 {
+						require.LessOrEqual(t, d.RetryAfter, 2*time.Second)
+					}
+				}
+			}
+			require.EqualValues(t, most/7*7, sum)
+		}
+	})
+}
+
+func TestLocal_RefundsAndSettlementsStayHere(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		s := withFields()
+		var b broken
+		s.fault = b.fault
+		b.set(errCut)
+		l := k.start(t, s, Config{Limit: 10, Instances: 2, Window: time.Minute})
+		d := allow(t, l, "a", 5)
+		require.True(t, d.Allowed)
+		require.False(t, allow(t, l, "a", 1).Allowed)
+		require.NoError(t, l.Refund(t.Context(), "a", d, 2))
+		e := allow(t, l, "a", 2)
+		require.True(t, e.Allowed)
+		b.set(nil)
+		time.Sleep(time.Second)
+		require.False(t, allow(t, l, "a", 10).Degraded)
+		require.NoError(t, l.Refund(t.Context(), "a", e, 2))
+		require.NoError(t, l.Settle(t.Context(), "a", d, 7))
+		p, err := l.Peek(t.Context(), "a")
+		require.NoError(t, err)
+		require.Zero(t, p.Remaining, "the server knows nothing of them")
+
+		// Nor does the other way round: what the server has charged is not given back here.
+		before := allow(t, l, "b", 3)
+		b.set(errCut)
+		require.ErrorIs(t, l.Refund(t.Context(), "b", before, 3), ErrAway)
+		for range 10 {
+			allow(t, l, "x", 1)
+		}
+		require.True(t, allow(t, l, "b", 5).Allowed)
+		require.NoError(t, l.Refund(t.Context(), "b", limit.Decision{Degraded: true}, 0))
+		require.False(t, allow(t, l, "b", 1).Allowed)
+		require.ErrorIs(t, l.Reset(t.Context(), "b"), ErrAway)
+		require.True(t, allow(t, l, "b", 1).Allowed, "it was reset here")
+	})
+}
+
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		yes := k.start(t, away(), Config{Name: "n", Limit: 10, WhenAway: Allow})
+		d := allow(t, yes, "a", 10)
+		require.Equal(t, limit.Decision{Allowed: true, Degraded: true, Name: "n", Limit: 10, Remaining: 10, Charged: 10}, d)
+		require.NoError(t, yes.Refund(t.Context(), "a", d, 10))
+		require.NoError(t, yes.Settle(t.Context(), "a", d, 100))
+		require.Equal(t, limit.Decision{Degraded: true, Name: "n", Limit: 10, Remaining: 10, RetryAfter: limit.Never}, allow(t, yes, "a", 11))
+
+		no := k.start(t, away(), Config{Name: "n", Limit: 10, WhenAway: Deny})
+		d = allow(t, no, "a", 1)
+		require.Positive(t, d.RetryAfter)
+		require.LessOrEqual(t, d.RetryAfter, retryTime)
+		d.RetryAfter = 0
+		require.Equal(t, limit.Decision{Degraded: true, Name: "n", Limit: 10}, d)
+		require.Equal(t, limit.Never, allow(t, no, "a", 11).RetryAfter)
+		p, err := no.Peek(t.Context(), "a")
+		require.NoError(t, err)
+		require.True(t, p.Degraded)
+	})
+}
+
+func TestLocal_ProcessesAreCounted(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		s := withFields()
+		var b broken
+		s.fault = b.fault
+		var all []limiter
+		for range 4 {
+			all = append(all, k.start(t, s, Config{Limit: 100, Instances: count}))
+		}
+		require.EqualValues(t, AssumedInstances, all[0].Link().Instances)
+		traffic := func(d time.Duration, of ...limiter) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+				for _, l := range of {
+					allow(t, l, "a", 1)
+				}
+			}
+			synctest.Wait()
+		}
+		traffic(5*time.Second, all...)
+		for _, l := range all {
+			require.EqualValues(t, 4, l.Link().Instances)
+		}
+		require.LessOrEqual(t, s.called("instances"), 4*3)
+		require.NoError(t, all[3].Close()) // tells so
+		traffic(3*time.Second, all[:3]...)
+		require.EqualValues(t, 3, all[0].Link().Instances)
+		traffic(13*time.Second, all[:2]...) // the third is not heard of
+		require.EqualValues(t, 2, all[0].Link().Instances)
+
+		b.set(errCut)
+		admitted := 0
+		for range 100 {
+			if allow(t, all[0], "b", 1).Allowed {
+				admitted++
+			}
+		}
+		require.Equal(t, 50, admitted)
+		b.set(nil)
+	})
+}
+
+// Before it could count them, a process does not take itself for the only one.
+func TestLocal_NeverCounted(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		l := k.start(t, away(), Config{Limit: 100, Instances: count})
+		admitted := 0
+		for range 100 {
+			if allow(t, l, "b", 1).Allowed {
+				admitted++
+			}
+		}
+		require.Equal(t, 100/AssumedInstances, admitted)
+	})
+}
+
+// When the number of processes changes, nobody has two shares at once.
+func TestLocal_TheNumberChanges(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		l := k.start(t, away(), Config{Limit: 100, Instances: count})
+		counted := &k.core(l).instances.counted
+		counted.Store(2)
+		k.core(l).instances.heard.Store(k.core(l).link.clock.Now())
+		admitted := func() (n int) {
+			for range 100 {
+				if allow(t, l, "a", 1).Allowed {
+					n++
+				}
+			}
+			return n
+		}
+		require.Equal(t, 50, admitted())
+		counted.Store(4)
+		time.Sleep(time.Second / 10)
+		require.Zero(t, admitted())
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 50, admitted(), "it has been used until then")
+		time.Sleep(3 * time.Second)
+		require.Equal(t, 25, admitted())
+	})
+}
