@@ -185,25 +185,7 @@ func (e *journals) ask(p *page, now, n int64, take bool) (d Decision, alive, joi
 }
 
 func (e *journals) charge(now int64, key string, n int64) {
-	hash := e.keys.Hash(key)
-	for p := e.keys.Find(hash, key); ; p = nil {
-		if p == nil {
-			placed, _, outcome := place(e.keys, e.whenFull, hash, key, now, n, true)
-			switch {
-			case outcome == isMade:
-				return
-			case outcome == isFound:
-				p = placed
-			case e.whenFull == Share:
-				p = e.shared
-			default:
-				return // nothing is counted for this key
-			}
-		}
-		if e.spend(&p.Value, now, n) {
-			return
-		}
-	}
+	charge(e.keys, e.whenFull, e.shared, key, now, n, func(p *keys.Node[journal]) bool { return e.spend(&p.Value, now, n) })
 }
 
 // spend is false if the journal is dead.

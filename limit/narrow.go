@@ -238,33 +238,19 @@ func ticket(generation uint32, number int64) int64 {
 }
 
 func (e *narrow) charge(now int64, key string, n int64) {
-	hash := e.keys.Hash(key)
-	c := e.keys.Find(hash, key)
 	number, elapsed := e.split(now)
 	n = min(n, narrowMost)
-	for {
-		if c == nil {
-			placed, _, outcome := place(e.keys, e.whenFull, hash, key, now, n, true)
-			switch {
-			case outcome == isMade:
-				return
-			case outcome == isFound:
-				c = placed
-			case e.whenFull == Share:
-				c = e.shared
-			default:
-				return // nothing is counted for this key
+	charge(e.keys, e.whenFull, e.shared, key, now, n, func(c *cell) bool {
+		for {
+			word, t := e.read(c, number, elapsed)
+			if word&countMask == dead {
+				return false
+			}
+			if c.Value.CompareAndSwap(word, pack(t.number, t.previous, min(t.current+n, narrowMost))) {
+				return true
 			}
 		}
-		word, t := e.read(c, number, elapsed)
-		if word&countMask == dead {
-			c = nil
-			continue
-		}
-		if c.Value.CompareAndSwap(word, pack(t.number, t.previous, min(t.current+n, narrowMost))) {
-			return
-		}
-	}
+	})
 }
 
 // refund gives n back to the window that was charged, as long as it is the key's

@@ -37,6 +37,30 @@ func place[V any](t *keys.Table[V], whenFull Policy, hash uint64, key string, no
 	}
 }
 
+// charge charges a key whatever its limit, by add, which is false if the node is dead. A key
+// without a place is charged to shared, with Share, and else not at all.
+func charge[V any](t *keys.Table[V], whenFull Policy, shared *keys.Node[V], key string, now, n int64, add func(*keys.Node[V]) bool) {
+	hash := t.Hash(key)
+	for node := t.Find(hash, key); ; node = nil {
+		if node == nil {
+			placed, _, outcome := place(t, whenFull, hash, key, now, n, true)
+			switch {
+			case outcome == isMade:
+				return
+			case outcome == isFound:
+				node = placed
+			case whenFull == Share:
+				node = shared
+			default:
+				return // nothing is counted for this key
+			}
+		}
+		if add(node) {
+			return
+		}
+	}
+}
+
 func statsOf[V any](t *keys.Table[V], crowds int64) Stats {
 	return Stats{Keys: t.Len(), MaxKeys: t.Max(), Expired: t.Expired(), Evicted: t.Evicted(), Crowded: crowds}
 }

@@ -155,31 +155,16 @@ func (e *quotas) ask(node *keys.Node[meter], now, n int64, take bool) (d Decisio
 }
 
 func (e *quotas) charge(now int64, key string, n int64) {
-	hash := e.keys.Hash(key)
-	for node := e.keys.Find(hash, key); ; node = nil {
-		if node == nil {
-			placed, _, outcome := place(e.keys, e.whenFull, hash, key, now, n, true)
-			switch {
-			case outcome == isMade:
-				return
-			case outcome == isFound:
-				node = placed
-			case e.whenFull == Share:
-				node = e.shared
-			default:
-				return // nothing is counted for this key
-			}
-		}
+	charge(e.keys, e.whenFull, e.shared, key, now, n, func(node *keys.Node[meter]) bool {
 		q, at := node.Value.quota, max(now, node.Value.begun)
 		// The quota takes no more than it could add up: what is beyond is lost.
 		o := q.Take(at, min(n, max(0, quota.MaxLimit-q.Window(at))), quota.MaxLimit)
-		if node.Aux.Load() == 0 {
-			return
-		}
-		if o.OK {
+		alive := node.Aux.Load() == 0
+		if !alive && o.OK {
 			q.Refund(o.Ticket, n)
 		}
-	}
+		return alive
+	})
 }
 
 func (e *quotas) refund(key string, d Decision, n int64) {

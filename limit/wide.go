@@ -129,25 +129,7 @@ func (e *wide) ask(node *keys.Node[account], now, n int64, take bool) (d Decisio
 }
 
 func (e *wide) charge(now int64, key string, n int64) {
-	hash := e.keys.Hash(key)
-	for node := e.keys.Find(hash, key); ; node = nil {
-		if node == nil {
-			placed, _, outcome := place(e.keys, e.whenFull, hash, key, now, n, true)
-			switch {
-			case outcome == isMade:
-				return
-			case outcome == isFound:
-				node = placed
-			case e.whenFull == Share:
-				node = e.shared
-			default:
-				return // nothing is counted for this key
-			}
-		}
-		if e.add(&node.Value, now, n) {
-			return
-		}
-	}
+	charge(e.keys, e.whenFull, e.shared, key, now, n, func(a *keys.Node[account]) bool { return e.add(&a.Value, now, n) })
 }
 
 // add is false if the account is dead.
