@@ -149,7 +149,7 @@ func TestTransport_RealServer(t *testing.T) {
 		require.ErrorIs(t, err, leapgate.ErrBlocked)
 	}
 	require.EqualValues(t, 2, asked.Load())
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) // as the server has asked
 	status, _, _ = get(t, client, server.URL)
 	require.Equal(t, 200, status)
 	require.EqualValues(t, 3, gate.Snapshot()[0].Pass)

@@ -55,7 +55,7 @@ func TestExample_IsSeen(t *testing.T) {
 			for name, hash := range map[string]string{"resources": "#/", "resource": ofOrders, "rules": "#/rules", "limiters": "#/limiters"} {
 				ask[bool](p, `location.hash = "`+hash+`", true`)
 				p.until("the view", `document.querySelector("main").innerText.length > 200`)
-				time.Sleep(1500 * time.Millisecond)
+				time.Sleep(1500 * time.Millisecond) // so that a frame has come, and what moves has stopped
 				p.shoot(strings.Join([]string{name, at.name, theme}, "-"))
 				require.LessOrEqual(t, ask[int64](p, "document.documentElement.scrollWidth"), at.width, "%s is wider than the window", name)
 			}
