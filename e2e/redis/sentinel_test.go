@@ -121,7 +121,7 @@ func startSentinels(t *testing.T, host, port string) []string {
 		t.Cleanup(func() { require.NoError(t, sentinel.Close()) })
 		for _, command := range [][]string{
 			{"SENTINEL", "MONITOR", primaryName, host, port, "2"},
-			{"SENTINEL", "SET", primaryName, "down-after-milliseconds", "500", "failover-timeout", "2000"},
+			{"SENTINEL", "SET", primaryName, "down-after-milliseconds", "1000", "failover-timeout", "2000"},
 		} {
 			_, err := sentinel.Do(command...)
 			require.NoError(t, err)

@@ -170,10 +170,10 @@ func (v version) kinds(t *testing.T, client leapredis.Client, cfg leapredis.Conf
 	return all
 }
 
-// awaiting calls try until it is true, for at most some seconds.
+// awaiting calls try until it is true, for at most a minute: what should come soon.
 func awaiting(t *testing.T, what string, try func() bool) {
 	t.Helper()
-	require.Eventually(t, try, 20*time.Second, 2*time.Millisecond, what)
+	require.Eventually(t, try, time.Minute, 2*time.Millisecond, what)
 }
 
 // sleep waits for real time to pass, which the servers' windows are made of.
