@@ -62,7 +62,7 @@ class Panel {
       group.classList.toggle("some", l[key] > 0);
       setText(value, key === "share" ? share(l.refused, l.allowed + l.refused) : count(l[key] ?? 0));
     }
-    setText(this.keys, `${count(l.keys)} of at most ${count(l.maxKeys)} keys live`);
+    setText(this.keys, `${count(l.keys)} of at most ${count(l.maxKeys)} keys kept`);
     this.bar.style.width = Math.min(100, (100 * l.keys) / Math.max(1, l.maxKeys)) + "%";
     this.#offenders(l.offenders ?? []);
   }

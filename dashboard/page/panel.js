@@ -31,6 +31,8 @@ export class Panels {
       panel.set(rule, now);
     }
     for (const [key, panel] of left) {
+      // Whoever removes a rule by keyboard goes on from here, not from the top of the page.
+      if (panel.element.contains(document.activeElement)) this.element.closest("main")?.focus({ preventScroll: true });
       panel.element.remove();
       this.panels.delete(key);
     }

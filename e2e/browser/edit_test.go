@@ -96,11 +96,13 @@ func TestRule_IsEdited(t *testing.T) {
 	p.until("nothing passes", `document.querySelector("#total-pass").textContent === "0" && document.querySelector("#total-share").textContent === "100 %"`)
 
 	// And gone again.
-	p.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll(".rule")].find((r) => r.querySelector(".title").textContent === "stop").querySelector(".remove").click()`))
+	p.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll(".rule")].find((r) => r.querySelector(".title").textContent === "stop").querySelector(".remove").focus()`))
+	p.press("\r")
 	p.until("the question", `document.querySelector("dialog h2")?.textContent === "Remove stop?"`)
 	p.click("dialog button[type=submit]")
 	p.until("the rule gone", `![...document.querySelectorAll(".rule .title")].some((h) => h.textContent === "stop")`)
 	require.Len(t, gate.FlowRules(), 2)
+	require.True(t, ask[bool](p, `document.querySelector("#main").contains(document.activeElement)`), "the focus went with the rule")
 	p.until("calls pass again", `Number(document.querySelector("#total-pass").textContent) > 50`)
 }
 
