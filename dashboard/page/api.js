@@ -14,9 +14,9 @@ export class Problem extends Error {
 // The token is kept nowhere but here, and so until the page is left.
 let token = "";
 
-/** useToken sends a token along with what comes. */
+/** useToken sends a token along with what comes, in UTF-8: fetch takes a header byte by byte. */
 export function useToken(text) {
-  token = text;
+  token = String.fromCharCode(...new TextEncoder().encode(text));
 }
 
 /** headers are those of every request. */

@@ -21,8 +21,9 @@ export function count(v) {
   return grouped.format(v);
 }
 
-/** number is a number as it was set, all of it that matters. */
+/** number is a number as it was set, all of it that matters; null is none. */
 export function number(v) {
+  if (v === null) return "none";
   return grouped.format(Number(v.toPrecision(6)));
 }
 

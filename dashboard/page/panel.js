@@ -173,7 +173,7 @@ function describe(kind, rule) {
 /** lines are the thresholds of a resource's rules, as lines for its charts: per second, or in flight. */
 export function lines(rules, inFlight) {
   return rules.flatMap(({ kind, id, rule, figures: f }) => {
-    if (!f || f.mode === "off" || rule?.associated || (kind === "isolation") !== inFlight || (!inFlight && !f.interval)) return [];
+    if (!f || f.mode === "off" || f.effective === null || rule?.associated || (kind === "isolation") !== inFlight || (!inFlight && !f.interval)) return [];
     const scale = inFlight ? 1 : 1000 / f.interval;
     const per = inFlight ? "" : f.interval === 1000 ? "/s" : " in " + span(f.interval);
     const whose = rule?.origin ? ` for ${rule.origin}` : "";

@@ -40,7 +40,7 @@ export class Store {
       const key = query(name, raw);
       return this.resources.get(key) ?? { key, name, past: Object.fromEntries(kept.map((k) => [k, new Float32Array(minute).fill(NaN)])) };
     });
-    this.#merge("rules", frame.rules, frame.full, ([row, kind, id, raw]) => ({ key: kind + " " + query(id, raw), kind, id }));
+    this.#merge("rules", frame.rules, frame.full, ([row, kind, id, raw]) => ({ key: kind + " " + query(id, raw), kind, id, raw }));
     if (frame.limiters) this.limiters = frame.limiters;
     this.rulesVersion = frame.rulesVersion ?? this.rulesVersion;
     const slot = this.second % minute;

@@ -2,6 +2,7 @@
 // since that tells nothing about why it failed.
 
 import { headers } from "./api.js";
+import { shown } from "./dom.js";
 
 const silence = 5000; // a stream that says nothing for so long is dead
 const waits = [1, 2, 4, 8, 15]; // seconds before the first try, the second, …
@@ -49,7 +50,7 @@ async function read(onFrame, control) {
   try {
     heard();
     const answer = await fetch("api/v1/events", { signal: control.signal, cache: "no-store", headers: headers({ Accept: "text/event-stream" }) });
-    if (!answer.ok) return { why: refusal(answer.status), after: Number(answer.headers.get("Retry-After")) || 0 };
+    if (!answer.ok) return { why: refusal(answer.status, await answer.json().catch(() => ({}))), after: Number(answer.headers.get("Retry-After")) || 0 };
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";
     for (;;) {
@@ -60,22 +61,25 @@ async function read(onFrame, control) {
       for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
         const data = text.slice(0, end).split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5)).join("\n");
         text = text.slice(end + 2);
-        if (data) onFrame(JSON.parse(data));
+        try {
+          if (data) onFrame(JSON.parse(data));
+        } catch (error) {
+          control.abort();
+          console.error(error); // a fault of the page, or a frame that makes no sense
+          return { why: "What the server sent could not be read.", after: 0 };
+        }
       }
     }
   } catch (error) {
     control.abort();
-    if (error.name === "AbortError") return { why: "The server has gone silent.", after: 0 };
-    if (error instanceof TypeError) return { why: "The server cannot be reached.", after: 0 };
-    console.error(error); // a fault of the page, or a frame that makes no sense
-    return { why: "What the server sent could not be read.", after: 0 };
+    return { why: error.name === "AbortError" ? "The server has gone silent." : "The server cannot be reached.", after: 0 };
   } finally {
     clearTimeout(watch);
   }
 }
 
-function refusal(status) {
-  if (status === 503) return "The server has as many viewers as it takes.";
+// refusal tells why the server does not stream. What comes from a proxy before it has no detail.
+function refusal(status, body) {
   if (status === 401 || status === 403) return "The server does not let you look.";
-  return `The server answers ${status}.`;
+  return typeof body?.detail === "string" ? `The server says: ${shown(body.detail)}.` : `The server answers ${status}.`;
 }

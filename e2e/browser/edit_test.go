@@ -47,6 +47,11 @@ func TestRule_IsEdited(t *testing.T) {
 	p.until("words about the token", refused+`.includes("does not know this token")`)
 	require.Equal(t, 60.0, gate.FlowRules()[0].Threshold)
 
+	// Nor with what no header can hold as it is, such as quotes that came along.
+	p.fill("#dialog-token", "“open-sesame”")
+	p.click("dialog button[type=submit]")
+	p.until("the same words", refused+`.includes("does not know this token")`)
+
 	// With it, faults are told at their fields.
 	p.fill("#dialog-token", "open-sesame")
 	p.fill("#rule-threshold", "-1")

@@ -3,7 +3,11 @@
 package browser
 
 import (
+	"net"
+	"net/http"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/dashboard"
@@ -47,8 +51,30 @@ func TestServer_FullOfViewers(t *testing.T) {
 	first.until("live", `document.querySelector("#connection").dataset.state === "live"`)
 	second := open(t, s.url)
 	second.allowed(`503`)
-	second.until("the reason", `document.querySelector("#banner-what").textContent.includes("as many viewers as it takes")`)
+	second.until("the reason", `document.querySelector("#banner-what").textContent === "The server says: there are 1 viewers, which is the most there may be."`)
 	first.do(navigateAway)
 	second.click("#banner-retry")
 	second.until("live", `document.querySelector("#connection").dataset.state === "live"`)
+}
+
+// TestServer_AwayBehindAProxy: a 503 of somebody else is nothing that the server says.
+func TestServer_AwayBehindAProxy(t *testing.T) {
+	t.Parallel()
+	gate := leapgate.Must(leapgate.Config{})
+	t.Cleanup(func() { _ = gate.Close() })
+	page := dashboard.Handler(gate, dashboard.Config{})
+	mux := http.NewServeMux()
+	mux.Handle("/", page)
+	mux.HandleFunc("/api/v1/events", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "<h1>no upstream</h1>", http.StatusServiceUnavailable)
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	server := &http.Server{Handler: mux}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	p := open(t, "http://"+listener.Addr().String())
+	p.allowed(`503`)
+	p.until("the reason", `document.querySelector("#banner-what").textContent`)
+	require.Equal(t, "The server answers 503.", ask[string](p, `document.querySelector("#banner-what").textContent`))
 }
