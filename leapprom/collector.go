@@ -37,11 +37,13 @@
 // eviction shows in other.
 //
 // So it is with the blocks of rules: the rule "other" of the resource "other" has what
-// was blocked by rules that are gone, and on resources without series. The series of a
-// rule that is removed end, and begin anew if it is loaded again.
+// was blocked by rules that have no series any more, and on resources without. The blocks
+// of a rule that is removed stay, and go on if it is loaded again; only its threshold ends.
+// Of the removed rules of a resource, the last five keep their series; one that has lost
+// them, and is loaded again, begins anew.
 //
-// Since no series begins anew, created timestamps only tell when it began: entries,
-// exceptions and response times have them.
+// Created timestamps tell when a series began: entries, exceptions and response times
+// have them.
 //
 // Within one reading, entries, exceptions and rules may be a few calls apart. The sum over
 // rules of blocks is that of entries with result block, if no call is on its way, and if

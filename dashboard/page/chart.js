@@ -189,7 +189,7 @@ export class Chart {
 
   // lines draws the thresholds, with labels that keep clear of each other.
   #lines(lines, y, right, bottom) {
-    const labels = apart(lines.map((l) => y(l.value) - 5), 14, edge.top + 10, bottom - 4);
+    const labels = apart(lines.map((l) => y(l.value) - 5), 14, edge.top + 13, bottom - 4);
     return lines.flatMap((l, i) => [
       svg("line", { class: "threshold " + (l.class ?? ""), x1: edge.left, x2: right, y1: crisp(y(l.value)), y2: crisp(y(l.value)) }),
       svg("text", { class: "threshold " + (l.class ?? ""), x: right - 2, y: labels[i], "text-anchor": "end", text: clip(shown(l.label), (right - edge.left) / 8) }),
