@@ -60,11 +60,12 @@ func New(gate *leapgate.Gate, cfg Config) (*Dashboard, error) {
 		return nil, err
 	}
 	d := &Dashboard{
-		gate: gate, cfg: cfg, page: embedded(), started: time.Now(),
+		gate: gate, cfg: cfg, page: embedded(),
 		origins: http.NewCrossOriginProtection(),
 		seed:    maphash.MakeSeed(), secret: make([]byte, 32),
 	}
 	_, _ = rand.Read(d.secret) // it never fails
+	d.started = d.timeOf(nil)
 	d.api = d.endpoints()
 	d.stream = newStream(d.read, cfg.MaxViewers)
 	if cfg.Authorize != nil {

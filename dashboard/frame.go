@@ -17,10 +17,8 @@ type reading struct {
 }
 
 func (d *Dashboard) read() reading {
-	r := reading{at: time.Now(), resources: d.gate.Snapshot()}
-	if len(r.resources) > 0 {
-		r.at = r.resources[0].At // by the clock of the gate
-	}
+	r := reading{resources: d.gate.Snapshot()}
+	r.at = d.timeOf(r.resources)
 	r.rulesVersion = d.versionOf(d.gate.FlowRules(), d.gate.IsolationRules())
 	limiters, err := json.Marshal(d.limiters())
 	if err != nil {

@@ -83,10 +83,6 @@ func (d *Dashboard) serveResources(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	all := d.snapshot()
-	at := time.Now()
-	if len(all) > 0 {
-		at = all[0].At
-	}
 	found := make([]*stat.Snapshot, 0, len(all))
 	filter := strings.ToLower(q.values.Get("filter"))
 	for i := range all {
@@ -114,7 +110,16 @@ func (d *Dashboard) serveResources(w http.ResponseWriter, r *http.Request) {
 		Total     int    `json:"total"`
 		Matched   int    `json:"matched"`
 		Resources []view `json:"resources"`
-	}{stamp(at), len(all), len(found), views})
+	}{stamp(d.timeOf(all)), len(all), len(found), views})
+}
+
+// timeOf gives when figures were read, which is now if there are none. It is by the clock of
+// the gate, which need not be that of the wall.
+func (d *Dashboard) timeOf(all []stat.Snapshot) time.Time {
+	if len(all) == 0 {
+		return d.gate.Resource(resource.Other).Snapshot().At
+	}
+	return all[0].At
 }
 
 // snapshot gives the figures of all resources. They are read for one request at a time, so

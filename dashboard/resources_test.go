@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -209,6 +210,25 @@ func (s *strange) Snapshot(int64) stat.RuleSnapshot {
 		ID: "st\xffrange", Kind: "strange", Mode: 77, Threshold: math.NaN(), Effective: math.Inf(1), Candidate: 1e300, Interval: math.MaxInt64,
 		Admitted: math.MinInt64, LastRefusal: stat.Refusal{At: time.Unix(1<<40, 0), Observed: math.Inf(-1), Threshold: math.NaN(), RetryAfter: math.MinInt64},
 	}
+}
+
+// All times are of one clock, the gate's, which need not be that of the wall: a chart is drawn
+// from when the dashboard was made, and a frame without resources comes before those with.
+func TestTimes_AreOfTheGatesClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &clock{}
+		c.Advance(5 * time.Second)
+		g := newGate(t, c)
+		d := dashboard.Handler(g, dashboard.Config{})
+		const at = "1970-01-01T00:00:05.000Z"
+		require.Equal(t, at, get(t, d, "resources")["at"])
+		client, _ := serve(t, d)
+		require.Equal(t, at, watch(t, client).next().At.Format("2006-01-02T15:04:05.000Z"))
+		call(t, c, g, "a", 1, time.Second)
+		a := get(t, d, "resource?name=a")
+		require.Equal(t, []any{at, "1970-01-01T00:00:06.000Z"}, []any{a["started"], a["at"]})
+	})
 }
 
 // Whatever a guard of the program says, answers and frames are JSON.

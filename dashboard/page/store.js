@@ -5,6 +5,9 @@ import { query } from "./api.js";
 /** minute is how many seconds are kept. */
 export const minute = 60;
 
+// place is where a second is kept. Seconds may be below 0: the clock of a gate can begin anywhere.
+const place = (second) => ((second % minute) + minute) % minute;
+
 const kept = ["passQPS", "blockQPS", "p50", "p95", "p99"];
 
 /** A Store takes in frames. resources is by key: the name as it goes into a query, and into a link. */
@@ -43,7 +46,7 @@ export class Store {
     this.#merge("rules", frame.rules, frame.full, ([row, kind, id, raw]) => ({ key: kind + " " + query(id, raw), kind, id, raw }));
     if (frame.limiters) this.limiters = frame.limiters;
     this.rulesVersion = frame.rulesVersion ?? this.rulesVersion;
-    const slot = this.second % minute;
+    const slot = place(this.second);
     for (const r of this.resources.values()) for (const k of kept) r.past[k][slot] = r[k];
   }
 
@@ -74,7 +77,7 @@ export class Store {
     const next = this.second + 1;
     if (Math.abs(at - this.at - 1000) < 500 && Math.abs(second - next) <= 1) second = next;
     for (let s = Math.max(this.second + 1, second - minute + 1); s <= second; s++) {
-      for (const r of this.resources.values()) for (const k of kept) r.past[k][s % minute] = NaN;
+      for (const r of this.resources.values()) for (const k of kept) r.past[k][place(s)] = NaN;
     }
     this.second = Math.max(second, this.second);
   }
@@ -84,7 +87,7 @@ export class Store {
     const values = new Array(minute);
     for (let i = 0; i < minute; i++) {
       const s = end - minute + 1 + i;
-      const v = s > this.second || s <= this.second - minute ? NaN : resource.past[key][s % minute];
+      const v = s > this.second || s <= this.second - minute ? NaN : resource.past[key][place(s)];
       values[i] = Number.isNaN(v) ? null : v;
     }
     return values;
