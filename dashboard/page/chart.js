@@ -45,7 +45,7 @@ export class Chart {
    * each series, oldest first, null where nothing is known, and lines are [{label, value}]. */
   update({ end, values, lines = [] }) {
     this.data = { end, values, lines };
-    if (this.cursor !== null && this.cursor <= end - seconds * 1000) this.cursor = null;
+    if (this.cursor <= end - seconds * 1000 || this.cursor > end) this.cursor = null;
     this.#draw();
     this.#legend();
     this.#tabulate();

@@ -90,7 +90,7 @@ export class ResourceView {
       const second = running - (r.history.length - 1) + i;
       if (second < running && second >= since) this.seconds.set(second, entry);
     });
-    for (const second of this.seconds.keys()) if (second < running - minute) this.seconds.delete(second);
+    for (const second of this.seconds.keys()) if (second < running - minute || second >= running) this.seconds.delete(second);
     this.rules = r.rules;
     const known = this.context.store.resources.get(this.key);
     this.strip.set({

@@ -76,6 +76,7 @@ export class Store {
     let second = Math.round(at / 1000) - 1;
     const next = this.second + 1;
     if (Math.abs(at - this.at - 1000) < 500 && Math.abs(second - next) <= 1) second = next;
+    if (second < this.second - minute) this.second = second - minute; // the server's clock was set back: nothing holds
     for (let s = Math.max(this.second + 1, second - minute + 1); s <= second; s++) {
       for (const r of this.resources.values()) for (const k of kept) r.past[k][place(s)] = NaN;
     }

@@ -29,3 +29,29 @@ func TestClock_ThatBeganJustNow(t *testing.T) {
 	p.until("percentiles", `document.querySelectorAll(".chart")[1].querySelector(".line.p99")?.getAttribute("d").includes("L")`)
 	require.NotContains(t, ask[string](p, `document.querySelector("main").innerHTML`), "NaN")
 }
+
+// TestClock_ThatGoesBack: the server that comes back is at an earlier time, as after its clock was
+// set right. What is known of later is forgotten, and the charts go on.
+func TestClock_ThatGoesBack(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	gateAt := func(ahead time.Duration) *leapgate.Gate {
+		gate := leapgate.Must(leapgate.Config{Now: func() int64 { return began.UnixNano() + int64(time.Since(began)+ahead) }})
+		t.Cleanup(func() { _ = gate.Close() })
+		traffic(t, gate, map[string]int{"a": 1})
+		return gate
+	}
+	s := serve(t, gateAt(time.Hour), dashboard.Config{})
+	p := open(t, s.url)
+	p.allowed(`ERR_|Failed to load resource`)
+	line := `document.querySelector(".row .spark-line.pass")?.getAttribute("d")`
+	p.until("a sparkline", `/^M[\d.]+ [\d.]+h0L/.test(`+line+`)`)
+	s.stop()
+	p.until("the banner", `document.querySelector("#banner").checkVisibility()`)
+	s.start(gateAt(0), dashboard.Config{})
+	p.until("live", `document.querySelector("#connection").dataset.state === "live"`)
+	for range 3 {
+		before := ask[string](p, line)
+		p.until("a sparkline that moves", line+" !== "+quote(before))
+	}
+}
