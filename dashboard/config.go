@@ -41,7 +41,8 @@ type Config struct {
 	// asked for every change, and to tell the page who is looking. It must be safe for
 	// concurrent use. Nil: nobody may change rules.
 	//
-	// Requests that a page of another origin makes are refused before it is asked. Where the
+	// Requests that a page of another origin makes are refused before it is asked. A proxy in
+	// between should keep the Host, for without TLS browsers tell the origin only. Where the
 	// answer hangs on the address alone, as it does for "whoever can reach this port", it
 	// should look at r.Host too: a name that an attacker owns may lead to your address.
 	Authorize func(r *http.Request) (who string, err error)

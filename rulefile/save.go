@@ -21,6 +21,7 @@ var ErrChanged = errors.New("leapgate: the rule file is not the one that is acti
 // The file is written beside its place and renamed over it, so that
 // nobody ever reads half of it; if the path is a symbolic link, what it leads to is replaced. A
 // name that ends in .json gets JSON, another YAML. Comments, and how it was written, are lost.
+// The file keeps its permissions, and belongs to the one who runs the program.
 //
 // A folder can be saved if it has one rule file. With rules that are no good the error is
 // [Errors], with a file that others have changed meanwhile [ErrChanged], after Close
