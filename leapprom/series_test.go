@@ -16,6 +16,7 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/leapprom"
 )
 
@@ -230,6 +231,22 @@ func TestSeries_NeverGoBack(t *testing.T) {
 					rules = append(rules, r)
 				}
 				if err := g.LoadFlowRules(rules); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"isolation rules": func(t *rapid.T) {
+				var rules []isolation.Rule
+				for i := range rapid.IntRange(0, 2).Draw(t, "rules") {
+					r := isolation.Rule{
+						ID: strconv.Itoa(i), Resource: name.Draw(t, "name"), MaxInFlight: rapid.Int64Range(1, 2).Draw(t, "places"),
+						Mode: rapid.SampledFrom([]isolation.Mode{isolation.Enforce, isolation.Shadow, isolation.Off}).Draw(t, "mode"),
+					}
+					if rapid.Bool().Draw(t, "all") {
+						r.Resource, r.Match = "*", isolation.Glob
+					}
+					rules = append(rules, r)
+				}
+				if err := g.LoadIsolationRules(rules); err != nil {
 					t.Fatal(err)
 				}
 			},
