@@ -56,7 +56,7 @@ func (s *stream) join() (v *viewer, why string) {
 	case s.closed:
 		return nil, "the dashboard is closed"
 	case s.places >= s.most:
-		return nil, "there are " + strconv.Itoa(s.places) + " viewers, which is the most there may be"
+		return nil, "no place is left: at most " + strconv.Itoa(s.most) + " may watch"
 	}
 	if s.stop == nil {
 		// Those who come and go do not cause a frame each.

@@ -153,7 +153,7 @@ func TestEvents_NoMoreViewersThanThereMayBe(t *testing.T) {
 		require.Equal(t, "application/problem+json", third.answer.Header.Get("Content-Type"))
 		body, err := io.ReadAll(third.answer.Body)
 		require.NoError(t, err)
-		require.JSONEq(t, `{"title": "Service Unavailable", "status": 503, "detail": "there are 2 viewers, which is the most there may be"}`, string(body))
+		require.JSONEq(t, `{"title": "Service Unavailable", "status": 503, "detail": "no place is left: at most 2 may watch"}`, string(body))
 
 		// Who leaves makes room.
 		first.cancel()

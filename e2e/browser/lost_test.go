@@ -51,7 +51,7 @@ func TestServer_FullOfViewers(t *testing.T) {
 	first.until("live", `document.querySelector("#connection").dataset.state === "live"`)
 	second := open(t, s.url)
 	second.allowed(`503`)
-	second.until("the reason", `document.querySelector("#banner-what").textContent === "The server says: there are 1 viewers, which is the most there may be."`)
+	second.until("the reason", `document.querySelector("#banner-what").textContent === "The server says: no place is left: at most 1 may watch."`)
 	first.do(navigateAway)
 	second.click("#banner-retry")
 	second.until("live", `document.querySelector("#connection").dataset.state === "live"`)
