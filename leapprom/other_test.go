@@ -1,6 +1,7 @@
 package leapprom_test
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -165,4 +166,51 @@ func TestOther_RulesOfOneID(t *testing.T) {
 		blocked[0]++
 		blocked[1] += 4
 	}
+}
+
+// moody is a check whose Snapshot panics now and then.
+type moody struct {
+	twin
+	ill *bool
+}
+
+func (m moody) Snapshot(now int64) stat.RuleSnapshot {
+	if *m.ill {
+		panic("not today")
+	}
+	return m.twin.Snapshot(now)
+}
+
+type moods struct{ check moody }
+
+func (moods) Kind() string { return "moods" }
+func (m moods) Bind(name string, _ []resource.Check) ([]resource.Check, bool) {
+	if name != "a" {
+		return nil, false
+	}
+	return []resource.Check{m.check}, false
+}
+
+// A guard that panics when it is asked for its figures has counted what it had before.
+func TestOther_GuardThatPanics(t *testing.T) {
+	t.Parallel()
+	blocked, ill := int64(5), false
+	cause := &resource.Cause{Resource: "a", Kind: "moods", RuleID: "m"}
+	g := leapgate.Must(leapgate.Config{
+		Guards: []resource.Guard{moods{moody{twin{cause: cause, blocked: &blocked}, &ill}}},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	registry := registryOf(t, g, leapprom.Config{})
+	call(g, "a")
+	want := reading{`blocks_total{guard="moods",resource="a",rule="m"}`: 5}
+	for range 3 {
+		require.Equal(t, want, scrape(t, registry).only("blocks"))
+		ill = true
+		require.NoError(t, g.Rebind("a"))
+		require.Equal(t, want, scrape(t, registry).only("blocks"))
+		ill = false
+	}
+	blocked++
+	want[`blocks_total{guard="moods",resource="a",rule="m"}`]++
+	require.Equal(t, want, scrape(t, registry).only("blocks"))
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/atomic"
+
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -137,15 +139,22 @@ func (p plugged) Kind() string {
 func (p plugged) Bind(name string, old []Check) ([]Check, bool) {
 	defer p.faults.recover("Bind")
 	own := make([]Check, len(old))
+	told := make(map[string]*atomic.Pointer[stat.RuleSnapshot], len(old))
 	for i, c := range old {
-		own[i] = c.(interface{ unwrap() Check }).unwrap()
+		before := c.(interface{ unwrap() pluggedCheck }).unwrap()
+		own[i], told[before.cause.RuleID] = before.Check, before.told
 	}
 	given, named := p.Guard.Bind(name, own)
 	var checks []Check
 	for _, c := range given {
-		s := pluggedCheck{c, c.Cause(), p.faults}
+		s := pluggedCheck{Check: c, cause: c.Cause(), faults: p.faults}
 		if s.cause == nil {
 			panic("the Cause of a Check is nil")
+		}
+		if s.told = told[s.cause.RuleID]; s.told == nil {
+			s.told = atomic.NewPointer(&stat.RuleSnapshot{
+				ID: s.cause.RuleID, Kind: s.cause.Kind, Threshold: s.cause.Threshold, Interval: s.cause.Interval,
+			})
 		}
 		if f, ok := c.(Finisher); ok {
 			checks = append(checks, pluggedFinisher{s, f})
@@ -160,9 +169,11 @@ type pluggedCheck struct {
 	Check
 	cause  *Cause
 	faults *faultLog
+	// told is what Snapshot gave last: when it panics, counts must not go back.
+	told *atomic.Pointer[stat.RuleSnapshot]
 }
 
-func (c pluggedCheck) unwrap() Check { return c.Check }
+func (c pluggedCheck) unwrap() pluggedCheck { return c }
 
 func (c pluggedCheck) Cause() *Cause { return c.cause }
 
@@ -208,9 +219,11 @@ func (c pluggedCheck) Interval() time.Duration {
 }
 
 func (c pluggedCheck) Snapshot(now int64) (s stat.RuleSnapshot) {
-	s = stat.RuleSnapshot{ID: c.cause.RuleID, Kind: c.cause.Kind, Threshold: c.cause.Threshold, Interval: c.cause.Interval}
+	s = *c.told.Load()
 	defer c.faults.recover("Snapshot")
-	return c.Check.Snapshot(now)
+	s = c.Check.Snapshot(now)
+	c.told.Store(&s)
+	return s
 }
 
 type pluggedFinisher struct {
