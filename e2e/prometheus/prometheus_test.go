@@ -192,7 +192,7 @@ func (s *server) checkRules(t *testing.T) {
 	}
 	for name, expression := range alerts {
 		// What is compared must be there, whether it is above the threshold or not.
-		compared := regexp.MustCompile(`\s*> [\d.]+\s*$`).ReplaceAllString(expression, "")
+		compared := regexp.MustCompile(`(\s*[<>] [\d.]+)+\s*$`).ReplaceAllString(expression, "")
 		require.NotEqual(t, compared, expression, name)
 		s.checkData(t, name, compared)
 	}
