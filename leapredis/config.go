@@ -45,8 +45,9 @@ type Config struct {
 	// Instances is how many processes share the limit, this one included: with [Local],
 	// each admits up to Limit ÷ Instances, rounded down, while no server answers. 0: they
 	// are counted by a heartbeat on the server, which goes with calls: a process that has
-	// not asked for 10 s is not counted, and takes there to be [AssumedInstances] at least.
-	// So give the number where calls are few. At most [MaxInstances].
+	// not asked for 10 s is not counted, and takes there to be [AssumedInstances] at least
+	// until it has been counted for 10 s again. So give the number where calls are few. At
+	// most [MaxInstances].
 	Instances int
 
 	// Lease is how many permits a Counter takes at most in one round trip, to serve them

@@ -8,8 +8,8 @@ import (
 	"github.com/leapgate-go/leapgate/limit"
 )
 
-// AssumedInstances is how many processes are taken to share a limit, with [Local], before
-// they could be counted for the first time, and when that was long ago.
+// AssumedInstances is how many processes at least are taken to share a limit, with [Local],
+// before all could be counted, and when that was long ago.
 const AssumedInstances = 10
 
 // fallback decides while no server answers.

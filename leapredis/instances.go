@@ -26,7 +26,8 @@ type instances struct {
 	given int64
 
 	counted atomic.Int64 // 0: not yet
-	heard   atomic.Int64 // when it was counted last
+	heard   atomic.Int64 // when all were counted last
+	begun   atomic.Int64 // since when this one is counted without a break
 	beaten  atomic.Int64 // when the last heartbeat was sent
 	busy    sync.WaitGroup
 	mu      sync.Mutex // guards ended, and busy against growing after it
@@ -74,19 +75,33 @@ func (i *instances) beat() {
 		return
 	}
 	i.busy.Go(func() {
-		if n, err := i.send(beatLasts); err == nil {
-			i.heard.Store(i.clock.Now())
-			i.counted.Store(n)
+		if r, err := i.send(beatLasts); err == nil {
+			i.learn(r[0], r[1] == 1)
 		}
 	})
 }
 
-func (i *instances) send(lasts time.Duration) (int64, error) {
+// learn takes what the server has counted. Where this process is new, the server may have
+// begun to count just now, and have heard of few. It has heard of all once this one has been
+// counted as long as any is without asking.
+func (i *instances) learn(n int64, isNew bool) {
+	now := i.clock.Now()
+	if isNew {
+		i.begun.Store(now)
+	}
+	if now-i.begun.Load() >= int64(beatLasts) {
+		i.heard.Store(now)
+		i.counted.Store(n)
+	} else if n > i.counted.Load() {
+		i.counted.Store(n)
+	}
+}
+
+func (i *instances) send(lasts time.Duration) (reply, error) {
 	var a args
 	a.add(i.name)
 	a.addInt(lasts.Microseconds())
-	r, err := i.link.do(context.Background(), i.link.deadline(), instancesScript, i.key, &a)
-	return r[0], err
+	return i.link.do(context.Background(), i.link.deadline(), instancesScript, i.key, &a)
 }
 
 // close ends the heartbeat.

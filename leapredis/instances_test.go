@@ -38,3 +38,51 @@ func TestLocal_ProcessesThatSeldomAsk(t *testing.T) {
 		b.set(nil)
 	})
 }
+
+// Whoever asks first counts itself alone: when all start at once, and when the server has
+// lost what it held. No process takes that for all there are.
+func TestLocal_TheCountBegins(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]time.Duration{"all start": 0, "the server was started anew": 15 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(k kind) {
+				t := k.t
+				s := withFields()
+				var b broken
+				s.fault = b.fault
+				var all []limiter
+				for range 4 {
+					all = append(all, k.start(t, s, Config{Limit: 100, Instances: count}))
+				}
+				ask := func(of ...limiter) {
+					for _, l := range of {
+						allow(t, l, "a", 1)
+						synctest.Wait()
+					}
+				}
+				for end := time.Now().Add(before); time.Now().Before(end); time.Sleep(time.Second) {
+					ask(all...)
+				}
+				s.mu.Lock()
+				clear(s.beats)
+				s.mu.Unlock()
+				for i := range all { // the last is the last to be heard of
+					ask(all[:i+1]...)
+					time.Sleep(beatEvery)
+				}
+				b.set(errCut)
+				admitted := 0
+				for _, l := range all {
+					for range 100 {
+						if allow(t, l, "b", 1).Allowed {
+							admitted++
+						}
+					}
+				}
+				require.LessOrEqual(t, admitted, 100)
+				b.set(nil)
+			})
+		})
+	}
+}
