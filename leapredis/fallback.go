@@ -41,21 +41,20 @@ func (f *fallback) init(cfg *Config, log bool, i *instances) {
 	f.log, f.policy, f.limit, f.window, f.instances = log, cfg.WhenAway, cfg.Limit, cfg.Window, i
 }
 
-// limiter gives the limiter of Local. It is made anew when the number of processes has
-// changed, but not before the last one holds nothing any more: nobody is to have two
-// shares at once.
-func (f *fallback) limiter() (local, error) {
+// limiter gives the limiter of Local, and how much more than this process's share it has. It
+// is made anew when the number of processes has changed, but not before the last one holds
+// nothing any more: nobody is to have two shares at once.
+func (f *fallback) limiter() (l local, over int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ended {
-		return nil, limit.ErrClosed
+		return nil, 0, limit.ErrClosed
 	}
 	share := f.limit / f.instances.count()
 	now := time.Now()
 	if f.local == nil || share != f.share && now.Sub(f.used) > 2*f.window {
 		cfg := f.cfg
 		cfg.Limit = share
-		var err error
 		if f.log {
 			f.local, err = limit.NewLog(cfg)
 		} else {
@@ -63,23 +62,46 @@ func (f *fallback) limiter() (local, error) {
 		}
 		if err != nil {
 			f.local = nil
-			return nil, err
+			return nil, 0, err
 		}
 		f.share = share
 	}
 	f.used = now
-	return f.local, nil
+	return f.local, max(0, f.share-share), nil
+}
+
+// within makes a decision of l, which has more than this process's share, into one of that
+// share. It was taken before it is looked whether it may be, so nothing is admitted beyond.
+func within(ctx context.Context, l local, over int64, key string, n int64, d *limit.Decision) {
+	if d.Allowed && d.Remaining-max(0, 1-n) < over {
+		if n > 0 {
+			_ = l.Refund(ctx, key, *d, n)
+		}
+		d.Allowed, d.Remaining, d.Charged, d.Ticket = false, d.Remaining+n, 0, 0
+	}
+	d.Limit -= over
+	d.Remaining = max(0, d.Remaining-over)
+	switch {
+	case d.Allowed:
+	case max(1, n) > d.Limit:
+		d.RetryAfter = limit.Never
+	default:
+		d.RetryAfter = d.ResetAfter // it may pass before
+	}
 }
 
 func (f *fallback) decide(ctx context.Context, key string, n int64, retryAfter time.Duration) (d limit.Decision, err error) {
 	switch f.policy {
 	case Local:
-		l, err := f.limiter()
+		l, over, err := f.limiter()
 		if err != nil {
 			return d, err
 		}
 		if d, err = l.AllowN(ctx, key, n); err != nil {
 			return d, err
+		}
+		if over > 0 {
+			within(ctx, l, over, key, n, &d)
 		}
 		if !d.Allowed && d.RetryAfter == limit.Never && n <= f.limit {
 			d.RetryAfter = f.window // it is more than this process's share

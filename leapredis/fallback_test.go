@@ -158,7 +158,8 @@ func TestLocal_NeverCounted(t *testing.T) {
 	})
 }
 
-// When the number of processes changes, nobody has two shares at once.
+// When the number of processes changes, nobody has two shares at once, nor a larger one than
+// the new number gives it.
 func TestLocal_TheNumberChanges(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
@@ -167,21 +168,37 @@ func TestLocal_TheNumberChanges(t *testing.T) {
 		counted := &k.core(l).instances.counted
 		counted.Store(2)
 		k.core(l).instances.heard.Store(k.core(l).link.clock.Now())
-		admitted := func() (n int) {
+		admitted := func(key string) (n int) {
 			for range 100 {
-				if allow(t, l, "a", 1).Allowed {
+				if allow(t, l, key, 1).Allowed {
 					n++
 				}
 			}
 			return n
 		}
-		require.Equal(t, 50, admitted())
+		require.Equal(t, 50, admitted("a"))
+		require.True(t, allow(t, l, "c", 20).Allowed)
 		counted.Store(4)
 		time.Sleep(time.Second / 10)
-		require.Zero(t, admitted())
+		require.Zero(t, admitted("a"))
+		require.Equal(t, 25, admitted("b"), "that is its share now")
+		require.False(t, allow(t, l, "b", 0).Allowed)
+		require.True(t, allow(t, l, "c", 0).Allowed)
+		d := allow(t, l, "c", 10)
+		require.False(t, d.Allowed)
+		require.EqualValues(t, 25, d.Limit)
+		require.EqualValues(t, 5, d.Remaining)
+		require.Zero(t, d.Charged)
+		require.Equal(t, time.Second, allow(t, l, "c", 26).RetryAfter, "as what is more than a share is told")
+		require.Equal(t, limit.Never, allow(t, l, "c", 101).RetryAfter)
+		require.EqualValues(t, 1, allow(t, l, "c", 4).Remaining, "what was refused is not counted")
+		time.Sleep(d.RetryAfter)
+		require.True(t, allow(t, l, "c", 10).Allowed)
 		time.Sleep(2 * time.Second)
-		require.Equal(t, 50, admitted(), "it has been used until then")
+		require.Equal(t, 25, admitted("a"))
+		counted.Store(1)
+		require.Equal(t, 50, admitted("d"), "it has been used until then")
 		time.Sleep(3 * time.Second)
-		require.Equal(t, 25, admitted())
+		require.Equal(t, 100, admitted("a"))
 	})
 }
