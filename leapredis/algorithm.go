@@ -34,5 +34,5 @@ type refusal struct {
 	reply     reply
 }
 
-func (r *refusal) sinceSent(now int64) int64 { return (now - r.sent) / microsecond }
+func (r *refusal) sinceSent(now int64) int64 { return (now - r.sent + microsecond - 1) / microsecond }
 func (r *refusal) sinceGot(now int64) int64  { return max(0, now-r.got) / microsecond }

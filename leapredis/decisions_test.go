@@ -180,6 +180,27 @@ func TestAllow_AfterTheWaitThatWasToldItPasses(t *testing.T) {
 	})
 }
 
+// The server's clock and this one do not tick together. What passes there is asked for, to
+// the tick.
+func TestAllow_ARefusalIsBelievedNoLongerThanItLasts(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		s := withFields()
+		s.now = func() int64 { return (time.Now().UnixNano() + 900) / 1000 }
+		l := k.start(t, s, Config{Limit: 1, Window: time.Millisecond})
+		require.True(t, allow(t, l, "a", 1).Allowed)
+		require.False(t, allow(t, l, "a", 1).Allowed)
+		for range 30_000 { // 3 ms
+			time.Sleep(100 * time.Nanosecond)
+			there, err := l.Peek(t.Context(), "a")
+			require.NoError(t, err)
+			require.Equal(t, there.Allowed, allow(t, l, "a", 1).Allowed)
+		}
+		require.Greater(t, l.Stats().Allowed, int64(1))
+	})
+}
+
 // What a call that is smaller than a refused one would get is asked.
 func TestAllow_ARefusalOfManyIsNoneOfFew(t *testing.T) {
 	t.Parallel()
