@@ -46,6 +46,7 @@ type breaker struct {
 	word     atomic.Uint64
 	failures atomic.Int64 // in a row, while closed
 	openings atomic.Int64
+	since    atomic.Int64 // when it was opened last; written before word says so
 
 	mu    sync.Mutex // guards the changes of word, and what is below
 	until int64      // no probe before this, while open
@@ -112,11 +113,12 @@ func (b *breaker) fail(p pass, now int64) (opened bool) {
 	if !probe && b.failures.Add(1) < failuresToOpen {
 		return false
 	}
-	b.change(Open)
-	b.until = now + int64(retryTime)
 	if !probe {
 		b.openings.Add(1)
+		b.since.Store(now)
 	}
+	b.change(Open)
+	b.until = now + int64(retryTime)
 	return !probe
 }
 

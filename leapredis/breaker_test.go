@@ -148,3 +148,23 @@ func TestBreaker_Hammer(t *testing.T) {
 		require.EqualValues(t, openings, closings+1)
 	}
 }
+
+// Whoever sees that it is open can tell since when.
+func TestBreaker_SinceIsKnownOnceItIsOpen(t *testing.T) {
+	t.Parallel()
+	for range 2000 {
+		var b breaker
+		var all sync.WaitGroup
+		all.Go(func() {
+			state := Closed
+			for state != Open {
+				state = b.state()
+			}
+			if b.since.Load() == 0 {
+				t.Error("it is open, and nobody knows since when")
+			}
+		})
+		open(t, &b, 1)
+		all.Wait()
+	}
+}

@@ -51,7 +51,7 @@ func (i *instances) count() int64 {
 	}
 	at := i.clock.Now()
 	if i.link.breaker.state() != Closed {
-		at = i.link.since.Load()
+		at = i.link.breaker.since.Load()
 	}
 	n := i.counted.Load()
 	if n > 0 && at-i.heard.Load() <= int64(beatLasts) {

@@ -34,7 +34,6 @@ type link struct {
 	trips    atomic.Int64
 	failures atomic.Int64
 	broken   atomic.Int64 // when a script that failed was last logged
-	since    atomic.Int64 // when the breaker opened
 }
 
 // maxStuck is how many calls may hang in the client, each in a goroutine, after their
@@ -196,7 +195,7 @@ func (l *link) judge(p pass, err error) error {
 	replied := replyOf(err)
 	if err == nil || replied != nil && ofKey(replied.Text) {
 		if l.breaker.succeed(p) {
-			l.log().Info("leapredis: the server is back", "after", time.Duration(l.clock.Now()-l.since.Load()))
+			l.log().Info("leapredis: the server is back", "after", time.Duration(l.clock.Now()-l.breaker.since.Load()))
 			l.back()
 		}
 		if replied != nil {
@@ -216,9 +215,7 @@ func ofKey(text string) bool {
 
 func (l *link) fail(p pass, err error) error {
 	l.failures.Add(1)
-	now := l.clock.Now()
-	if l.breaker.fail(p, now) {
-		l.since.Store(now)
+	if l.breaker.fail(p, l.clock.Now()) {
 		l.log().Warn("leapredis: the server is away", "error", loggable(err))
 	}
 	return ErrAway
