@@ -212,5 +212,6 @@ func (l *leases) close(d due, now int64, key string) {
 	}
 	if l.counting.refund(context.Background(), key, d.lease.ticket, left) == nil {
 		l.returned.Add(left)
+		d.node.Value.refusal.Store(nil) // there may be room now
 	}
 }
