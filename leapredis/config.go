@@ -124,7 +124,8 @@ type Storage uint8
 const (
 	// Auto is FieldExpiry if the server has the command HPEXPIREAT, else SortedSet.
 	// The server is asked with the first call, and again after it was away. A key that
-	// is kept the other way goes on being so until it expires.
+	// is kept the other way goes on being so until it expires. One node of a Cluster
+	// answers for all: where not all have the command, choose SortedSet.
 	Auto Storage = iota
 	// SortedSet works with every server.
 	SortedSet

@@ -220,10 +220,11 @@ func (c *core) Peek(ctx context.Context, key string) (d limit.Decision, err erro
 }
 
 // Reset forgets what was charged to a key, on the server and in this process. Permits of
-// it that another process has leased are served until the lease ends. Refunds and
-// settlements of what was charged before do not touch what is charged afterwards; a
-// settlement of more still adds. The error is [limit.ErrKey], [limit.ErrClosed], that of
-// ctx, or [ErrAway].
+// it that another process has leased, or that are just on their way here, are served until
+// the lease ends. Refunds and settlements of what was charged before do not touch what is
+// charged afterwards; a settlement of more still adds. The error is [limit.ErrKey],
+// [limit.ErrClosed], that of ctx, [ErrAway], or a [*ReplyError] if the key on the server is
+// no limiter's.
 func (c *core) Reset(ctx context.Context, key string) error {
 	if err := c.check(ctx, key, 0); err != nil {
 		return err
@@ -251,8 +252,9 @@ func (c *core) forget(key string) {
 // must not be refunded by more than it charged in all. What was admitted without the
 // server is given back where it was taken.
 //
-// The error is also [limit.ErrKey], [limit.ErrClosed], or [limit.ErrCount] if n is below
-// 0 or more than d charged. That ctx has ended does not matter.
+// The error is also [limit.ErrKey], [limit.ErrClosed], [limit.ErrCount] if n is below 0 or
+// more than d charged, or a [*ReplyError] if the key on the server is no limiter's. That
+// ctx has ended does not matter.
 func (c *core) Refund(ctx context.Context, key string, d limit.Decision, n int64) error {
 	if err := c.check(nil, key, n); err != nil { //nolint:staticcheck // see the comment
 		return err
@@ -316,8 +318,9 @@ func (c *core) Remote() bool { return true }
 
 // Close ends the limiter: calls get [limit.ErrClosed]. What is left of leases is given
 // back, as much as there is time for within Config.Timeout, and the heartbeat ends, if a
-// server answers. That takes a few times Config.Timeout at most. The client is not closed: it is the caller's, and a call that
-// hangs in it ends with it. Close may be called more than once; the error is always nil.
+// server answers. That takes a few times Config.Timeout at most. The client is not closed:
+// it is the caller's, and a call that hangs in it ends with it. Close may be called more
+// than once; the error is always nil.
 func (c *core) Close() error {
 	if !c.ended.CompareAndSwap(false, true) {
 		return nil

@@ -393,6 +393,8 @@ func TestWrongType_IsOfOneKey(t *testing.T) {
 		for range 20 {
 			require.True(t, allow(t, l, "a", 1).Degraded)
 		}
+		var replied *ReplyError
+		require.ErrorAs(t, l.Settle(t.Context(), "a", limit.Decision{}, 1), &replied)
 		bad = false
 		require.False(t, allow(t, l, "b", 1).Degraded)
 		require.Equal(t, 1, log.count("WRONGTYPE"))

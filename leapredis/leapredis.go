@@ -43,13 +43,17 @@
 // its caller has gone, what it took is given back.
 //
 // A context of the caller's that ends is not a failure of the server. The call returns
-// its error, and nothing was taken, or it is given back.
+// its error, and nothing was taken, or it is given back. So where no caller waits as long
+// as Config.Timeout, a server that hangs is not taken for away: set a shorter one.
 //
 // # What the limit means
 //
 // A Log never admits more than Limit in any window of that length, by the server's
 // clock; a Counter, just under twice that, as limit.Counter explains. That holds as long
 // as the server keeps what it has acknowledged: replication is asynchronous, so after a
-// failover the new primary may not know the last admissions of the old one. With Local
-// and Allow, what is admitted while the server is away is not counted there.
+// failover the new primary may not know the last admissions of the old one; and with a
+// maxmemory-policy other than noeviction, a full server forgets keys. If the clock of the
+// server is set back, a key stays at the time that it had reached until the clock is there
+// again. With Local and Allow, what is admitted while the server is away is not counted
+// there.
 package leapredis
