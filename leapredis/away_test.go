@@ -224,6 +224,33 @@ func TestAway_AProbeWhoseCallerLeavesIsNotForEver(t *testing.T) {
 	})
 }
 
+// However many callers leave at once: the server is well, and the next is answered by it.
+func TestAway_ManyCallersLeaveAtOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		s := withFields()
+		l := k.start(t, s, Config{Limit: 1 << 40, Window: time.Minute})
+		allow(t, l, "a", 1)
+		s.latency.set(20 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var all sync.WaitGroup
+		for range 2 * maxStuck {
+			all.Go(func() {
+				_, err := l.AllowN(ctx, "a", 1)
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			})
+		}
+		all.Wait()
+		for range failuresToOpen {
+			require.False(t, allow(t, l, "a", 1).Degraded)
+		}
+		require.Zero(t, l.Link().Failures)
+		require.Zero(t, k.core(l).link.stuck.Load())
+	})
+}
+
 // hung is a client that looks at no context.
 type hung struct{ release chan struct{} }
 
@@ -252,6 +279,28 @@ func TestAway_AClientThatHangs(t *testing.T) {
 		require.EqualValues(t, maxStuck, k.core(l).link.stuck.Load())
 		close(h.release)
 		synctest.Wait()
+		require.Zero(t, k.core(l).link.stuck.Load())
+	})
+}
+
+// Callers who leave before they have waited long enough do not hide that it hangs.
+func TestAway_AClientThatHangsAndCallersThatLeave(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		h := hung{make(chan struct{})}
+		l := k.start(t, h, Config{Limit: 1 << 30})
+		for range 1000 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			_, _ = l.AllowN(ctx, "a", 1)
+			cancel()
+			time.Sleep(time.Microsecond)
+		}
+		require.True(t, allow(t, l, "a", 1).Degraded)
+		require.Equal(t, Open, l.Link().State)
+		require.LessOrEqual(t, l.Link().RoundTrips, maxStuck+DefaultTimeout.Milliseconds())
+		close(h.release)
+		time.Sleep(time.Second)
 		require.Zero(t, k.core(l).link.stuck.Load())
 	})
 }

@@ -44,7 +44,8 @@
 //
 // A context of the caller's that ends is not a failure of the server. The call returns
 // its error, and nothing was taken, or it is given back. So where no caller waits as long
-// as Config.Timeout, a server that hangs is not taken for away: set a shorter one.
+// as Config.Timeout, a server that hangs is taken for away only when 256 calls hang: set a
+// shorter one.
 //
 // # What the limit means
 //

@@ -30,14 +30,14 @@ type link struct {
 	log  func() *slog.Logger
 
 	calls    sync.Pool    // of *call; of this link's own, since timers belong to a test's bubble
-	stuck    atomic.Int64 // calls whose callers have gone
+	stuck    atomic.Int64 // calls that were not answered by their deadlines, and still hang
 	trips    atomic.Int64
 	failures atomic.Int64
 	broken   atomic.Int64 // when a script that failed was last logged
 }
 
 // maxStuck is how many calls may hang in the client, each in a goroutine, after their
-// callers have gone. Beyond it, calls are not sent.
+// deadlines. Beyond it, calls are not sent.
 const maxStuck = 256
 
 // call is one call of a script. It runs in a goroutine of its own: a client may hang
@@ -54,6 +54,8 @@ type call struct {
 	timer *time.Timer
 	reply reply
 	err   error
+
+	overdue *time.Timer // counts it as stuck at its deadline, if its caller has gone
 }
 
 const (
@@ -115,7 +117,7 @@ func (l *link) do(ctx context.Context, deadline int64, s *script, key string, a 
 	}
 	c.timer.Stop()
 	if left != nil {
-		l.stuck.Add(1)
+		c.overdue = time.AfterFunc(time.Duration(deadline-l.clock.Now()), func() { l.stuck.Add(1) })
 		if c.state.CompareAndSwap(waiting, abandoned) { // run takes it back
 			if left == errTimeout { //nolint:errorlint // it is this very one
 				return reply{}, l.fail(p, left)
@@ -123,7 +125,7 @@ func (l *link) do(ctx context.Context, deadline int64, s *script, key string, a 
 			l.breaker.giveUp(p)
 			return reply{}, left
 		}
-		l.stuck.Add(-1)
+		c.notStuck()
 		<-c.done // it was answered after all
 	}
 	r, err := c.reply, c.err
@@ -137,8 +139,15 @@ var (
 	errReply   = errors.New("the reply is no array of integers")
 )
 
+// notStuck tells that an abandoned call has ended.
+func (c *call) notStuck() {
+	if !c.overdue.Stop() {
+		c.link.stuck.Add(-1) // it is counted, or will be at once
+	}
+}
+
 func (l *link) put(c *call) {
-	c.ctx, c.script, c.key, c.args, c.err = nil, nil, "", args{}, nil
+	c.ctx, c.script, c.key, c.args, c.err, c.overdue = nil, nil, "", args{}, nil, nil
 	l.calls.Put(c)
 }
 
@@ -165,7 +174,7 @@ func (c *call) run() {
 		c.state.Store(waiting) // for what late sends
 		l.late(c)
 	}
-	l.stuck.Add(-1)
+	c.notStuck()
 	l.put(c)
 }
 
