@@ -12,9 +12,13 @@
 //	options := viarueidis.Options("10.0.0.1:26379", "10.0.0.2:26379", "10.0.0.3:26379")
 //	options.Sentinel = rueidis.SentinelOption{MasterSet: "mymaster"}
 //
-// rueidis sends again only what reads. Scripts are not such, so none is sent twice,
-// whatever its options say; it follows a redirection of a Cluster, after which nothing
-// was executed.
+// rueidis connects at once: its NewClient gives an error if no server answers. A program
+// that is to start all the same tries again, or takes go-redis, which connects when it is
+// first called.
+//
+// rueidis sends again only what reads, so no script is sent twice; it follows a redirection
+// of a Cluster, after which nothing was executed. But leave ConnLifetime at 0: where a
+// connection hangs when its life ends, rueidis sends again whatever it got no answer to.
 package viarueidis
 
 import (
