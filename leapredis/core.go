@@ -247,10 +247,10 @@ func (c *core) forget(key string) {
 }
 
 // Refund gives back n of what d charged to key: to the window that was charged, or to a
-// lease of it. If that is over, or the key was reset meanwhile, the refund is dropped. So
-// it is if no server answers: the error is then [ErrAway]. It is sent once. A decision
-// must not be refunded by more than it charged in all. What was admitted without the
-// server is given back where it was taken.
+// lease of it. If that is over, or the key was reset meanwhile, the refund is dropped. It
+// is sent once: if no server answers, the error is [ErrAway], and it is not known whether
+// it was done. A decision must not be refunded by more than it charged in all. What was
+// admitted without the server is given back where it was taken.
 //
 // The error is also [limit.ErrKey], [limit.ErrClosed], [limit.ErrCount] if n is below 0 or
 // more than d charged, or a [*ReplyError] if the key on the server is no limiter's. That
@@ -285,9 +285,9 @@ func (c *core) Refund(ctx context.Context, key string, d limit.Decision, n int64
 //     The key is then over its limit, and is refused until enough has left the window.
 //
 // A decision must be settled once. One that was refused charged nothing, so all of actual
-// is charged. The errors are those of Refund; actual is at most [limit.MaxLimit]. With
-// [ErrAway], nothing was corrected, and with that of a timeout it may have been: it is not
-// sent twice. That ctx has ended does not matter.
+// is charged. What was decided without the server is settled where it was: with [Allow] and
+// [Deny], nowhere. The errors are those of Refund; actual is at most [limit.MaxLimit]. That
+// ctx has ended does not matter.
 func (c *core) Settle(ctx context.Context, key string, d limit.Decision, actual int64) error {
 	if err := c.check(nil, key, actual); err != nil { //nolint:staticcheck // see the comment
 		return err

@@ -13,7 +13,8 @@ import (
 	"github.com/leapgate-go/leapgate/internal/clock"
 )
 
-// ErrAway is the error of what cannot be done while no server answers.
+// ErrAway is the error of what cannot be done while no server answers. Where an answer was
+// awaited in vain, it may have been done.
 var ErrAway = errors.New("leapredis: no server answers")
 
 // link calls scripts: in time, or not at all.
