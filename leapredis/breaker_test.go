@@ -72,6 +72,9 @@ func TestBreaker_OneProbeAtATime(t *testing.T) {
 		p, _ := b.admit(now)
 		require.False(t, b.fail(p, now))
 	}
+	require.False(t, b.succeed(early), "that was another time")
+	p, _ := b.admit(now)
+	require.True(t, b.fail(p, now))
 }
 
 // The caller of a probe has gone: the next call is the probe.

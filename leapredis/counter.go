@@ -101,9 +101,6 @@ func (c *counting) rest(r *reply) time.Duration {
 
 // recall looks what would be held now if nobody had come.
 func (c *counting) recall(r *refusal, now, n int64) (d limit.Decision, certain bool) {
-	if r.reply[5] > 0 {
-		return d, false // its clock went back
-	}
 	later, ok := c.later(r.reply, r.sinceSent(now))
 	if !ok || n <= c.limit && sliding.Held(later[1], later[2], later[3]%c.length, c.length)+n <= c.limit {
 		return d, false

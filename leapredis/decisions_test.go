@@ -132,32 +132,10 @@ func TestAllow_TheServersClockGoesBack(t *testing.T) {
 		d := allow(t, l, "a", 1)
 		require.False(t, d.Allowed)
 		require.Greater(t, d.RetryAfter, 5*time.Second)
-	})
-}
-
-// What was refused is not asked for again until it may pass, or for LeaseTime: a flood
-// does not reach the server.
-func TestAllow_AFloodOfRefusedCallsIsAnsweredHere(t *testing.T) {
-	t.Parallel()
-	each(t, func(k kind) {
-		t := k.t
-		s := withFields()
-		l := k.start(t, s, Config{Limit: 5, Window: time.Minute, LeaseTime: 100 * time.Millisecond})
-		require.True(t, allow(t, l, "a", 5).Allowed)
-		for range 1000 {
-			d := allow(t, l, "a", 1)
-			require.False(t, d.Allowed)
-			require.False(t, allow(t, l, "a", 0).Allowed)
-			time.Sleep(time.Millisecond)
-		}
-		require.Equal(t, 1+10, s.called(k.script))
-		require.Equal(t, limit.Stats{Keys: 1, MaxKeys: limit.DefaultMaxKeys, Allowed: 1, Refused: 1000}, l.Stats())
-
-		// Another process resets the key. It is heard of within LeaseTime.
-		other := k.start(t, s, Config{Limit: 5, Window: time.Minute})
-		require.NoError(t, other.Reset(t.Context(), "a"))
-		time.Sleep(100 * time.Millisecond)
-		require.True(t, allow(t, l, "a", 1).Allowed)
+		time.Sleep(50 * time.Millisecond)
+		before := s.called(k.script)
+		require.Equal(t, d.RetryAfter-50*time.Millisecond, allow(t, l, "a", 1).RetryAfter)
+		require.Equal(t, before, s.called(k.script), "it is answered here")
 	})
 }
 
@@ -177,40 +155,6 @@ func TestAllow_AfterTheWaitThatWasToldItPasses(t *testing.T) {
 			time.Sleep(time.Microsecond)
 			require.True(t, allow(t, l, "a", n).Allowed)
 		}
-	})
-}
-
-// The server's clock and this one do not tick together. What passes there is asked for, to
-// the tick.
-func TestAllow_ARefusalIsBelievedNoLongerThanItLasts(t *testing.T) {
-	t.Parallel()
-	each(t, func(k kind) {
-		t := k.t
-		s := withFields()
-		s.now = func() int64 { return (time.Now().UnixNano() + 900) / 1000 }
-		l := k.start(t, s, Config{Limit: 1, Window: time.Millisecond})
-		require.True(t, allow(t, l, "a", 1).Allowed)
-		require.False(t, allow(t, l, "a", 1).Allowed)
-		for range 30_000 { // 3 ms
-			time.Sleep(100 * time.Nanosecond)
-			there, err := l.Peek(t.Context(), "a")
-			require.NoError(t, err)
-			require.Equal(t, there.Allowed, allow(t, l, "a", 1).Allowed)
-		}
-		require.Greater(t, l.Stats().Allowed, int64(1))
-	})
-}
-
-// What a call that is smaller than a refused one would get is asked.
-func TestAllow_ARefusalOfManyIsNoneOfFew(t *testing.T) {
-	t.Parallel()
-	each(t, func(k kind) {
-		t := k.t
-		l := k.start(t, withFields(), Config{Limit: 5})
-		require.True(t, allow(t, l, "a", 3).Allowed)
-		require.False(t, allow(t, l, "a", 3).Allowed)
-		require.Equal(t, limit.Never, allow(t, l, "a", 6).RetryAfter)
-		require.True(t, allow(t, l, "a", 2).Allowed)
 	})
 }
 
@@ -234,8 +178,8 @@ func TestAllow_BadCalls(t *testing.T) {
 		require.ErrorIs(t, l.Refund(t.Context(), "a", limit.Decision{Charged: 1}, 2), limit.ErrCount)
 		require.ErrorIs(t, l.Settle(t.Context(), "a", limit.Decision{}, -1), limit.ErrCount)
 		require.ErrorIs(t, l.Settle(t.Context(), "a", limit.Decision{}, limit.MaxLimit+1), limit.ErrCount)
-		for _, n := range []int64{6, MaxLimit, limit.MaxLimit, math.MaxInt64} {
-			d := allow(t, l, "a", n)
+		for i, n := range []int64{6, MaxLimit, limit.MaxLimit, math.MaxInt64} {
+			d := allow(t, l, fmt.Sprint("too many ", i), n) // each is asked for
 			require.Equal(t, limit.Never, d.RetryAfter)
 			require.EqualValues(t, 5, d.Remaining)
 			require.False(t, d.Degraded)
@@ -356,6 +300,29 @@ func TestStorage_AutoAsksAndFollowsTheKey(t *testing.T) {
 		require.Zero(t, allow(t, fresh, "b", 1).Remaining)
 		require.Zero(t, fresh.Stats().Degraded)
 		require.Zero(t, old.Stats().Degraded)
+	})
+}
+
+// While it was away, the server may have been exchanged for another.
+func TestStorage_AutoAsksAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		var b broken
+		s.fault = b.fault
+		l := kind{make: makeLog(Auto)}.start(t, s, Config{Limit: 3})
+		allow(t, l, "a", 1)
+		b.set(errCut)
+		for range failuresToOpen {
+			allow(t, l, "a", 1)
+		}
+		b.set(nil)
+		s.fields = true
+		time.Sleep(time.Minute)
+		allow(t, l, "a", 1)
+		allow(t, l, "b", 1)
+		require.Equal(t, 2, s.called("has field expiry"))
+		require.Positive(t, s.called("fields"))
 	})
 }
 

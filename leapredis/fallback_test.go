@@ -202,3 +202,22 @@ func TestLocal_TheNumberChanges(t *testing.T) {
 		require.Equal(t, 100, admitted("a"))
 	})
 }
+
+// So many that there is no share for each: none is admitted, and that is told as always.
+func TestLocal_TheNumberBecomesMoreThanTheLimit(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		l := k.start(t, away(), Config{Limit: 3, Instances: count})
+		k.core(l).instances.counted.Store(1)
+		k.core(l).instances.heard.Store(k.core(l).link.clock.Now())
+		require.True(t, allow(t, l, "a", 1).Allowed)
+		k.core(l).instances.counted.Store(4)
+		for n := range int64(4) {
+			d := allow(t, l, "b", n)
+			require.False(t, d.Allowed)
+			require.Equal(t, time.Second, d.RetryAfter)
+			require.Zero(t, d.Remaining)
+		}
+	})
+}

@@ -86,3 +86,52 @@ func TestLocal_TheCountBegins(t *testing.T) {
 		})
 	}
 }
+
+// So many that they are more than is assumed know so at once.
+func TestLocal_MoreThanAreAssumed(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		s := withFields()
+		var all []limiter
+		for range 2 * AssumedInstances {
+			all = append(all, k.start(t, s, Config{Limit: 100, Instances: count}))
+		}
+		for range 2 {
+			for _, l := range all {
+				allow(t, l, "a", 1)
+				synctest.Wait()
+			}
+			time.Sleep(beatEvery)
+		}
+		for _, l := range all {
+			require.EqualValues(t, 2*AssumedInstances, l.Link().Instances)
+		}
+	})
+}
+
+// However long the server is away, those that were there when it went are.
+func TestLocal_TheCountStaysWhileTheServerIsAway(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		s := withFields()
+		var b broken
+		s.fault = b.fault
+		all := []limiter{k.start(t, s, Config{Limit: 100, Instances: count}), k.start(t, s, Config{Limit: 100, Instances: count})}
+		ask := func() {
+			for range 20 {
+				for _, l := range all {
+					allow(t, l, "a", 1)
+				}
+				time.Sleep(time.Second)
+			}
+		}
+		ask()
+		b.set(errCut)
+		ask()
+		require.EqualValues(t, 2, all[0].Link().Instances)
+		require.EqualValues(t, 50, allow(t, all[0], "b", 1).Limit)
+		b.set(nil)
+	})
+}

@@ -478,19 +478,3 @@ func TestLease_TheNextWindowComesEarly(t *testing.T) {
 		require.EqualValues(t, 4, second.left.Load())
 	})
 }
-
-// What was refused while permits were out is asked for when they are back.
-func TestLease_ARefusalEndsWhenPermitsAreGivenBack(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		l := counter(t, s, Config{Limit: 100, Window: time.Hour, Lease: 10, LeaseTime: 10 * time.Second})
-		admitted := lend(t, l, "a")
-		left := leaseOf(l, "a").left.Load()
-		time.Sleep(9 * time.Second)
-		require.False(t, allow(t, l, "a", 100-admitted).Allowed)
-		time.Sleep(2 * time.Second)
-		require.Equal(t, left, l.Link().Returned)
-		require.True(t, allow(t, l, "a", 100-admitted).Allowed)
-	})
-}

@@ -17,6 +17,7 @@ func TestCounter_RepliesThatCannotBe(t *testing.T) {
 		"below zero":               {0, -1, -1, -1, -1, -1},
 		"too large":                {0, most, most, most, 0, most},
 		"a long way ahead":         {0, 20, 20, 1, 0, most / 1000},
+		"reset too often":          {1, 0, 1, 1, 1 << 18},
 		"more than was asked for":  {1000, 0, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

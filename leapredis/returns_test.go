@@ -55,5 +55,21 @@ func TestReturns_TheQueueIsBounded(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.EqualValues(t, mostDue, back.Load())
 		r.close()
+		r.add(due{lease: &lease{}})
+		require.Zero(t, r.size())
+	})
+}
+
+// Each is given back when it ends, and not with the first.
+func TestReturns_EachInItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, back := manyDue(1)
+		r.add(due{lease: &lease{end: int64(1500 * time.Millisecond)}})
+		time.Sleep(1400 * time.Millisecond)
+		require.EqualValues(t, 1, back.Load())
+		time.Sleep(120 * time.Millisecond)
+		require.EqualValues(t, 2, back.Load())
+		r.close()
 	})
 }
