@@ -37,7 +37,8 @@
 // answers: see [Policy]. The decision is marked as Degraded. After 5 such calls in a row,
 // no more are sent, and the policy answers at once; every 200 ms, one call is sent again
 // to see whether the server is back. That it is away and that it is back is logged once
-// each, and counted: see [Link].
+// each, and counted: see [Link]. The servers of a Cluster are taken for one: while some of
+// them answer, each call to one that does not waits for its time.
 //
 // A call is never sent again when it may have been executed. If its answer comes after
 // its caller has gone, what it took is given back.
