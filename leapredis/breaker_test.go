@@ -155,7 +155,7 @@ func TestBreaker_Hammer(t *testing.T) {
 // Whoever sees that it is open can tell since when.
 func TestBreaker_SinceIsKnownOnceItIsOpen(t *testing.T) {
 	t.Parallel()
-	for range 2000 {
+	for range 200 {
 		var b breaker
 		var all sync.WaitGroup
 		all.Go(func() {
