@@ -141,14 +141,14 @@ func ours(name string, cfg leapredis.Config, log bool, addr string, way func(str
 // the server did not know it.
 type sent struct {
 	leapredis.Client
-	once           sync.Once
+	asked, told    sync.Once
 	text, key, arg string
 }
 
 func (s *sent) EvalSHA(ctx context.Context, sha, key string, args ...string) ([]int64, error) {
 	first := false
 	if len(args) > 0 { // else it is no decision
-		s.once.Do(func() { first, s.key, s.arg = true, key, args[0] })
+		s.asked.Do(func() { first, s.key, s.arg = true, key, args[0] })
 	}
 	if first {
 		return nil, &leapredis.ReplyError{Text: "NOSCRIPT"}
@@ -157,8 +157,8 @@ func (s *sent) EvalSHA(ctx context.Context, sha, key string, args ...string) ([]
 }
 
 func (s *sent) Eval(ctx context.Context, script, key string, args ...string) ([]int64, error) {
-	if len(args) > 0 && s.text == "" {
-		s.text = script
+	if len(args) > 0 {
+		s.told.Do(func() { s.text = script })
 	}
 	return s.Client.Eval(ctx, script, key, args...)
 }
