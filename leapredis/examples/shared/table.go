@@ -28,9 +28,9 @@ func run(out io.Writer, redis string, window time.Duration) (err error) {
 
 	t := &table{out: out, window: window, rows: map[int64]*row{}}
 	for i := range processes {
-		end, err := t.start(i, redis)
-		if err != nil {
-			return err
+		end, failed := t.start(i, redis)
+		if failed != nil {
+			return failed
 		}
 		defer func() { err = errors.Join(err, end()) }()
 	}
@@ -67,6 +67,7 @@ type table struct {
 	mu    sync.Mutex // guards what is below
 	rows  map[int64]*row
 	above bool // a sum was
+	some  bool // were allowed
 }
 
 // row is what the processes were allowed in a window: with the server, and without it.
@@ -155,6 +156,7 @@ func (t *table) show(windows int) {
 			alone += r.alone[i]
 		}
 		t.above = t.above || shared > most || alone > most
+		t.some = t.some || shared > 0
 		t.mu.Unlock()
 		fmt.Fprintf(t.out, "%s%10s%9s\n", line, of(shared), of(alone))
 	}
@@ -174,6 +176,9 @@ func (t *table) judge() error {
 	defer t.mu.Unlock()
 	if t.above {
 		return fmt.Errorf("a sum is above %d", most)
+	}
+	if !t.some {
+		return errors.New("the server allowed none")
 	}
 	fmt.Fprintf(t.out, "\nno sum was above %d\n", most)
 	return nil
