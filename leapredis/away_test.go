@@ -220,6 +220,7 @@ func TestAway_AProbeWhoseCallerLeavesIsNotForEver(t *testing.T) {
 		defer cancel()
 		_, err := l.AllowN(ctx, "a", 1)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		time.Sleep(retryTime)
 		require.False(t, allow(t, l, "a", 1).Degraded)
 	})
 }
@@ -248,6 +249,32 @@ func TestAway_ManyCallersLeaveAtOnce(t *testing.T) {
 		}
 		require.Zero(t, l.Link().Failures)
 		require.Zero(t, k.core(l).link.stuck.Load())
+	})
+}
+
+// While it is known to be away, callers who wait less than a probe does are answered by the
+// policy, but for one in 200 ms.
+func TestAway_CallersWhoLeaveAreNotAllProbes(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		h := hung{make(chan struct{})}
+		l := k.start(t, h, Config{Limit: 1 << 30})
+		for range failuresToOpen {
+			allow(t, l, "a", 1)
+		}
+		left := 0
+		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+			if _, err := l.AllowN(ctx, "a", 1); err != nil {
+				left++
+			}
+			cancel()
+		}
+		require.Positive(t, left)
+		require.LessOrEqual(t, left, 10)
+		close(h.release)
+		time.Sleep(time.Second)
 	})
 }
 

@@ -123,16 +123,11 @@ func (b *breaker) fail(p pass, now int64) (opened bool) {
 }
 
 // giveUp reports that nobody knows what became of a call: its caller has gone. If it was
-// the probe, the next call is.
-func (b *breaker) giveUp(p pass) {
-	if State(p.word&3) != HalfOpen {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.word.Load() == p.word {
-		b.change(Open)
-		b.until = 0
+// the probe, there is another in its time: callers who wait less than a server that is away
+// takes would all be probes else.
+func (b *breaker) giveUp(p pass, now int64) {
+	if State(p.word&3) == HalfOpen {
+		b.fail(p, now)
 	}
 }
 

@@ -77,23 +77,27 @@ func TestBreaker_OneProbeAtATime(t *testing.T) {
 	require.True(t, b.fail(p, now))
 }
 
-// The caller of a probe has gone: the next call is the probe.
+// The caller of a probe has gone: the next probe has its time, too.
 func TestBreaker_AProbeIsGivenUp(t *testing.T) {
 	t.Parallel()
 	var b breaker
 	open(t, &b, 0)
 	now := int64(retryTime)
 	probe, _ := b.admit(now)
-	b.giveUp(probe)
-	next, ok := b.admit(now)
+	b.giveUp(probe, now)
+	require.Equal(t, Open, b.state())
+	_, ok := b.admit(2*now - 1)
+	require.False(t, ok)
+	next, ok := b.admit(2 * now)
 	require.True(t, ok)
-	b.giveUp(probe) // not its business any more
+	b.giveUp(probe, now) // not its business any more
 	require.Equal(t, HalfOpen, b.state())
 	require.True(t, b.succeed(next))
 
 	p, _ := b.admit(now)
-	b.giveUp(p)
+	b.giveUp(p, now)
 	require.Equal(t, Closed, b.state())
+	require.EqualValues(t, 1, b.openings.Load())
 }
 
 func TestBreaker_Hammer(t *testing.T) {
@@ -126,7 +130,7 @@ func TestBreaker_Hammer(t *testing.T) {
 					opened = b.fail(p, now)
 				default:
 					if g == 0 {
-						b.giveUp(p)
+						b.giveUp(p, now)
 					} else {
 						opened = b.fail(p, now)
 					}

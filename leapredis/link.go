@@ -123,7 +123,7 @@ func (l *link) do(ctx context.Context, deadline int64, s *script, key string, a 
 			if left == errTimeout { //nolint:errorlint // it is this very one
 				return reply{}, l.fail(p, left)
 			}
-			l.breaker.giveUp(p)
+			l.breaker.giveUp(p, l.clock.Now())
 			return reply{}, left
 		}
 		c.notStuck()
