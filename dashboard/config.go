@@ -34,6 +34,8 @@ type Config struct {
 	HideKeys bool
 
 	// MaxViewers is how many may watch at a time: 1 to 10,000; 0 is 32. Further ones get 503.
+	// One whose machine is gone without a word keeps its place until the operating system
+	// gives up its connection, which may be some minutes.
 	MaxViewers int
 
 	// Authorize lets rules be changed. It tells who the one is that asks, for the log; or

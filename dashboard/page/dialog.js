@@ -1,14 +1,14 @@
 // A dialog that asks, sends, and stays open with what was wrong until it is right or given up.
 
 import { Problem, useToken } from "./api.js";
-import { el, setAttr, setText } from "./dom.js";
+import { el, setAttr, setText, shown } from "./dom.js";
 
 let number = 0;
 
 /** ask shows a dialog and gives whether it was done. send does it, and throws a Problem if it is refused;
  * onFaults gets the faults of fields, and gives those that have no place. explain may give another text
- * for a problem. */
-export function ask({ title, body, verb, danger, send, onFaults = (faults) => faults, explain = () => null }) {
+ * for a problem. who is who asks, as far as the server knows. */
+export function ask({ title, body, verb, danger, who, send, onFaults = (faults) => faults, explain = () => null }) {
   return new Promise((resolve) => {
     let done = false;
     const heading = el("h2", { id: "dialog-" + ++number, text: title });
@@ -20,7 +20,8 @@ export function ask({ title, body, verb, danger, send, onFaults = (faults) => fa
     const form = el("form", { novalidate: true, onsubmit: (event) => {
       event.preventDefault();
       attempt();
-    } }, heading, el("div", { class: "fields" }, ...body, tokenField), refused,
+    } }, heading, el("div", { class: "fields" }, ...body, tokenField,
+      who ? el("p", { class: "who full", text: `The log will say that it was ${shown(who)}.` }) : null), refused,
     el("div", { class: "buttons" }, el("button", { type: "button", text: "Cancel", onclick: () => box.close() }), submit));
     const box = el("dialog", { "aria-labelledby": heading.id, onclose: () => {
       box.remove();
@@ -48,7 +49,7 @@ export function ask({ title, body, verb, danger, send, onFaults = (faults) => fa
     }
 
     function say(error, rest) {
-      if (!(error instanceof Problem)) return "The server cannot be reached. Nothing was changed.";
+      if (!(error instanceof Problem)) return "The server cannot be reached, or its answer was lost: look whether anything was changed.";
       if (error.status === 401) return error.wantsToken && token.value ? "The server does not know this token." : "Nothing was changed: the server wants to know who you are.";
       if (error.faults.length) return rest.map((f) => f.message).join("\n");
       return "Nothing was changed: " + error.message;

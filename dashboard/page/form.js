@@ -91,7 +91,7 @@ async function edit(context, { kind, id, raw, version, rule }, isNew) {
     return `Nothing was changed, for somebody else changed the rule meanwhile: ${changes.join(", ")}. Save again to overwrite that.`;
   };
   const title = isNew ? `Add ${kind === "flow" ? "a flow" : "an isolation"} rule` : `Edit ${kind} rule ${shown(id)}`;
-  if (await ask({ title, body, verb: isNew ? "Add" : "Save", send, onFaults, explain })) context.changed(isNew ? "The rule is added." : "The rule is saved.");
+  if (await ask({ title, body, verb: isNew ? "Add" : "Save", who: context.about.who, send, onFaults, explain })) context.changed(isNew ? "The rule is added." : "The rule is saved.");
 }
 
 // A Field is one value of a rule in the form.

@@ -135,7 +135,7 @@ class Panel {
     ask({
       title: shadow ? `Put ${shown(id)} into shadow?` : `Enforce ${shown(id)}?`,
       body: [el("p", { class: "note full", text: shadow ? "It goes on deciding and counting what it would block, but it blocks nothing." : "From now on it blocks what goes beyond its threshold." })],
-      verb: shadow ? "Put into shadow" : "Enforce",
+      verb: shadow ? "Put into shadow" : "Enforce", who: this.context.about.who,
       send: () => request(`rule?kind=${query(kind)}&id=${query(id, raw)}`, { method: "PUT", version, body: { ...rule, mode: shadow ? "shadow" : "enforce" } }),
     }).then((done) => done && this.context.changed(shadow ? "The rule is in shadow." : "The rule is enforced."));
   }
@@ -145,7 +145,7 @@ class Panel {
     ask({
       title: `Remove ${shown(id)}?`,
       body: [el("p", { class: "note full", text: "Its calls pass again, unless other rules refuse them, and its counts are gone." + (source ? ` It is also taken out of ${shown(source)}.` : "") })],
-      verb: "Remove", danger: true,
+      verb: "Remove", danger: true, who: this.context.about.who,
       send: () => request(`rule?kind=${query(kind)}&id=${query(id, raw)}`, { method: "DELETE", version }),
     }).then((done) => done && this.context.changed("The rule is removed."));
   }
