@@ -51,7 +51,7 @@ func TestClock_ThatGoesBack(t *testing.T) {
 	s.start(gateAt(0), dashboard.Config{})
 	p.until("live", `document.querySelector("#connection").dataset.state === "live"`)
 	for range 3 {
-		before := ask[string](p, line)
-		p.until("a sparkline that moves", line+" !== "+quote(before))
+		before := ask[string](p, "String("+line+")")
+		p.until("a sparkline that moves", "String("+line+") !== "+quote(before))
 	}
 }

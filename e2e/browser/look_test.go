@@ -102,9 +102,8 @@ func TestResource_ChartsMove(t *testing.T) {
 	p.until("whole seconds at the threshold", `(() => { const m = /pass: [^.]* at most (\d+) /.exec(`+rates+`.querySelector(".unseen").textContent); return m && m[1] === "60" })()`)
 
 	// The rule's line and a pass of 60 a second are at the same height.
-	var heights [2]float64
-	heights[0] = ask[float64](p, rates+`.querySelector("line.threshold").y1.baseVal.value`)
-	heights[1] = ask[float64](p, `Math.min(...`+rates+`.querySelector(".line.pass").getAttribute("d").match(/[ML][\d.]+ [\d.]+/g).map((s) => Number(s.split(" ")[1])))`)
+	heights := ask[[]float64](p, `[`+rates+`.querySelector("line.threshold").y1.baseVal.value,
+		Math.min(...`+rates+`.querySelector(".line.pass").getAttribute("d").match(/[ML][\d.]+ [\d.]+/g).map((s) => Number(s.split(" ")[1])))]`)
 	require.InDelta(t, heights[0], heights[1], 1)
 
 	p.until("some seconds", `(`+rates+`.querySelector(".line.pass").getAttribute("d").match(/L/g) ?? []).length > 4`)

@@ -46,7 +46,7 @@ func TestGuard_WithoutBound(t *testing.T) {
 	require.NoError(t, gate.Do(t.Context(), "a", func(context.Context) error { return nil }))
 	p := open(t, serve(t, gate, dashboard.Config{}).url+"#/resource/a")
 	p.until("a chart", `document.querySelector(".chart.wide .line.pass")`)
-	require.Equal(t, "none now, of 5", ask[string](p, `document.querySelector(".rule .threshold dd").textContent`))
+	p.until("its rule", `document.querySelector(".rule .threshold dd").textContent === "none now, of 5"`)
 	require.False(t, ask[bool](p, `Boolean(document.querySelector("line.threshold"))`), "there is no line to draw")
 	ask[bool](p, `location.hash = "#/rules", true`)
 	p.until("its figures", `document.querySelector(".rule .admitted dd")?.textContent === "1,234"`)

@@ -168,14 +168,17 @@ func ask[T any](p *tab, expression string) T {
 	return v
 }
 
-// until waits for an expression to become true.
+// until waits for an expression to become true. One that throws is not true yet.
 func (p *tab) until(what, expression string) {
 	p.t.Helper()
-	for began := time.Now(); !ask[bool](p, "Boolean("+expression+")"); {
-		if time.Since(began) > patience {
-			p.fail("in vain waited for: %s\n%s", what, expression)
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		why := ask[string](p, `(() => { try { return (`+expression+`) ? "" : "it is not true" } catch (error) { return String(error) } })()`)
+		if why == "" {
+			return
 		}
-		time.Sleep(50 * time.Millisecond)
+		if time.Since(began) > patience {
+			p.fail("in vain waited for: %s\n%s\n%s", what, expression, why)
+		}
 	}
 }
 
