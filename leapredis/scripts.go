@@ -2,7 +2,7 @@ package leapredis
 
 import (
 	"crypto/sha1" //nolint:gosec // it is how servers name scripts
-	_ "embed"     // the scripts
+	"embed"
 	"encoding/hex"
 	"strconv"
 )
@@ -10,44 +10,31 @@ import (
 // script is the text of a script, and how servers call it.
 type script struct{ text, sha string }
 
-func newScript(text string) *script {
-	sum := sha1.Sum([]byte(text)) //nolint:gosec // see above
-	return &script{text, hex.EncodeToString(sum[:])}
+//go:embed scripts/*.lua
+var scripts embed.FS
+
+func newScript(name string) *script {
+	text, err := scripts.ReadFile("scripts/" + name + ".lua")
+	if err != nil {
+		panic(err) // it is not in this package
+	}
+	sum := sha1.Sum(text) //nolint:gosec // see above
+	return &script{string(text), hex.EncodeToString(sum[:])}
 }
 
 var (
-	//go:embed scripts/counter.lua
-	counterText   string
-	counterScript = newScript(counterText)
-	//go:embed scripts/counter_refund.lua
-	counterRefundText   string
-	counterRefundScript = newScript(counterRefundText)
-	//go:embed scripts/counter_reset.lua
-	counterResetText   string
-	counterResetScript = newScript(counterResetText)
+	counterScript       = newScript("counter")
+	counterRefundScript = newScript("counter_refund")
+	counterResetScript  = newScript("counter_reset")
 
-	//go:embed scripts/log_sorted.lua
-	sortedText   string
-	sortedScript = newScript(sortedText)
-	//go:embed scripts/log_sorted_refund.lua
-	sortedRefundText   string
-	sortedRefundScript = newScript(sortedRefundText)
-	//go:embed scripts/log_fields.lua
-	fieldsText   string
-	fieldsScript = newScript(fieldsText)
-	//go:embed scripts/log_fields_refund.lua
-	fieldsRefundText   string
-	fieldsRefundScript = newScript(fieldsRefundText)
-	//go:embed scripts/log_reset.lua
-	logResetText   string
-	logResetScript = newScript(logResetText)
-	//go:embed scripts/has_field_expiry.lua
-	hasFieldExpiryText   string
-	hasFieldExpiryScript = newScript(hasFieldExpiryText)
+	sortedScript         = newScript("log_sorted")
+	sortedRefundScript   = newScript("log_sorted_refund")
+	fieldsScript         = newScript("log_fields")
+	fieldsRefundScript   = newScript("log_fields_refund")
+	logResetScript       = newScript("log_reset")
+	hasFieldExpiryScript = newScript("has_field_expiry")
 
-	//go:embed scripts/instances.lua
-	instancesText   string
-	instancesScript = newScript(instancesText)
+	instancesScript = newScript("instances")
 )
 
 // reply is what a script replied; what it left out is 0.
