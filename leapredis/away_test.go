@@ -26,6 +26,13 @@ type broken struct {
 	after bool // what is asked is done, and only the answer is lost
 }
 
+// breakable gives what breaks s from here on.
+func (s *server) breakable() *broken {
+	b := new(broken)
+	s.fault = b.fault
+	return b
+}
+
 func (b *broken) set(err error) { b.err.Store(&err) }
 
 func (b *broken) fault(_ string, before bool) error {
@@ -74,8 +81,8 @@ func TestAway_NothingIsCountedTwice(t *testing.T) {
 	each(t, func(k kind) {
 		t := k.t
 		s := withFields()
-		b := broken{after: true}
-		s.fault = b.fault
+		b := s.breakable()
+		b.after = true
 		l := k.start(t, s, Config{Limit: 1000, Window: time.Minute, WhenAway: Deny})
 		require.True(t, allow(t, l, "a", 1).Allowed)
 		b.set(errCut)
@@ -105,8 +112,7 @@ func TestAway_EveryErrorOfAServerMeansThePolicy(t *testing.T) {
 			each(t, func(k kind) {
 				t := k.t
 				s := withFields()
-				var b broken
-				s.fault = b.fault
+				b := s.breakable()
 				var log logs
 				l := k.start(t, s, Config{Name: "n", Limit: 10, WhenAway: Deny, Logger: log.logger()})
 				require.True(t, allow(t, l, "secret", 1).Allowed)
@@ -134,8 +140,7 @@ func TestAway_IsToldInStats(t *testing.T) {
 	each(t, func(k kind) {
 		t := k.t
 		s := withFields()
-		var b broken
-		s.fault = b.fault
+		b := s.breakable()
 		b.set(errCut)
 		l := k.start(t, s, Config{Limit: 10, Instances: 2})
 		for range 8 {
@@ -155,8 +160,7 @@ func TestAway_ProbesAreRealCallsAndFew(t *testing.T) {
 	each(t, func(k kind) {
 		t := k.t
 		s := withFields()
-		var b broken
-		s.fault = b.fault
+		b := s.breakable()
 		l := k.start(t, s, Config{Limit: 1 << 30})
 		allow(t, l, "a", 1)
 		b.set(errCut)
@@ -206,8 +210,7 @@ func TestAway_AProbeWhoseCallerLeavesIsNotForEver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
-		var b broken
-		s.fault = b.fault
+		b := s.breakable()
 		b.set(errCut)
 		l := counter(t, s, Config{Limit: 100})
 		for range failuresToOpen {
@@ -390,8 +393,7 @@ func TestHTTP_BehindTheMiddleware(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
-		var b broken
-		s.fault = b.fault
+		b := s.breakable()
 		shared := counter(t, s, Config{Name: "shared", Limit: 2, Window: time.Minute, WhenAway: Deny})
 		own, err := limit.NewCounter(limit.Config{Name: "own", Limit: 3})
 		require.NoError(t, err)

@@ -308,8 +308,7 @@ func TestStorage_AutoAsksAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
-		var b broken
-		s.fault = b.fault
+		b := s.breakable()
 		l := kind{make: makeLog(Auto)}.start(t, s, Config{Limit: 3})
 		allow(t, l, "a", 1)
 		b.set(errCut)

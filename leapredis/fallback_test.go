@@ -41,8 +41,7 @@ func TestLocal_RefundsAndSettlementsStayHere(t *testing.T) {
 	each(t, func(k kind) {
 		t := k.t
 		s := withFields()
-		var b broken
-		s.fault = b.fault
+		b := s.breakable()
 		b.set(errCut)
 		l := k.start(t, s, Config{Limit: 10, Instances: 2, Window: time.Minute})
 		d := allow(t, l, "a", 5)
@@ -104,8 +103,7 @@ func TestLocal_ProcessesAreCounted(t *testing.T) {
 	each(t, func(k kind) {
 		t := k.t
 		s := withFields()
-		var b broken
-		s.fault = b.fault
+		b := s.breakable()
 		var all []limiter
 		for range 4 {
 			all = append(all, k.start(t, s, Config{Limit: 100, Instances: count}))
@@ -131,13 +129,7 @@ func TestLocal_ProcessesAreCounted(t *testing.T) {
 		require.EqualValues(t, 2, all[0].Link().Instances)
 
 		b.set(errCut)
-		admitted := 0
-		for range 100 {
-			if allow(t, all[0], "b", 1).Allowed {
-				admitted++
-			}
-		}
-		require.Equal(t, 50, admitted)
+		require.Equal(t, 50, admitted(t, "b", all[0]))
 		b.set(nil)
 	})
 }
@@ -148,13 +140,7 @@ func TestLocal_NeverCounted(t *testing.T) {
 	each(t, func(k kind) {
 		t := k.t
 		l := k.start(t, away(), Config{Limit: 100, Instances: count})
-		admitted := 0
-		for range 100 {
-			if allow(t, l, "b", 1).Allowed {
-				admitted++
-			}
-		}
-		require.Equal(t, 100/AssumedInstances, admitted)
+		require.Equal(t, 100/AssumedInstances, admitted(t, "b", l))
 	})
 }
 
@@ -168,20 +154,12 @@ func TestLocal_TheNumberChanges(t *testing.T) {
 		counted := &k.core(l).instances.counted
 		counted.Store(2)
 		k.core(l).instances.heard.Store(k.core(l).link.clock.Now())
-		admitted := func(key string) (n int) {
-			for range 100 {
-				if allow(t, l, key, 1).Allowed {
-					n++
-				}
-			}
-			return n
-		}
-		require.Equal(t, 50, admitted("a"))
+		require.Equal(t, 50, admitted(t, "a", l))
 		require.True(t, allow(t, l, "c", 20).Allowed)
 		counted.Store(4)
 		time.Sleep(time.Second / 10)
-		require.Zero(t, admitted("a"))
-		require.Equal(t, 25, admitted("b"), "that is its share now")
+		require.Zero(t, admitted(t, "a", l))
+		require.Equal(t, 25, admitted(t, "b", l), "that is its share now")
 		require.False(t, allow(t, l, "b", 0).Allowed)
 		require.True(t, allow(t, l, "c", 0).Allowed)
 		d := allow(t, l, "c", 10)
@@ -195,11 +173,11 @@ func TestLocal_TheNumberChanges(t *testing.T) {
 		time.Sleep(d.RetryAfter)
 		require.True(t, allow(t, l, "c", 10).Allowed)
 		time.Sleep(2 * time.Second)
-		require.Equal(t, 25, admitted("a"))
+		require.Equal(t, 25, admitted(t, "a", l))
 		counted.Store(1)
-		require.Equal(t, 50, admitted("d"), "it has been used until then")
+		require.Equal(t, 50, admitted(t, "d", l), "it has been used until then")
 		time.Sleep(3 * time.Second)
-		require.Equal(t, 100, admitted("a"))
+		require.Equal(t, 100, admitted(t, "a", l))
 	})
 }
 

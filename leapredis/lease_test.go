@@ -245,8 +245,7 @@ func TestLease_TheServerGoesAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
-		var b broken
-		s.fault = b.fault
+		b := s.breakable()
 		l := counter(t, s, Config{Limit: 1 << 40, Window: time.Hour, Lease: 10, WhenAway: Deny})
 		lend(t, l, "a")
 		left := leaseOf(l, "a").left.Load()

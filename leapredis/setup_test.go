@@ -132,6 +132,19 @@ func allow(t testing.TB, l limit.Limiter, key string, n int64) limit.Decision {
 	return d
 }
 
+// admitted asks each of them a hundred times for one, and gives how many passed in all.
+func admitted(t testing.TB, key string, all ...limiter) (n int) {
+	t.Helper()
+	for _, l := range all {
+		for range 100 {
+			if allow(t, l, key, 1).Allowed {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 func (s *server) called(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
