@@ -88,7 +88,7 @@ func traffic(t *testing.T, gate *leapgate.Gate, calls map[string]int) {
 				for range n {
 					running.Go(func() {
 						_ = gate.Do(ctx, name, func(context.Context) error {
-							time.Sleep(3 * time.Millisecond)
+							time.Sleep(3 * time.Millisecond) // it pretends to work
 							return nil
 						})
 					})

@@ -168,10 +168,11 @@ func ask[T any](p *tab, expression string) T {
 	return v
 }
 
-// until waits for an expression to become true. One that throws is not true yet.
+// until waits for an expression to become true. One that throws is not true yet. It asks now
+// and then, for the page has no event that tells of all that may be waited for.
 func (p *tab) until(what, expression string) {
 	p.t.Helper()
-	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) { // between looks at a real browser
 		why := ask[string](p, `(() => { try { return (`+expression+`) ? "" : "it is not true" } catch (error) { return String(error) } })()`)
 		if why == "" {
 			return
