@@ -1,10 +1,11 @@
 package leapredis
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/leapgate-go/leapgate/internal/enum"
 )
 
 // State is what the breaker of a limiter does with calls: see [Link].
@@ -17,19 +18,10 @@ const (
 	HalfOpen              // one was sent, to see whether it is back
 )
 
+var states = enum.Enum{What: "State", Names: []string{"Closed", "Open", "HalfOpen"}}
+
 // String is the state's name.
-func (s State) String() string {
-	switch s {
-	case Closed:
-		return "Closed"
-	case Open:
-		return "Open"
-	case HalfOpen:
-		return "HalfOpen"
-	default:
-		return fmt.Sprintf("State(%d)", uint8(s))
-	}
-}
+func (s State) String() string { return states.String(uint8(s)) }
 
 const (
 	failuresToOpen = 5                      // in a row

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/enum"
 	"github.com/leapgate-go/leapgate/limit"
 )
 
@@ -103,19 +104,10 @@ const (
 	Deny
 )
 
+var policies = enum.Enum{What: "Policy", Names: []string{"Local", "Allow", "Deny"}}
+
 // String is the policy's name.
-func (p Policy) String() string {
-	switch p {
-	case Local:
-		return "Local"
-	case Allow:
-		return "Allow"
-	case Deny:
-		return "Deny"
-	default:
-		return fmt.Sprintf("Policy(%d)", uint8(p))
-	}
-}
+func (p Policy) String() string { return policies.String(uint8(p)) }
 
 // Storage says how a [Log] keeps the times of admissions on the server.
 type Storage uint8
@@ -134,19 +126,10 @@ const (
 	FieldExpiry
 )
 
+var storages = enum.Enum{What: "Storage", Names: []string{"Auto", "SortedSet", "FieldExpiry"}}
+
 // String is the storage's name.
-func (s Storage) String() string {
-	switch s {
-	case Auto:
-		return "Auto"
-	case SortedSet:
-		return "SortedSet"
-	case FieldExpiry:
-		return "FieldExpiry"
-	default:
-		return fmt.Sprintf("Storage(%d)", uint8(s))
-	}
-}
+func (s Storage) String() string { return storages.String(uint8(s)) }
 
 // complete fills in the defaults and reports every fault. k is "Counter" or "Log".
 func (c *Config) complete(k string, client Client) error {

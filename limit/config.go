@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/leapgate-go/leapgate/internal/enum"
 )
 
 // Config says how a limiter works.
@@ -90,19 +92,10 @@ const (
 	Share
 )
 
+var policies = enum.Enum{What: "Policy", Names: []string{"Evict", "Deny", "Share"}}
+
 // String is the policy's name.
-func (p Policy) String() string {
-	switch p {
-	case Evict:
-		return "Evict"
-	case Deny:
-		return "Deny"
-	case Share:
-		return "Share"
-	default:
-		return fmt.Sprintf("Policy(%d)", uint8(p))
-	}
-}
+func (p Policy) String() string { return policies.String(uint8(p)) }
 
 // kind is the limiter that a configuration is for.
 type kind string

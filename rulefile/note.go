@@ -3,6 +3,7 @@ package rulefile
 import (
 	"fmt"
 
+	"github.com/leapgate-go/leapgate/internal/enum"
 	"github.com/leapgate-go/leapgate/internal/escape"
 )
 
@@ -19,13 +20,10 @@ const (
 	Ignored
 )
 
+var losses = enum.Enum{What: "loss", Names: []string{"skipped", "changed", "ignored"}}
+
 // String is "skipped", "changed" or "ignored".
-func (l Loss) String() string {
-	if names := []string{"skipped", "changed", "ignored"}; int(l) < len(names) {
-		return names[l]
-	}
-	return fmt.Sprintf("loss(%d)", uint8(l))
-}
+func (l Loss) String() string { return losses.String(uint8(l)) }
 
 // Note tells of one thing that [Sentinel] could not translate as it stands.
 type Note struct {

@@ -1,4 +1,4 @@
-// Package enum gives the small enumerations of rules their names, in text and back.
+// Package enum gives small enumerations their names, in text and back.
 package enum
 
 import (
