@@ -17,9 +17,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // connect makes a client with go-redis's own defaults, which send a command up to 4 times.
-func connect(t *testing.T, answer func([]string) string) (leapredis.Client, *scripted.Server) {
+func connect(t *testing.T, s *scripted.Server) leapredis.Client {
 	t.Helper()
-	s := &scripted.Server{Answer: answer}
 	client := redis.NewClient(&redis.Options{
 		Dialer: func(context.Context, string, string) (net.Conn, error) { return s.Dial() },
 	})
@@ -27,51 +26,10 @@ func connect(t *testing.T, answer func([]string) string) (leapredis.Client, *scr
 		require.NoError(t, client.Close())
 		s.Wait()
 	})
-	return viagoredis.New(client), s
+	return viagoredis.New(client)
 }
 
-func TestCalls(t *testing.T) {
+func TestAdapter(t *testing.T) {
 	t.Parallel()
-	c, s := connect(t, func([]string) string { return "*3\r\n:1\r\n:-2\r\n:9007199254740992\r\n" })
-	for range 2 {
-		r, err := c.EvalSHA(t.Context(), "sha", "key\x00{}", "a", "\xff\x00")
-		require.NoError(t, err)
-		require.Equal(t, []int64{1, -2, 1 << 53}, r)
-		r, err = c.Eval(t.Context(), "return {}", "key")
-		require.NoError(t, err)
-		require.Len(t, r, 3)
-	}
-	require.Equal(t, [][]string{
-		{"EVALSHA", "sha", "1", "key\x00{}", "a", "\xff\x00"},
-		{"EVAL", "return {}", "1", "key"},
-		{"EVALSHA", "sha", "1", "key\x00{}", "a", "\xff\x00"},
-		{"EVAL", "return {}", "1", "key"},
-	}, s.Calls())
-}
-
-// What the server replies is told from what is no reply, and nothing is sent again.
-func TestErrors(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{"NOSCRIPT No matching script.", "READONLY You can't write", "ERR x", "LOADING x", "CLUSTERDOWN x"} {
-		t.Run(text, func(t *testing.T) {
-			t.Parallel()
-			c, s := connect(t, func([]string) string { return "-" + text + "\r\n" })
-			_, err := c.EvalSHA(t.Context(), "sha", "key")
-			var replied *leapredis.ReplyError
-			require.ErrorAs(t, err, &replied)
-			require.Equal(t, text, replied.Text)
-			require.Len(t, s.Calls(), 1)
-		})
-	}
-	for name, reply := range map[string]string{"cut": "", "in mid-reply": scripted.Cut("*3\r\n:1\r\n"), "nil": "*-1\r\n", "bulk": "$2\r\nOK\r\n"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c, s := connect(t, func([]string) string { return reply })
-			_, err := c.EvalSHA(t.Context(), "sha", "key")
-			require.Error(t, err)
-			var replied *leapredis.ReplyError
-			require.NotErrorAs(t, err, &replied)
-			require.Len(t, s.Calls(), 1, "sent once")
-		})
-	}
+	scripted.TestAdapter(t, connect)
 }

@@ -1,5 +1,5 @@
-// Package scripted is a server without a network, for tests of the adapters: what it
-// replies is what the test says, byte for byte.
+// Package scripted has what all adapters are tested with, and a server for it that needs no
+// network: what it replies is what the test says, byte for byte.
 package scripted
 
 import (
