@@ -24,9 +24,9 @@ import (
 )
 
 // scripted is a guard whose checks do as they are told, and write down what they are
-// asked. It has the same checks for every resource.
+// asked. Each resource gets copies of its checks: first calls may bind one at the same time.
 type scripted struct {
-	checks []*scriptedCheck
+	checks []*scriptedCheck // not changed by the guard
 
 	mu  sync.Mutex // guards log
 	log []string
@@ -36,9 +36,10 @@ func (g *scripted) Kind() string { return "scripted" }
 
 func (g *scripted) Bind(name string, _ []resource.Check) (checks []resource.Check, named bool) {
 	for _, c := range g.checks {
-		c.guard = g
-		c.cause = resource.Cause{Resource: name, Kind: "scripted", RuleID: c.id, Threshold: 7, Last: new(resource.LastRefusal)}
-		checks = append(checks, c)
+		bound := *c
+		bound.guard = g
+		bound.cause = resource.Cause{Resource: name, Kind: "scripted", RuleID: c.id, Threshold: 7, Last: new(resource.LastRefusal)}
+		checks = append(checks, &bound)
 	}
 	return checks, false
 }
@@ -74,9 +75,6 @@ func (c *scriptedCheck) Waits() bool                       { return c.waits }
 func (c *scriptedCheck) Interval() time.Duration           { return 0 }
 func (c *scriptedCheck) Snapshot(int64) stat.RuleSnapshot  { return stat.RuleSnapshot{ID: c.id} }
 func (c *scriptedCheck) Refund(t resource.Ticket, _ int64) { c.guard.note("-%s%d", c.id, t.A) }
-func (c *scriptedCheck) refuse(wait time.Duration) *resource.BlockError {
-	return &resource.BlockError{Cause: &c.cause, Observed: 8, RetryAfter: wait}
-}
 
 func (c *scriptedCheck) Reserve(now, _ int64, by resource.Caller) resource.Verdict {
 	v := resource.Verdict{}
@@ -99,6 +97,11 @@ func (c *scriptedCheck) Wait(now, _ int64, _ resource.Caller) time.Duration {
 }
 
 func (c *scriptedCheck) Finish(int64, int64, time.Duration, bool) { c.guard.note("=%s", c.id) }
+
+// refusal is the verdict of a check that refuses; its cause is filled in for it.
+func refusal(wait time.Duration) resource.Verdict {
+	return resource.Verdict{Refused: &resource.BlockError{Observed: 8, RetryAfter: wait}}
+}
 
 func scriptedGate(t testing.TB, cfg leapgate.Config, checks ...*scriptedCheck) (*leapgate.Gate, *scripted) {
 	t.Helper()
@@ -132,7 +135,7 @@ func TestAdmission_RulesThatWaitAreAskedAfterOtherGuards(t *testing.T) {
 	slept := 0
 	refuses := &scriptedCheck{id: "no"}
 	refuses.reserve = func(int64, resource.Caller) resource.Verdict {
-		return resource.Verdict{Refused: refuses.refuse(-1)}
+		return refusal(-1)
 	}
 	g, _ := scriptedGate(t, leapgate.Config{
 		Now: c.Now, Sleep: func(context.Context, time.Duration) error { slept++; return nil },
@@ -157,12 +160,12 @@ func TestAdmission_EveryCombinationRefundsExactlyOnce(t *testing.T) {
 		const kinds = "arwtc" // admits, refuses, lets wait, too long, cancelled
 		var ctx context.Context
 		var cancel context.CancelFunc
-		outcome := func(c *scriptedCheck, kind byte) func(int64, resource.Caller) resource.Verdict {
+		outcome := func(kind byte) func(int64, resource.Caller) resource.Verdict {
 			return func(int64, resource.Caller) resource.Verdict {
 				v := resource.Verdict{Ticket: resource.Ticket{A: 5}}
 				switch kind {
 				case 'r':
-					v.Refused = c.refuse(-1)
+					v = refusal(-1)
 				case 'w':
 					v.Delay = &resource.Delay{For: time.Millisecond}
 				case 't':
@@ -182,7 +185,7 @@ func TestAdmission_EveryCombinationRefundsExactlyOnce(t *testing.T) {
 				refused, end := byte(0), ""
 				for k, c := range checks {
 					kind := script[k]
-					c.reserve = outcome(c, kind)
+					c.reserve = outcome(kind)
 					shadow := k >= len(checks)-shadows
 					if shadow {
 						c.mode = stat.Shadow // which never delays
@@ -423,7 +426,7 @@ func TestRetryAfter_OverSeveralChecks(t *testing.T) {
 			first := &scriptedCheck{id: "first"}
 			first.wait = until(c, tt.first)
 			first.reserve = func(int64, resource.Caller) resource.Verdict {
-				return resource.Verdict{Refused: first.refuse(tt.first)}
+				return refusal(tt.first)
 			}
 			g, _ := scriptedGate(t, leapgate.Config{Now: c.Now}, append([]*scriptedCheck{first}, tt.more(c)...)...)
 			_, err := g.Entry("orders")

@@ -91,7 +91,7 @@ func TestGuard_WhatEachFaultLeadsTo(t *testing.T) {
 			}}
 			last.reserve = func(int64, resource.Caller) resource.Verdict {
 				if refuses {
-					return resource.Verdict{Refused: last.refuse(5 * time.Second)}
+					return refusal(5 * time.Second)
 				}
 				return resource.Verdict{}
 			}

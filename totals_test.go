@@ -366,17 +366,32 @@ func TestTotals_HammerWhileResourcesAndRulesComeAndGo(t *testing.T) {
 	require.NotZero(t, totalsOf(t, g, resource.Other).Past["flow"].Blocked)
 }
 
+// liveHeap returns the bytes that the process has in use. Tests that ask for it are not
+// parallel, for those of others would count.
+func liveHeap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// requireHeap collects garbage until no more than most bytes are in use: on a busy machine,
+// some time passes before what the collector has found is settled.
+func requireHeap(t testing.TB, most uint64) {
+	t.Helper()
+	heap := liveHeap()
+	for tries := 0; heap > most && tries < 100; tries++ {
+		runtime.Gosched()
+		heap = liveHeap()
+	}
+	require.LessOrEqual(t, heap, most)
+}
+
 // What rules have left does not pile up, also if nobody reads totals.
 func TestTotals_PastIsSettledWithoutReaders(t *testing.T) {
 	c := newClock()
 	g := smallGate(t, c, 1, flow.Rule{ID: "all", Resource: "*", Match: flow.Glob, Threshold: 1})
-	live := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
 	churn := func(n int) {
 		for i := range n {
 			enter(t, g, strconv.Itoa(i))
@@ -384,8 +399,8 @@ func TestTotals_PastIsSettledWithoutReaders(t *testing.T) {
 		}
 	}
 	churn(1_000)
-	before := live()
+	before := liveHeap()
 	churn(20_000)
-	require.Less(t, live(), before+2<<20)
+	requireHeap(t, before+2<<20)
 	require.EqualValues(t, 20_999, totalsOf(t, g, resource.Other).Counts[metric.Pass], "the gate is still there")
 }

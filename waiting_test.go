@@ -33,7 +33,7 @@ func TestWaiting_ResourceIsEvictedMeanwhile(t *testing.T) {
 	}}
 	refuses := &scriptedCheck{id: "r", mode: stat.Shadow}
 	refuses.reserve = func(int64, resource.Caller) resource.Verdict {
-		return resource.Verdict{Refused: refuses.refuse(-1)}
+		return refusal(-1)
 	}
 	g, guard := scriptedGate(t, leapgate.Config{
 		Now: c.Now, MaxResources: 1,
@@ -114,7 +114,7 @@ func TestAdmission_ResourceIsEvictedBetweenTwoChecks(t *testing.T) {
 	}
 	last.reserve = func(int64, resource.Caller) resource.Verdict {
 		if refuses {
-			return resource.Verdict{Refused: last.refuse(-1)}
+			return refusal(-1)
 		}
 		return resource.Verdict{}
 	}
