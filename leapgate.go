@@ -245,6 +245,10 @@ func (g *Gate) Rebind(names ...string) error { return g.registry.Rebind(names...
 // GuardFaults tells how often guards of Config.Guards have panicked.
 func (g *Gate) GuardFaults() int64 { return g.registry.GuardFaults() }
 
+// Evictions returns how resources have given their places to other names, and what had to be
+// forgotten for that. See [Config.MaxResources].
+func (g *Gate) Evictions() resource.Evictions { return g.registry.Evictions() }
+
 // Close ends the gate: from now on entries pass, unguarded and uncounted. Calls in
 // flight still count when they end, and figures can be read. Closing again does
 // nothing. The error is always nil.

@@ -117,6 +117,8 @@ var errTimeout = errors.New("leapgate: no turn in time")
 //
 //go:noinline
 func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
+	a.set.waiting.Inc()
+	defer a.set.waiting.Dec()
 	registry := a.set.registry
 	var err error
 	if d.Turn == nil {

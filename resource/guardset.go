@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"go.uber.org/atomic"
+
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -17,6 +19,8 @@ type guardSet struct {
 	metric   *metric.Metric // nil: the resource has no place in the registry
 	stat     *stat.Stat     // the metric's
 	*checks                 // nil: nobody is to be asked
+	waiting  *atomic.Int64  // calls that wait for their turn
+	before   before         // what the checks had counted when the resource got its place
 }
 
 // checks are those of one resource, sorted by what they do.
@@ -37,12 +41,14 @@ const MaxShadowFinishers = 16
 // newGuardSet makes the set of a resource that appears.
 func newGuardSet(registry *Registry, checks *checks) *guardSet {
 	s := stat.New()
-	return &guardSet{registry: registry, metric: s.Metric(), stat: s, checks: checks}
+	return &guardSet{registry: registry, metric: s.Metric(), stat: s, checks: checks, waiting: new(atomic.Int64)}
 }
 
-// with gives the set of the same resource when other rules are loaded.
+// with returns the set of the same resource when other rules are loaded.
 func (set *guardSet) with(checks *checks) *guardSet {
-	return &guardSet{registry: set.registry, metric: set.metric, stat: set.stat, checks: checks}
+	next := *set
+	next.checks, next.before = checks, set.before.of(checks)
+	return &next
 }
 
 // newChecks makes the checks of a resource that had old ones, nil if it had none.
@@ -118,8 +124,9 @@ func (set *guardSet) snapshot(name string, now int64, at time.Time, carried metr
 
 // rules gives the figures of the rules that bind the resource.
 func (set *guardSet) rules(now int64, at time.Time) (rules []stat.RuleSnapshot) {
-	for c := range set.all() {
+	for c, h := range set.all() {
 		rule := snapshotOf(c, now)
+		set.before[h].takeOff(&rule)
 		if last := c.Cause().Last; last != nil {
 			rule.LastRefusal = last.load(now, at)
 		}

@@ -35,7 +35,9 @@ type past struct {
 // departed is a check that a resource had until then.
 type departed struct {
 	Check
-	then int64
+	before  counted // of which stays before that are in the past already
+	then    int64
+	cleanup runtime.Cleanup
 }
 
 // hold belongs to a rule on a resource, whatever is changed of the rule. Every set of
@@ -52,19 +54,21 @@ func goesOn(c, next Check) bool {
 }
 
 // depart takes the checks that a resource had until now, but for those with a hold that
-// stays. The caller holds mu.
-func (g *Registry) depart(from *checks, staying []*hold, now int64) {
-	for c, h := range from.all() {
+// stays. It returns those that it took, in their order. The caller holds mu.
+func (g *Registry) depart(home *guardSet, staying []*hold, now int64) (gone []*departed) {
+	for c, h := range home.all() {
 		if slices.Contains(staying, h) {
 			continue
 		}
-		d := &departed{c, now}
+		d := &departed{Check: c, before: home.before[h], then: now}
 		if g.past.pending == nil {
 			g.past.pending = make(map[*departed]struct{})
 		}
 		g.past.pending[d] = struct{}{}
-		runtime.AddCleanup(h, g.settlePast, d)
+		d.cleanup = runtime.AddCleanup(h, g.settlePast, d)
+		gone = append(gone, d)
 	}
+	return gone
 }
 
 // settlePast settles the figures of a check that no call can be counted by any more. The
@@ -73,17 +77,22 @@ func (g *Registry) settlePast(d *departed) {
 	kind, sum := d.figures()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.past.pending, d)
-	if g.past.settled == nil {
-		g.past.settled = make(map[string]RuleTotals)
+	g.past.settle(d, kind, sum)
+}
+
+func (p *past) settle(d *departed, kind string, sum RuleTotals) {
+	delete(p.pending, d)
+	if p.settled == nil {
+		p.settled = make(map[string]RuleTotals)
 	}
-	g.past.settled[kind] = g.past.settled[kind].Plus(sum)
+	p.settled[kind] = p.settled[kind].Plus(sum)
 }
 
 // figures gives what the check has counted, and the kind of its guard. That may be the
 // program's, so no lock is held.
 func (d *departed) figures() (kind string, sum RuleTotals) {
 	s := snapshotOf(d.Check, d.then)
+	d.before.takeOff(&s)
 	return s.Kind, TotalsOf(&s)
 }
 

@@ -101,15 +101,16 @@ func (g *Registry) names() (names []string) {
 func (g *Registry) rebind(name string, now int64) bool {
 	generation := g.generation.Load()
 	g.mu.Lock()
-	old := g.checksOf(name)
+	old, ghost := g.checksOf(name, now)
 	g.mu.Unlock()
 	checks, named := g.bind(name, old)
+	back := ghost.back(now)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed.Load() {
 		return true
 	}
-	if g.generation.Load() != generation || g.checksOf(name) != old {
+	if still, _ := g.checksOf(name, now); g.generation.Load() != generation || still != old {
 		return false
 	}
 	r := g.table.Get(name)
@@ -120,8 +121,8 @@ func (g *Registry) rebind(name string, now int64) bool {
 			r.named = named
 			g.list(r)
 		}
-		g.depart(old, checks.allHolds(), now)
-		r.home = r.home.with(checks)
+		g.depart(r.home, checks.allHolds(), now)
+		r.home, r.bound = r.home.with(checks), generation
 		r.set.Store(r.home)
 		if !named {
 			g.makeRoom(now, 0) // r may go as well, if it is idle
@@ -129,16 +130,19 @@ func (g *Registry) rebind(name string, now int64) bool {
 	case named:
 		r = g.newResource(name)
 		r.named = true
-		g.settle(r, now, checks)
+		g.settle(r, now, checks, back)
 	}
 	return true
 }
 
-// checksOf gives the checks that a resource has, nil if it is not there. The caller
-// holds mu.
-func (g *Registry) checksOf(name string) *checks {
+// checksOf returns the checks that a resource has, or those that are remembered of it,
+// with their ghost; nil if it is not known. The caller holds mu.
+func (g *Registry) checksOf(name string, now int64) (*checks, *ghost) {
 	if r := g.table.Get(name); r != nil {
-		return r.home.checks
+		return r.home.checks, nil
 	}
-	return nil
+	if old := g.ghosts.table.Get(name); old != nil && old.until > now {
+		return old.checks, old
+	}
+	return nil, nil
 }

@@ -28,14 +28,6 @@ const (
 
 	// DefaultMaxResources is how many places a registry has that is not told.
 	DefaultMaxResources = 10_000
-
-	// idleTime is how long nothing must have happened on a resource before it may
-	// be evicted, besides what its rules remember.
-	idleTime = time.Minute
-
-	// handSteps is how many places the search for a victim looks at, so that a
-	// flood of new names cannot buy a scan per call.
-	handSteps = 8
 )
 
 // ErrName is the error of an empty or too long name. It is not a block.
@@ -77,8 +69,10 @@ type Registry struct {
 	max                int
 	nowhere            *guardSet     // the set of resources without a place
 	generation         atomic.Uint32 // of the rules, so that a binding to older ones is noticed
+	full               atomic.Bool   // all places are taken; written under mu
 	crowded            atomic.Bool   // the last search for a place found none
 	closed             atomic.Bool   // written under mu
+	newcomers          pace          // of names that take the place of another
 	other              *Resource     // serves the names without a place
 
 	mu      sync.Mutex  // guards what is below; no callback runs under it
@@ -86,6 +80,8 @@ type Registry struct {
 	kept    []*Resource // those that rules name, and other
 	hand    int         // goes round the places in search of a victim
 	serial  int64       // of the last resource that got a place
+	evicted int64       // how many resources
+	ghosts  ghosts      // what is remembered of resources that are gone
 	carried carried     // what was counted in resources that are gone; shows in other
 	past    past        // what rules have counted where they bind no more
 
@@ -108,6 +104,7 @@ func NewRegistry(cfg Config) *Registry {
 		isException: cfg.IsException,
 		guards:      slices.Clone(cfg.Guards),
 		max:         cfg.MaxResources,
+		ghosts:      newGhosts(cfg.MaxResources),
 	}
 	if g.sleep == nil {
 		g.sleep = Sleep
@@ -195,31 +192,17 @@ func (g *Registry) attach(r *Resource, void *metric.Metric, now int64) (*guardSe
 	}
 }
 
-// register gives a name its place, with handle as its resource, or a new one if
-// handle is nil. If there is no place, or the gate is closed, it gives other.
+// register returns the resource of a name, which it gives a place, with handle as its
+// resource, or a new one if handle is nil. If there is no place for it, or the gate is
+// closed, it returns other.
 func (g *Registry) register(name string, handle *Resource, now int64) *Resource {
 	for !g.closed.Load() {
-		// Patterns are not tried on a name for which there is no place: a flood of
-		// names could buy much work with that. And nobody queues up to hear so.
-		if !g.mu.TryLock() {
-			if g.crowded.Load() {
-				return g.other
-			}
-			g.mu.Lock()
+		var r *Resource
+		if old := g.ghosts.table.Get(name); old != nil || !g.full.Load() {
+			r = g.place(name, handle, now, old)
+		} else {
+			r = g.replace(name, handle, now)
 		}
-		room := g.makeRoom(now, 1)
-		g.mu.Unlock()
-		if !room {
-			if r := g.table.Get(name); r != nil {
-				return r
-			}
-			return g.other
-		}
-		generation := g.generation.Load()
-		checks, named := g.bind(name, nil)
-		g.mu.Lock()
-		r := g.registerLocked(name, handle, now, checks, named, generation)
-		g.mu.Unlock()
 		if r != nil {
 			return r
 		}
@@ -227,12 +210,54 @@ func (g *Registry) register(name string, handle *Resource, now int64) *Resource 
 	return g.other
 }
 
-// registerLocked gives nil if rules were loaded since the checks were made.
-func (g *Registry) registerLocked(name string, handle *Resource, now int64, checks *checks, named bool, generation uint32) *Resource {
+// replace is register for a name that is not remembered, when all places are taken.
+func (g *Registry) replace(name string, handle *Resource, now int64) *Resource {
+	start := g.clock.Now()
+	estimate, ok := g.newcomers.begin(start)
+	if !ok {
+		return g.other
+	}
+	defer func() { g.newcomers.end(estimate, g.clock.Now()-start) }()
+	// Patterns are not tried on a name for which there is no place. And nobody queues up
+	// to hear so.
+	if !g.mu.TryLock() {
+		if g.crowded.Load() {
+			return g.other
+		}
+		g.mu.Lock()
+	}
+	room := g.roomFor(now, 1)
+	g.mu.Unlock()
+	if !room {
+		if r := g.table.Get(name); r != nil {
+			return r
+		}
+		return g.other
+	}
+	return g.place(name, handle, now, nil)
+}
+
+// place binds a name and registers it. old is what is remembered of it, if anything. It
+// returns nil if that or the rules were changed meanwhile.
+func (g *Registry) place(name string, handle *Resource, now int64, old *ghost) *Resource {
+	generation := g.generation.Load()
+	var checks *checks
+	var named bool
+	switch {
+	case old == nil || old.until <= now:
+		checks, named = g.bind(name, nil)
+	case old.bound == generation:
+		checks = old.checks
+	default:
+		checks, named = g.bind(name, old.checks)
+	}
+	back := old.back(now)
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if r := g.table.Get(name); r != nil {
 		return r
 	}
-	if g.generation.Load() != generation {
+	if g.generation.Load() != generation || g.ghosts.table.Get(name) != old {
 		return nil
 	}
 	if g.closed.Load() || !named && !g.makeRoom(now, 1) {
@@ -242,7 +267,7 @@ func (g *Registry) registerLocked(name string, handle *Resource, now int64, chec
 		handle = g.newResource(name)
 	}
 	handle.named = named
-	g.settle(handle, now, checks)
+	g.settle(handle, now, checks, back)
 	return handle
 }
 
@@ -263,11 +288,20 @@ func (g *Registry) bind(name string, old *checks) (all *checks, named bool) {
 	return newChecks(byGuard, old), named
 }
 
-// settle gives r a place. The caller holds mu.
-func (g *Registry) settle(r *Resource, now int64, checks *checks) {
+// settle gives r a place. back is what was remembered of it, if anything. The caller
+// holds mu.
+func (g *Registry) settle(r *Resource, now int64, checks *checks, back *comeback) {
 	g.serial++
 	r.born, r.serial = now, g.serial
 	r.home = newGuardSet(g, checks)
+	r.bound = g.generation.Load()
+	if r.used = 0; back != nil {
+		r.used = back.used
+		g.revive(back, r.home)
+	}
+	if old := g.ghosts.table.Get(r.name); old != nil {
+		g.ghosts.drop(old)
+	}
 	g.list(r)
 	r.set.Store(r.home)
 	g.table.Put(r.name, r)
@@ -279,6 +313,7 @@ func (g *Registry) list(r *Resource) {
 	list := g.listOf(r)
 	r.index = len(*list)
 	*list = append(*list, r)
+	g.full.Store(len(g.places) >= g.max)
 }
 
 func (g *Registry) unlist(r *Resource) {
@@ -288,6 +323,7 @@ func (g *Registry) unlist(r *Resource) {
 	(*list)[r.index].index = r.index
 	(*list)[last] = nil
 	*list = (*list)[:last]
+	g.full.Store(len(g.places) >= g.max)
 }
 
 func (g *Registry) listOf(r *Resource) *[]*Resource {
@@ -295,50 +331,6 @@ func (g *Registry) listOf(r *Resource) *[]*Resource {
 		return &g.kept
 	}
 	return &g.places
-}
-
-// makeRoom tells whether there are places for so many more, after it evicted a few
-// idle resources if there were not. The caller holds mu.
-func (g *Registry) makeRoom(now int64, more int) bool {
-	for step := 0; step < handSteps && len(g.places)+more > g.max; step++ {
-		g.hand = (g.hand + 1) % len(g.places)
-		if r := g.places[g.hand]; r.idle(now) {
-			g.evict(r, now)
-		}
-	}
-	room := len(g.places)+more <= g.max
-	g.crowded.Store(!room)
-	return room
-}
-
-// idle tells whether nothing has happened on a resource for so long that it may
-// go. The caller holds the registry's lock.
-func (r *Resource) idle(now int64) bool {
-	last := r.born
-	if end, used := r.home.metric.LastBucket(); used {
-		last = max(last, end)
-	}
-	enough := idleTime
-	if r.home.checks != nil {
-		enough = max(enough, r.home.longest)
-	}
-	return now-last >= int64(enough)
-}
-
-// evict takes the place of r, unless a call is in flight or comes in meanwhile.
-// The caller holds mu.
-func (g *Registry) evict(r *Resource, now int64) {
-	final, ok := r.home.metric.Retire()
-	if !ok {
-		return
-	}
-	g.carried.counts = g.carried.counts.Plus(final)
-	g.carried.latencies = g.carried.latencies.Plus(r.home.metric.Latencies())
-	g.depart(r.home.checks, nil, now)
-	r.set.Store(g.nowhere)
-	r.home = nil
-	g.table.Delete(r.name)
-	g.unlist(r)
 }
 
 // Snapshot gives the figures of every resource, by name. They are read at one

@@ -31,6 +31,8 @@ type Resource struct {
 	index  int       // in the registry's list of resources like it
 	born   int64     // when it got its place
 	serial int64     // of the resources that got a place before, and of this
+	bound  uint32    // the generation of the rules that home has the checks of
+	used   int64     // calls that passed in earlier stays that are remembered
 }
 
 // Name is the name of the resource.

@@ -1,0 +1,122 @@
+package resource
+
+import (
+	"math"
+	"time"
+
+	"github.com/leapgate-go/leapgate/metric"
+)
+
+const (
+	// idleTime is how long nothing must have happened on a resource before it may
+	// be evicted, besides what its rules remember.
+	idleTime = time.Minute
+
+	// handSteps is how many places, or ghosts, the search for a victim looks at, so that
+	// a flood of new names cannot buy a scan per call.
+	handSteps = 8
+)
+
+// Evictions is how resources have given their places to other names.
+type Evictions struct {
+	// Evicted is how many resources have lost their places.
+	Evicted int64
+	// Remembered is how many of them are remembered: they were evicted before their rules
+	// had forgotten what they used, and go on with it if they come again.
+	Remembered int
+	// Forgotten is how many of those had to be forgotten too early, because too many
+	// were remembered; and ForgottenCalls how many calls had passed there: at most so
+	// many can pass once more than the rules say.
+	Forgotten, ForgottenCalls int64
+}
+
+// Evictions returns how resources have given their places to other names.
+func (g *Registry) Evictions() Evictions {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return Evictions{g.evicted, len(g.ghosts.list), g.ghosts.forgotten, g.ghosts.forgottenCalls}
+}
+
+// makeRoom reports whether there are places for so many more. If there were not, it evicts
+// idle resources that it finds in a few steps. If there is none, and a new name would be
+// bound in other by the rules for all names, it evicts the least used of those that it
+// found: then the new name would share what it is owed alone. The caller holds mu.
+func (g *Registry) makeRoom(now int64, more int) bool {
+	victim := g.search(now, more)
+	room := len(g.places)+more <= g.max
+	if !room && victim != nil { // one for one, also if rules that are gone have left too many
+		room = g.evict(victim, now)
+	}
+	g.crowded.Store(!room)
+	return room
+}
+
+// roomFor reports what makeRoom would, perhaps. The caller holds mu.
+func (g *Registry) roomFor(now int64, more int) bool {
+	victim := g.search(now, more)
+	room := victim != nil || len(g.places)+more <= g.max
+	g.crowded.Store(!room)
+	return room
+}
+
+// search evicts idle resources that it finds in a few steps until there are places for so
+// many more. If there are not, it returns the least used of the others that it may evict.
+func (g *Registry) search(now int64, more int) (victim *Resource) {
+	bound := more > 0 && g.other.home.checks != nil
+	least := int64(math.MaxInt64)
+	for step := 0; step < handSteps && len(g.places)+more > g.max; step++ {
+		g.hand = (g.hand + 1) % len(g.places)
+		r := g.places[g.hand]
+		if r.forgottenAt() <= now {
+			g.evict(r, now)
+			continue
+		}
+		if !bound || r.home.waiting.Load() > 0 {
+			continue
+		}
+		counts := r.home.metric.Totals()
+		if used := r.used + counts[metric.Pass]; used < least && counts.Concurrency() == 0 {
+			victim, least = r, used
+		}
+	}
+	return victim
+}
+
+// forgottenAt is from when on nothing is lost if the resource goes: nothing has happened
+// on it for long enough, and its rules remember nothing. The caller holds the registry's
+// lock.
+func (r *Resource) forgottenAt() int64 {
+	last := r.born
+	if end, used := r.home.metric.LastBucket(); used {
+		last = max(last, end)
+	}
+	enough := idleTime
+	if r.home.checks != nil {
+		enough = max(enough, r.home.longest)
+	}
+	return last + int64(enough)
+}
+
+// evict takes the place of r, unless a call is in flight or comes in meanwhile. What its
+// rules have not forgotten by now is remembered. It reports whether r is gone. The caller
+// holds mu.
+func (g *Registry) evict(r *Resource, now int64) bool {
+	final, ok := r.home.metric.Retire()
+	if !ok {
+		return false
+	}
+	g.evicted++
+	g.carried.counts = g.carried.counts.Plus(final)
+	g.carried.latencies = g.carried.latencies.Plus(r.home.metric.Latencies())
+	gone := g.depart(r.home, nil, now)
+	if until := r.forgottenAt(); until > now {
+		g.ghosts.add(&ghost{
+			name: r.name, checks: r.home.checks, bound: r.bound, departed: gone, used: r.used + final[metric.Pass], until: until,
+		}, now)
+	}
+	r.set.Store(g.nowhere)
+	r.home = nil
+	g.table.Delete(r.name)
+	g.unlist(r)
+	return true
+}

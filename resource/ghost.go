@@ -1,0 +1,162 @@
+package resource
+
+import (
+	"slices"
+
+	"github.com/leapgate-go/leapgate/internal/names"
+	"github.com/leapgate-go/leapgate/stat"
+)
+
+// ghost is what is remembered of a resource that was evicted before its rules had
+// forgotten what it used: its checks. If it comes again, they go on, whatever they count
+// in windows, queues or degrees of warmth: so being evicted refunds nothing. A resource
+// without rules is remembered as well, for as long as it would not have been idle.
+//
+// Only until changes nothing: what is in a ghost stays as it is.
+type ghost struct {
+	name     string
+	checks   *checks
+	bound    uint32      // the generation of the rules that checks are of
+	departed []*departed // of checks, in their order
+	used     int64       // calls that passed
+	until    int64       // when nothing is left to be remembered
+	index    int         // in the list
+}
+
+// leastGhosts is how many ghosts there may be even if there are fewer places.
+const leastGhosts = 1000
+
+// ghosts are all of them, so many at most. The registry's lock guards them, but looking
+// one up takes none.
+type ghosts struct {
+	table *names.Table[ghost]
+	list  []*ghost
+	hand  int // goes round the list in search of one to forget
+	max   int
+
+	forgotten, forgottenCalls int64
+}
+
+func newGhosts(places int) ghosts {
+	return ghosts{table: names.New[ghost](1), max: max(places, leastGhosts)}
+}
+
+// add remembers a ghost. What has nothing left to be remembered is dropped, a few with each
+// that comes. If there are too many, the least used of a few is forgotten, which refunds least:
+// whoever wants to have something forgotten has to use as much elsewhere, many times.
+func (g *ghosts) add(one *ghost, now int64) {
+	least := one
+	for step := 0; step < handSteps && step < len(g.list); step++ {
+		g.hand = (g.hand + 1) % len(g.list)
+		switch other := g.list[g.hand]; {
+		case other.until <= now:
+			g.drop(other)
+		case other.used <= least.used:
+			least = other
+		}
+	}
+	if len(g.list) >= g.max {
+		if least.checks != nil && least.checks.longest > 0 {
+			g.forgotten++
+			g.forgottenCalls += least.used
+		}
+		if least == one {
+			return
+		}
+		g.drop(least)
+	}
+	one.index = len(g.list)
+	g.list = append(g.list, one)
+	g.table.Put(one.name, one)
+}
+
+// drop takes a ghost out.
+func (g *ghosts) drop(one *ghost) {
+	g.table.Delete(one.name)
+	last := len(g.list) - 1
+	g.list[one.index] = g.list[last]
+	g.list[one.index].index = one.index
+	g.list[last] = nil
+	g.list = g.list[:last]
+}
+
+// comeback is what a resource that is about to come again takes over from its ghost.
+type comeback struct {
+	checks []returning
+	used   int64
+}
+
+// returning is a check that goes on.
+type returning struct {
+	hold    *hold
+	past    *departed
+	counted counted // in all its time
+	kind    string
+	sum     RuleTotals // of the last stay of the resource
+}
+
+// back asks the checks of a ghost what they have counted. They may be the program's, so no
+// lock is held. It returns nil if there is no ghost, or nothing is left to be remembered.
+func (o *ghost) back(now int64) *comeback {
+	if o == nil || o.until <= now {
+		return nil
+	}
+	b := &comeback{used: o.used}
+	i := 0
+	for c, h := range o.checks.all() {
+		s := snapshotOf(c, now)
+		r := returning{hold: h, past: o.departed[i], counted: counted{s.Admitted, TotalsOf(&s)}, kind: s.Kind}
+		r.past.before.takeOff(&s)
+		r.sum = TotalsOf(&s)
+		b.checks = append(b.checks, r)
+		i++
+	}
+	return b
+}
+
+// revive lets checks go on in home, as far as home has them. What they have counted so far
+// stays in the past, since the figures of a resource begin anew when it comes again. The
+// caller holds mu.
+func (g *Registry) revive(b *comeback, home *guardSet) {
+	for _, r := range b.checks {
+		if !slices.Contains(home.allHolds(), r.hold) {
+			continue
+		}
+		if home.before == nil {
+			home.before = make(before)
+		}
+		home.before[r.hold] = r.counted
+		r.past.cleanup.Stop()
+		g.past.settle(r.past, r.kind, r.sum)
+	}
+}
+
+// before is what checks had counted when their resource got its place, by their holds.
+type before map[*hold]counted
+
+// of returns what is there of checks.
+func (b before) of(checks *checks) (some before) {
+	for _, h := range checks.allHolds() {
+		if c, there := b[h]; there {
+			if some == nil {
+				some = make(before)
+			}
+			some[h] = c
+		}
+	}
+	return some
+}
+
+// counted is what a rule has counted.
+type counted struct {
+	admitted int64
+	RuleTotals
+}
+
+// takeOff takes what was counted before off the figures of a rule.
+func (c counted) takeOff(s *stat.RuleSnapshot) {
+	s.Admitted = max(0, s.Admitted-c.admitted)
+	s.Blocked -= c.Blocked
+	s.WouldBlock -= c.WouldBlock
+	s.CandidateWouldBlock -= c.CandidateWouldBlock
+}
