@@ -1,11 +1,9 @@
 package resource
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
-	"strings"
 
 	"github.com/leapgate-go/leapgate/internal/enum"
 )
@@ -51,7 +49,8 @@ func (m *Match) UnmarshalText(text []byte) error {
 // Pattern is the compiled form of what a rule says about the resources it binds.
 type Pattern struct {
 	match  Match
-	regexp *regexp.Regexp
+	glob   *glob          // with Regexp, one that matches what the expression does, and more
+	regexp *regexp.Regexp // with Regexp
 	size   int
 }
 
@@ -64,23 +63,16 @@ const MaxPatternSize = 2000
 // Size is how large the pattern is, in steps, which are some 50 to 250 bytes each.
 func (p *Pattern) Size() int { return p.size }
 
-// errClass is the error of a glob in which a class of characters does not end.
-var errClass = errors.New("a [ without its ]")
-
 // Compile makes a pattern of the text in the Resource of a rule. It is not for
 // Exact, which needs none.
 func (m Match) Compile(text string) (*Pattern, error) {
 	switch m {
 	case Glob:
-		source, err := globSource(text)
+		glob, err := newGlob(text)
 		if err != nil {
 			return nil, err
 		}
-		compiled, err := regexp.Compile(source)
-		if err != nil {
-			return nil, errors.New("a class of characters that cannot be")
-		}
-		return &Pattern{m, compiled, len(source)}, nil
+		return &Pattern{match: m, glob: glob, size: glob.chars + len(glob.runs)}, nil
 	case Regexp:
 		// Alone first, so that the error shows what was given, and no bracket in it
 		// can reach the ends.
@@ -96,7 +88,7 @@ func (m Match) Compile(text string) (*Pattern, error) {
 		if err != nil { // it ends in a quotation, which would go on to the end
 			compiled, err = regexp.Compile(`\A(?:` + text + `\E)\z`)
 		}
-		return &Pattern{m, compiled, size}, err
+		return &Pattern{m, shapeOf(parsed), compiled, size}, err
 	case Default:
 		return &Pattern{match: m}, nil
 	default:
@@ -114,7 +106,7 @@ func (p *Pattern) Matches(name string, enforced bool) bool {
 	case name == Other:
 		return true
 	default:
-		return p.regexp.MatchString(name)
+		return p.glob.matches(name) && (p.regexp == nil || p.regexp.MatchString(name))
 	}
 }
 
@@ -140,51 +132,4 @@ func sizeOf(re *syntax.Regexp) int {
 		return n
 	}
 	return 1 + steps(re) + ranges/8
-}
-
-// globSource gives the regular expression of a glob.
-func globSource(glob string) (string, error) {
-	var out strings.Builder
-	out.WriteString(`(?s)\A`)
-	runes := []rune(glob)
-	for i := 0; i < len(runes); i++ {
-		switch r := runes[i]; r {
-		case '*':
-			out.WriteString(`.*`)
-		case '?':
-			out.WriteString(`.`)
-		case '[':
-			end := classEnd(runes, i)
-			if end < 0 {
-				return "", errClass
-			}
-			class := strings.ReplaceAll(string(runes[i+1:end]), `\`, `\\`)
-			out.WriteString(`[` + strings.ReplaceAll(class, `[`, `\[`) + `]`)
-			i = end
-		case '\\':
-			if i++; i == len(runes) {
-				return "", errors.New(`a \ with nothing after it`)
-			}
-			out.WriteString(regexp.QuoteMeta(string(runes[i])))
-		default:
-			out.WriteString(regexp.QuoteMeta(string(r)))
-		}
-	}
-	out.WriteString(`\z`)
-	return out.String(), nil
-}
-
-// classEnd gives the place of the ] that ends the class which begins at start. A ]
-// that comes first belongs to the class.
-func classEnd(runes []rune, start int) int {
-	i := start + 1
-	if i < len(runes) && runes[i] == '^' {
-		i++
-	}
-	for i++; i < len(runes); i++ {
-		if runes[i] == ']' {
-			return i
-		}
-	}
-	return -1
 }

@@ -2,9 +2,9 @@ package resource_test
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -205,9 +205,7 @@ func FuzzGlob(f *testing.F) {
 			}
 			return
 		}
-		if !utf8.ValidString(glob) || !utf8.ValidString(name) {
-			return // bytes that are no text are taken for U+FFFD
-		}
+		// Bytes that are no text are taken for U+FFFD, here as there.
 		if want := naiveGlob([]rune(glob), []rune(name)); got != want {
 			t.Fatalf("%q on %q is %v", glob, name, got)
 		}
@@ -242,4 +240,30 @@ func TestCompile_Size(t *testing.T) {
 	}
 	_, err = resource.Regexp.Compile(`a{1000}b{1000}`)
 	require.EqualError(t, err, "it has 2002 steps when all repetitions are written out; want at most 2000")
+}
+
+// The shape of a regular expression, by which most names are told apart, lets through
+// whatever it matches, whatever is in names.
+func FuzzRegexp(f *testing.F) {
+	for _, text := range []string{
+		"", "a", "a.c", ".*", "a+b*c?", "(ab){2,}x", "x|yz", "(?i)Get /k", `\bab\b$`, "[a-c]+[^x]", "(?s).a.", `\Qa*b`, "a{0}", "\ufffd+", "(a*)+b",
+		"GET /users/[0-9]+", "(?:)", "^$", `\pL\d`, "(?m)^a$\n^b$", "[^\\x00-\\x{10FFFF}]",
+	} {
+		for _, name := range []string{"abc", "axc", "ababx", "get /K\u212a", "\xffa\xff", "a\nb", "GET /users/17"} {
+			f.Add(text, name)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text, name string) {
+		p, err := resource.Regexp.Compile(text)
+		if err != nil || name == resource.Other {
+			return
+		}
+		want, err := regexp.Compile(`\A(?:` + text + `)\z`)
+		if err != nil {
+			return // it ends in a quotation
+		}
+		if got := p.Matches(name, false); got != want.MatchString(name) {
+			t.Fatalf("%q on %q is %v", text, name, got)
+		}
+	})
 }

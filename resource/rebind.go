@@ -110,7 +110,8 @@ func (g *Registry) rebind(name string, now int64) bool {
 	if g.closed.Load() {
 		return true
 	}
-	if still, _ := g.checksOf(name, now); g.generation.Load() != generation || still != old {
+	// The checks alone would not do: they may have come and gone again meanwhile.
+	if still, since := g.checksOf(name, now); g.generation.Load() != generation || still != old || since != ghost {
 		return false
 	}
 	r := g.table.Get(name)
