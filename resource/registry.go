@@ -109,9 +109,6 @@ func NewRegistry(cfg Config) *Registry {
 		guards:      slices.Clone(cfg.Guards),
 		max:         cfg.MaxResources,
 	}
-	if g.sleep == nil {
-		g.sleep = Sleep
-	}
 	if g.isException == nil {
 		g.defaultIsException = true
 		g.isException = func(err error) bool { return !errors.Is(err, context.Canceled) }
