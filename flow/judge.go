@@ -193,22 +193,34 @@ func (j *judge) wait(r *Rule, now, n int64) time.Duration {
 	const enough = 16
 	t := now
 	for range enough {
-		var more time.Duration
-		threshold := j.at(t)
-		if r.Behavior == Reject {
-			more = j.track.quota.Wait(t, n, whole(threshold))
-		} else if gap, ok := j.gap(r, n, threshold); ok {
-			more = max(0, clock.Until(t, j.track.pacer.next(gap))-r.MaxWait)
-		} else {
-			return quota.Unknown
+		more := j.waitAt(r, t, n, j.at(t))
+		if j.track.warmth != nil {
+			// It rises once at most: if nobody comes, it only falls from then on.
+			rise, rises := j.track.warmth.rises(t, j.threshold)
+			if rises && (more < 0 || more > clock.Until(t, rise)) {
+				t = rise
+				continue
+			}
 		}
-		if more < 0 {
+		switch {
+		case more < 0:
 			return quota.Unknown
-		}
-		if more == 0 {
+		case more == 0:
 			return time.Duration(t - now)
 		}
 		t += int64(more)
 	}
 	return quota.Unknown
+}
+
+// waitAt is wait if the threshold were to stand.
+func (j *judge) waitAt(r *Rule, now, n int64, threshold float64) time.Duration {
+	if r.Behavior == Reject {
+		return j.track.quota.Wait(now, n, whole(threshold))
+	}
+	gap, ok := j.gap(r, n, threshold)
+	if !ok {
+		return quota.Unknown
+	}
+	return max(0, clock.Until(now, j.track.pacer.next(gap))-r.MaxWait)
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/clock"
 	"github.com/leapgate-go/leapgate/leaparray"
 )
 
@@ -89,7 +90,7 @@ func (w *warmth) after(prev *leaparray.WindowWrap[fill], start int64, threshold 
 	}
 	f.stored = max(0, f.stored-n/threshold*w.window.Seconds())
 	// All that was admitted was in the step of prev; the others were idle.
-	idle := float64((start-prev.Start())/int64(w.step) - 1)
+	idle := float64(int64(clock.Until(prev.Start(), start))/int64(w.step) - 1)
 	return fill{min(w.most, f.stored+idle*step), admitted}
 }
 
@@ -129,9 +130,20 @@ func (w *warmth) at(now int64, threshold float64) float64 {
 		return w.part(newest.Value().stored)
 	default:
 		step := int64(w.step)
-		later := (now - newest.Start()) / step * step
+		later := int64(clock.Until(newest.Start(), now)) / step * step
 		return w.part(w.after(newest, newest.Start()+later, threshold).stored)
 	}
+}
+
+// rises reports whether a larger part of the threshold holds in the step after that of now,
+// and when that begins, if nobody comes. After a step without calls it does not.
+func (w *warmth) rises(now int64, threshold float64) (at int64, ok bool) {
+	newest := w.ring.Newest()
+	if newest == nil || now > newest.Start() && !newest.Covers(now) {
+		return 0, false
+	}
+	at = newest.Start() + int64(w.step)
+	return at, w.at(at, threshold) > w.part(newest.Value().stored)
 }
 
 func (w *warmth) part(stored float64) float64 {
