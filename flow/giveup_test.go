@@ -14,6 +14,7 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/resource"
 )
 
 // crowd is a number of clients of the resource "a", in fake time.
@@ -133,4 +134,63 @@ func (c *crowd) keepsItsPromises(t *testing.T, gap, longest time.Duration) {
 	require.EqualValues(t, len(c.begun), s.Pass)
 	require.EqualValues(t, len(c.begun), s.Rules[0].Admitted)
 	require.EqualValues(t, c.tries["waits"]+c.tries["hangs up"]-len(c.begun), s.Rules[0].Blocked)
+}
+
+// Loading the rule with other buckets or another interval leaves those who queue where they are, and
+// those who come later behind them.
+func TestPace_ReloadKeepsTheQueue(t *testing.T) {
+	t.Parallel()
+	rule := flow.Rule{ID: "p", Resource: "a", Threshold: 10, Behavior: flow.Pace, MaxWait: 10 * time.Second}
+	for name, change := range map[string]func(r *flow.Rule){
+		"buckets":            func(r *flow.Rule) { r.Buckets = 5 },
+		"interval":           func(r *flow.Rule) { r.Threshold, r.Interval = 20, 2*time.Second },
+		"threshold":          func(r *flow.Rule) { r.Threshold = 9.5 },
+		"warming up":         func(r *flow.Rule) { r.Strategy, r.WarmUpPeriod, r.ColdFactor = flow.WarmUp, time.Second, 1.1 },
+		"shadow and back":    func(r *flow.Rule) { r.Mode = flow.Shadow },
+		"nobody waits, back": func(r *flow.Rule) { r.MaxWait = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrowd(t, rule)
+				for i := range 100 {
+					if i == 50 {
+						changed := rule
+						change(&changed)
+						require.NoError(t, c.gate.LoadFlowRules([]flow.Rule{changed}))
+						if changed.Mode == flow.Shadow || changed.MaxWait == 0 {
+							require.NoError(t, c.gate.LoadFlowRules([]flow.Rule{rule}))
+						}
+					}
+					c.all.Go(func() { c.call("waits", 0) })
+					synctest.Wait()
+				}
+				c.all.Wait()
+				require.GreaterOrEqual(t, c.pass["waits"], 95)
+				slices.SortFunc(c.begun, time.Time.Compare)
+				for i := range c.begun[1:] {
+					require.GreaterOrEqual(t, c.begun[i+1].Sub(c.begun[i]), 100*ms)
+				}
+				require.EqualValues(t, c.pass["waits"], c.gate.Resource("a").Snapshot().Rules[0].Admitted)
+			})
+		})
+	}
+}
+
+// A program that brings its own clock and sleep gets the same queue.
+func TestPace_TurnsAreUsedUpWithASleepOfTheProgram(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		clock := func() int64 { return time.Now().UnixNano() }
+		c := &crowd{gate: leapgate.Must(leapgate.Config{Now: clock, Sleep: resource.Sleep}), tries: make(map[string]int), pass: make(map[string]int)}
+		require.NoError(t, c.gate.LoadFlowRules([]flow.Rule{{Resource: "a", Threshold: 10, Behavior: flow.Pace, MaxWait: time.Second}}))
+		begin := time.Now()
+		end := begin.Add(20 * time.Second)
+		c.all.Go(func() { c.calls("hangs up", 40, 1, end, 120*ms) })
+		c.all.Go(func() { c.calls("waits", 12, 2, end, 0) })
+		c.all.Wait()
+		turns := int(c.begun[len(c.begun)-1].Sub(begin)/(100*ms)) + 1
+		require.GreaterOrEqual(t, float64(len(c.begun)), 0.96*float64(turns))
+		c.keepsItsPromises(t, 100*ms, time.Second)
+	})
 }
