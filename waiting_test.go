@@ -145,10 +145,12 @@ func TestAdmission_ResourceIsEvictedBetweenTwoChecks(t *testing.T) {
 func TestWaiting_GateIsClosedMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turn := make(chan struct{})
-		check := &scriptedCheck{id: "a", waits: true, reserve: func(int64, resource.Caller) resource.Verdict {
-			return resource.Verdict{Delay: &resource.Delay{For: time.Hour, Turn: turn}}
-		}}
+		check := &scriptedCheck{id: "a", waits: true}
+		var turns []*scriptedTurn
+		check.reserve = func(int64, resource.Caller) resource.Verdict {
+			turns = append(turns, &scriptedTurn{due: -1})
+			return resource.Verdict{Delay: &resource.Delay{For: time.Hour, Turn: turns[len(turns)-1]}}
+		}
 		g, guard := scriptedGate(t, leapgate.Config{}, check)
 		results := make(chan bool, 2)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -158,15 +160,15 @@ func TestWaiting_GateIsClosedMeanwhile(t *testing.T) {
 				e.Exit()
 				results <- err == nil
 			}()
+			synctest.Wait()
 		}
-		synctest.Wait()
 		require.NoError(t, g.Close())
 		require.True(t, enter(t, g, "orders")) // is not asked
 		cancel()
 		require.False(t, <-results)
-		close(turn)
+		turns[0].is(0)
 		require.True(t, <-results)
-		require.Equal(t, "+a0 +a0 -a0 =a", guard.noted())
+		require.Equal(t, "+a0 +a0 -a turn =a", guard.noted())
 		s := snapshotOf(t, g, "orders")
 		require.Equal(t, []int64{1, 1, 1}, []int64{s.Pass, s.Success, s.Block})
 	})

@@ -115,7 +115,7 @@ func TestEdit_FaultsAreShownAtTheirFields(t *testing.T) {
 		{"POST", "rules?kind=flow", `{"resource": "a", "threshold": 1, "threshold": 2}`, []string{`threshold: flow rule on "a": threshold is there twice, first in line 1`}},
 		{"POST", "rules?kind=flow", `{"resource": "a", "threshold": 1, "source": "x"}`, []string{`source: flow rule on "a": unknown field source; a rule's source is the file itself`}},
 		{"POST", "rules?kind=isolation", `{"resource": "a", "maxInFlight": 0}`, []string{"maxInFlight: maxInFlight is 0; want 1 to 1000000000"}},
-		{"POST", "rules?kind=isolation", `{"resource": "a", "threshold": 5, "maxInFlight": 1}`, []string{`threshold: isolation rule on "a": unknown field "threshold"; want one of id, resource, match, maxInFlight, maxWait, mode`}},
+		{"POST", "rules?kind=isolation", `{"resource": "a", "threshold": 5, "maxInFlight": 1}`, []string{`threshold: isolation rule on "a": unknown field "threshold"; want one of id, resource, match, maxInFlight, maxWait, maxQueue, mode`}},
 		{"PUT", "rule?kind=flow&id=q", `{"id": "r", "resource": "a", "threshold": 1}`, []string{`id: id is "r"; want "q" or nothing: a rule keeps its ID`}},
 		{"POST", "rules?kind=flow", `[]`, []string{": a list in the list of flow rules; want a rule: a mapping with resource and threshold"}},
 		{"POST", "rules?kind=flow", `null`, []string{": nothing in the list of flow rules; want a rule: a mapping with resource and threshold"}},

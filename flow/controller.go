@@ -46,8 +46,9 @@ type counts struct {
 var _ resource.Check = (*controller)(nil)
 
 // compile makes the controller of a complete rule on a resource. It keeps the counts of
-// the rule that had its ID, if that was for the resource; and the window, if that was cut
-// in the same way: then the calls that were admitted already still count.
+// the rule that had its ID, if that was for the resource; the queue, if it paces; and the
+// window, if that was cut in the same way: then the calls that were admitted already still
+// count.
 func (g *Guard) compile(r *Rule, name string, old *controller, had bool) *controller {
 	if had && old.rule == *r {
 		return old
@@ -63,6 +64,7 @@ func (g *Guard) compile(r *Rule, name string, old *controller, had bool) *contro
 		c.counts = new(counts)
 	}
 	c.live = newJudge(r, r.Threshold, live, g.cfg.Memory)
+	c.live.waits = r.Mode == Enforce && c.Waits()
 	if r.Candidate > 0 {
 		c.candidate = newJudge(r, r.Candidate, candidate, g.cfg.Memory)
 	}
@@ -102,9 +104,13 @@ func (c *controller) beside(named []string) *controller {
 	return other
 }
 
+// sameWindow reports whether b goes on with what a remembers: its window, or its queue,
+// which is cut into no buckets.
 func sameWindow(a, b *Rule) bool {
-	return a.Resource == b.Resource && a.Match == b.Match && a.Interval == b.Interval && a.Buckets == b.Buckets &&
-		a.Strict == b.Strict && a.Behavior == b.Behavior && a.Associated == b.Associated
+	if a.Resource != b.Resource || a.Match != b.Match || a.Behavior != b.Behavior || a.Associated != b.Associated {
+		return false
+	}
+	return b.Behavior == Pace || a.Interval == b.Interval && a.Buckets == b.Buckets && a.Strict == b.Strict
 }
 
 func (c *controller) Cause() *resource.Cause { return &c.cause }
@@ -157,10 +163,14 @@ func (c *controller) reserve(now, n int64, by resource.Caller) resource.Verdict 
 	case !o.ok:
 		return c.refuse(n, o.threshold, o.observed, o.wait)
 	case o.wait > 0:
-		return resource.Verdict{Ticket: ticket, Delay: &resource.Delay{
+		delay := &resource.Delay{
 			For: o.wait, Borrowed: c.rule.Behavior == Reject,
 			Observed: o.observed, Cause: c.causeOf(o.threshold), Blocked: &c.counts.blocked,
-		}}
+		}
+		if o.turn != nil {
+			delay.Turn = &queued{o.turn, c, ticket, n}
+		}
+		return resource.Verdict{Ticket: ticket, Delay: delay}
 	}
 	return resource.Verdict{Ticket: ticket}
 }
@@ -228,10 +238,30 @@ func (c *controller) Refund(ticket resource.Ticket, n int64) {
 		c.counts.admitted.Add(-n)
 	default:
 		c.live.refund(&c.rule, ticket.A, n)
-		if c.rule.Candidate > 0 && ticket.B != untaken {
-			c.candidate.refund(&c.rule, ticket.B, n)
-		}
+		c.refundCandidate(ticket, n)
 	}
+}
+
+func (c *controller) refundCandidate(ticket resource.Ticket, n int64) {
+	if c.rule.Candidate > 0 && ticket.B != untaken {
+		c.candidate.refund(&c.rule, ticket.B, n)
+	}
+}
+
+// queued is the turn of a call that counts n.
+type queued struct {
+	turn   *turn
+	c      *controller
+	ticket resource.Ticket
+	n      int64
+}
+
+func (q *queued) Due(now int64, sooner func()) time.Duration { return q.turn.due(now, sooner) }
+
+func (q *queued) GiveBack() {
+	q.turn.giveBack()
+	q.turn.pacer.admitted.Add(-q.n)
+	q.c.refundCandidate(q.ticket, q.n)
 }
 
 func (c *controller) Wait(now, n int64, by resource.Caller) time.Duration {

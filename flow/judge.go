@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/clock"
 	"github.com/leapgate-go/leapgate/internal/quota"
 )
 
@@ -12,6 +13,7 @@ type judge struct {
 	threshold float64
 	limit     int64   // the threshold in whole calls
 	memory    *memory // with MemoryAdaptive, if it can be known
+	waits     bool    // calls wait for their turns, with Pace
 	track     track
 }
 
@@ -105,6 +107,7 @@ type outcome struct {
 	threshold float64       // that held
 	observed  float64       // if not ok, or if the call has to wait
 	wait      time.Duration // if ok, what the call has to wait; if not, what wait says
+	turn      *turn         // if the call has to wait for its turn in a queue
 }
 
 func (j *judge) reserve(r *Rule, now, n int64, priority bool) outcome {
@@ -128,7 +131,7 @@ func (j *judge) reserve(r *Rule, now, n int64, priority bool) outcome {
 	if !o.OK && r.Strategy != Direct { // the limit may be another by then
 		o.Wait = j.wait(r, now, n)
 	}
-	return outcome{o.OK, o.Ticket, threshold, float64(o.Held + n), o.Wait}
+	return outcome{ok: o.OK, ticket: o.Ticket, threshold: threshold, observed: float64(o.Held + n), wait: o.Wait}
 }
 
 // longestWait is how long a call with priority may wait for room.
@@ -144,8 +147,8 @@ func (j *judge) pace(r *Rule, now, n int64, threshold float64) outcome {
 	if !ok {
 		return outcome{threshold: threshold, observed: float64(n), wait: quota.Unknown}
 	}
-	turn, ok := j.track.pacer.take(now, gap, int64(r.MaxWait))
-	o := outcome{ok: ok, ticket: turn, threshold: threshold, wait: time.Duration(turn - now)}
+	at, turn, ok := j.track.pacer.take(now, gap, int64(r.MaxWait), j.waits)
+	o := outcome{ok: ok, ticket: at, threshold: threshold, wait: clock.Until(now, at), turn: turn}
 	// The rate at which the queue would have to move to be as short as it may be.
 	faster := float64(int64(o.wait)+gap) / float64(int64(r.MaxWait)+gap)
 	o.observed = min(threshold*faster, math.MaxFloat64)
@@ -190,22 +193,34 @@ func (j *judge) wait(r *Rule, now, n int64) time.Duration {
 	const enough = 16
 	t := now
 	for range enough {
-		var more time.Duration
-		threshold := j.at(t)
-		if r.Behavior == Reject {
-			more = j.track.quota.Wait(t, n, whole(threshold))
-		} else if gap, ok := j.gap(r, n, threshold); ok {
-			more = time.Duration(max(0, j.track.pacer.next(gap)-t-int64(r.MaxWait)))
-		} else {
-			return quota.Unknown
+		more := j.waitAt(r, t, n, j.at(t))
+		if j.track.warmth != nil {
+			// It rises once at most: if nobody comes, it only falls from then on.
+			rise, rises := j.track.warmth.rises(t, j.threshold)
+			if rises && (more < 0 || more > clock.Until(t, rise)) {
+				t = rise
+				continue
+			}
 		}
-		if more < 0 {
+		switch {
+		case more < 0:
 			return quota.Unknown
-		}
-		if more == 0 {
+		case more == 0:
 			return time.Duration(t - now)
 		}
 		t += int64(more)
 	}
 	return quota.Unknown
+}
+
+// waitAt is wait if the threshold were to stand.
+func (j *judge) waitAt(r *Rule, now, n int64, threshold float64) time.Duration {
+	if r.Behavior == Reject {
+		return j.track.quota.Wait(now, n, whole(threshold))
+	}
+	gap, ok := j.gap(r, n, threshold)
+	if !ok {
+		return quota.Unknown
+	}
+	return max(0, clock.Until(now, j.track.pacer.next(gap))-r.MaxWait)
 }

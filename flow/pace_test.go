@@ -103,8 +103,7 @@ func TestPace_AskedLast(t *testing.T) {
 	require.EqualValues(t, 2, g.rule(t, "a", "p").admitted)
 }
 
-// The queue is kept when the threshold, the mode or the longest wait changes, and
-// begins anew when the rule does.
+// The queue is the rule's: it stays whatever is changed of the rule.
 func TestPace_Reload(t *testing.T) {
 	t.Parallel()
 	g, q := newQueue(t, pacing)
@@ -120,9 +119,12 @@ func TestPace_Reload(t *testing.T) {
 	load(func(r *flow.Rule) { r.MaxWait = 600 * ms })
 	require.Equal(t, 1, g.try(t, "a", 100))
 	require.Equal(t, list(600), q.taken())
-	load(func(r *flow.Rule) { r.Interval = 2 * time.Second })
-	require.Equal(t, 3, g.try(t, "a", 100))
-	require.Equal(t, list(200, 400), q.taken())
+	load(func(r *flow.Rule) { r.Interval, r.MaxWait = 2*time.Second, time.Second })
+	require.Equal(t, 2, g.try(t, "a", 100))
+	require.Equal(t, list(800, 1000), q.taken())
+	load(func(r *flow.Rule) { r.Buckets = 5 })
+	require.Zero(t, g.try(t, "a", 100))
+	require.EqualValues(t, 3+6+1+2, g.snapshot(t, "a").Admitted)
 }
 
 // In true time: the call waits, its response time begins when its wait is over, and
@@ -234,8 +236,8 @@ func TestPace_ContextEndedBefore(t *testing.T) {
 	require.Zero(t, s.Pass+s.Block)
 }
 
-// Those behind one who gives up wait no longer and no shorter than they were told.
-func TestPace_GivingUpDoesNotSlowTheOthers(t *testing.T) {
+// Those behind one who gives up move up.
+func TestPace_WhoGivesUpLeavesTheTurnToTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := leapgate.Must(leapgate.Config{})
@@ -262,11 +264,11 @@ func TestPace_GivingUpDoesNotSlowTheOthers(t *testing.T) {
 			synctest.Wait() // it is in the queue
 		}
 		all.Wait()
-		require.Equal(t, map[int]time.Duration{0: 0, 1: -1, 2: 200 * ms, 3: -1, 4: 400 * ms, 5: -1}, waited)
+		require.Equal(t, map[int]time.Duration{0: 0, 1: -1, 2: 100 * ms, 3: -1, 4: 200 * ms, 5: -1}, waited)
 		e, err := g.Entry("a")
 		require.NoError(t, err)
 		e.Exit()
-		require.Equal(t, 500*ms, time.Since(begin), "the turn of the last was free again")
+		require.Equal(t, 300*ms, time.Since(begin), "the turn of the last was free again")
 	})
 }
 

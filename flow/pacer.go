@@ -1,17 +1,50 @@
 package flow
 
 import (
+	"container/list"
 	"math"
+	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/leapgate-go/leapgate/internal/clock"
 	"github.com/leapgate-go/leapgate/metric"
 )
 
 // pacer gives calls their turns, one after the other with a gap between them: a
 // leaky bucket used as a queue.
+//
+// A call whose turn is now takes it by one CAS on last. A call whose turn is later joins a
+// queue, in order of arrival, and gets its turn when that comes: who leaves the queue
+// moves up all behind it, so no turn is lost as long as anybody waits. The queue is behind
+// a lock, which no call needs that finds nobody waiting, or too many.
+//
+// The turn of a call in the queue never comes later than it was told when it joined, so
+// each wakes by itself. Of those that move up, only the first has to be told, and the next
+// when that one is gone.
 type pacer struct {
-	last     atomic.Int64 // the latest turn that was given
+	// last is the latest turn that was given, or queueing while calls wait.
+	last atomic.Int64
+	// tail is the turn of the last call in the queue. It means nothing unless last is
+	// queueing. It is written under mu, before last says so.
+	tail     atomic.Int64
 	admitted metric.Counter
+
+	mu    sync.Mutex // guards what is below
+	given int64      // the latest turn that was given, while calls wait
+	queue list.List  // of *turn, in order of arrival
+}
+
+// queueing is later than any turn.
+const queueing = math.MaxInt64
+
+// turn is the turn of a call that joined the queue. Its pacer's lock guards it.
+type turn struct {
+	pacer  *pacer
+	gap    int64 // to the one before
+	at     int64 // when it came, or, in the queue, when it comes at the latest; of the first: exactly
+	place  *list.Element
+	sooner func() // nil until the call waits
 }
 
 func newPacer() *pacer {
@@ -20,23 +53,171 @@ func newPacer() *pacer {
 	return p
 }
 
-// next is the first turn that is gap after all others.
-func (p *pacer) next(gap int64) int64 { return p.last.Load() + gap }
+// end is the last turn that there is.
+const end = queueing - 1
 
-// take takes the next turn, unless it is later than the longest wait.
-func (p *pacer) take(now, gap, longest int64) (turn int64, ok bool) {
+// after is the turn that is gap after that at t.
+func after(t, gap int64) int64 {
+	if t > end-gap {
+		return end
+	}
+	return t + gap
+}
+
+// next is the first turn that is gap after all others, those in the queue included.
+func (p *pacer) next(gap int64) int64 { return p.behind(p.last.Load(), gap) }
+
+// behind is the turn that is gap after all others, if last is what was read of it.
+func (p *pacer) behind(last, gap int64) int64 {
+	if last == queueing {
+		last = p.tail.Load()
+	}
+	return after(last, gap)
+}
+
+// take takes the next turn, unless it is more than longest after now. If it is later than
+// now, and the call can wait, it queues: then it has the turn that is returned as t.
+func (p *pacer) take(now, gap, longest int64, waits bool) (at int64, t *turn, ok bool) {
 	for {
 		last := p.last.Load()
-		turn = max(now, last+gap)
-		if turn-now > longest {
-			return turn, false
-		}
-		if p.last.CompareAndSwap(last, turn) {
-			return turn, true
+		at = max(min(now, end), p.behind(last, gap))
+		switch {
+		case int64(clock.Until(now, at)) > longest:
+			return at, nil, false
+		case last == queueing || at > now && waits:
+			return p.join(now, gap, longest, waits)
+		case p.last.CompareAndSwap(last, at):
+			return at, nil, true
 		}
 	}
 }
 
-// giveBack gives a turn back that comes gap after the one before, if nobody queues
-// behind it; otherwise it is lost.
-func (p *pacer) giveBack(turn, gap int64) { p.last.CompareAndSwap(turn, turn-gap) }
+// join is take for a call that finds others in the queue, or is the first in it.
+func (p *pacer) join(now, gap, longest int64, waits bool) (at int64, t *turn, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.serve(now)
+	for { // until no call that does not queue comes between
+		last := p.last.Load()
+		at = max(min(now, end), p.behind(last, gap))
+		switch {
+		case int64(clock.Until(now, at)) > longest:
+			return at, nil, false
+		case last == queueing:
+			p.tail.Store(at)
+			return at, p.push(at, gap, waits), true
+		case at <= now || !waits:
+			if p.last.CompareAndSwap(last, at) {
+				return at, nil, true
+			}
+		default:
+			p.tail.Store(at)
+			if p.last.CompareAndSwap(last, queueing) {
+				p.given = last
+				return at, p.push(at, gap, waits), true
+			}
+		}
+	}
+}
+
+// push adds a turn to the queue. If the call does not wait, as in mode shadow, nobody has
+// the turn, and it only comes. The caller holds mu.
+func (p *pacer) push(at, gap int64, waits bool) *turn {
+	t := &turn{pacer: p, gap: gap, at: at}
+	t.place = p.queue.PushBack(t)
+	if !waits {
+		return nil
+	}
+	return t
+}
+
+// serve gives the turns that have come. The caller holds mu.
+func (p *pacer) serve(now int64) {
+	for t := p.first(); t != nil && t.at <= now; t = p.first() {
+		p.given = t.at
+		p.leave(t)
+	}
+}
+
+// first is the first turn in the queue, told exactly when it comes; nil if there is none.
+// The caller holds mu.
+func (p *pacer) first() *turn {
+	first := p.queue.Front()
+	if first == nil {
+		return nil
+	}
+	t := first.Value.(*turn)
+	if at := after(p.given, t.gap); at < t.at {
+		t.at = at
+		if t.sooner != nil {
+			t.sooner()
+		}
+	}
+	return t
+}
+
+// leave takes a turn out of the queue. The caller holds mu.
+func (p *pacer) leave(t *turn) {
+	p.queue.Remove(t.place)
+	t.place = nil
+	if p.queue.Len() == 0 {
+		p.last.Store(p.given)
+	}
+}
+
+// giveBack gives back a turn that has come, gap after the one before. If a later one was
+// given meanwhile, it is lost; otherwise, the first in the queue gets it at once.
+func (p *pacer) giveBack(at, gap int64) {
+	for {
+		switch last := p.last.Load(); {
+		case last == queueing:
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.undo(at, gap)
+			return
+		case last != at || p.last.CompareAndSwap(at, at-gap):
+			return
+		}
+	}
+}
+
+// undo is giveBack. The caller holds mu.
+func (p *pacer) undo(at, gap int64) {
+	if p.last.Load() != queueing {
+		p.last.CompareAndSwap(at, at-gap)
+		return
+	}
+	if p.given == at {
+		p.given -= gap
+		p.tail.Add(-gap)
+		p.first()
+	}
+}
+
+// due returns how long after now the turn comes, 0 if it has come. If it comes sooner than
+// that, sooner is called.
+func (t *turn) due(now int64, sooner func()) time.Duration {
+	p := t.pacer
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t.sooner = sooner
+	p.serve(now)
+	if t.place == nil {
+		return 0
+	}
+	return clock.Until(now, t.at)
+}
+
+// giveBack leaves the queue, or gives back the turn if it has come.
+func (t *turn) giveBack() {
+	p := t.pacer
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t.place == nil {
+		p.undo(t.at, t.gap)
+		return
+	}
+	p.leave(t)
+	p.tail.Add(-t.gap)
+	p.first()
+}

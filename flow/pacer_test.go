@@ -28,7 +28,7 @@ func TestPacer_HammerTurnsAndGivingBack(t *testing.T) {
 				var mine, gone []int64
 				for i := range each {
 					at := now.Load()
-					turn, ok := p.take(at, gap, longest)
+					turn, _, ok := p.take(at, gap, longest, false)
 					switch {
 					case ok && givers > 0 && (id+i)%givers == 0:
 						p.giveBack(turn, gap)
@@ -65,20 +65,20 @@ func TestPacer_TheFirstTurnIsNow(t *testing.T) {
 	t.Parallel()
 	for _, now := range []int64{math.MinInt64 / 8, -1, 0, 1, 1 << 60} {
 		p := newPacer()
-		turn, ok := p.take(now, math.MaxInt64/8, 0)
+		turn, _, ok := p.take(now, math.MaxInt64/8, 0, false)
 		require.True(t, ok)
 		require.Equal(t, now, turn)
 	}
 }
 
-// A turn is given back only if nobody queues behind it, and never further than to
-// where it was.
+// A turn that nobody waits for is given back only if no later one was given, and never
+// further than to where it was.
 func TestPacer_GivingBack(t *testing.T) {
 	t.Parallel()
 	p := newPacer()
-	first, _ := p.take(1000, 100, 500)
-	second, _ := p.take(1000, 100, 500)
-	third, _ := p.take(1000, 100, 500)
+	first, _, _ := p.take(1000, 100, 500, false)
+	second, _, _ := p.take(1000, 100, 500, false)
+	third, _, _ := p.take(1000, 100, 500, false)
 	require.Equal(t, []int64{1000, 1100, 1200}, []int64{first, second, third})
 	p.giveBack(second, 100)
 	require.Equal(t, int64(1300), p.next(100), "somebody is behind it")
@@ -100,7 +100,7 @@ func TestPacer_HammerEachTurnOnce(t *testing.T) {
 		all.Go(func() {
 			<-start
 			for range each {
-				turn, _ := p.take(0, 10, math.MaxInt64/8)
+				turn, _, _ := p.take(0, 10, math.MaxInt64/8, false)
 				turns[id] = append(turns[id], turn)
 			}
 		})

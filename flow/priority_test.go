@@ -103,3 +103,18 @@ func TestPriority_IsGivenBackIfALaterRuleBlocks(t *testing.T) {
 	require.Equal(t, "hour", b.RuleID)
 	require.EqualValues(t, 10, g.rule(t, "a", "a/1").admitted)
 }
+
+// A clock that jumps back further than a difference can hold: the call is refused, and its wait
+// cannot be told.
+func TestPriority_ClockJumpsBackFar(t *testing.T) {
+	t.Parallel()
+	g, waits := newWaitingGate(t, two("a", 10))
+	g.clock.Store(3 << 61)
+	require.Equal(t, 10, g.try(t, "a", 10))
+	g.clock.Store(-1 << 62)
+	_, err := g.EntryContext(t.Context(), "a", leapgate.WithPriority())
+	var b *leapgate.BlockError
+	require.ErrorAs(t, err, &b)
+	require.Zero(t, b.RetryAfter)
+	require.Empty(t, *waits)
+}

@@ -52,6 +52,8 @@ func drawKinds(t *rapid.T, associated bool) []flow.Rule {
 		if i == 0 && rapid.Bool().Draw(t, "paces") {
 			r.Behavior = flow.Pace
 			r.MaxWait = rapid.SampledFrom([]time.Duration{0, 50 * ms, time.Second, 10 * time.Second}).Draw(t, "longest wait")
+		} else {
+			r.Strict = rapid.IntRange(0, 3).Draw(t, "strict") == 0
 		}
 		rules[i] = r
 	}
@@ -227,4 +229,67 @@ func TestRetryAfter_CannotBeTold(t *testing.T) {
 		require.Zero(t, g.blocked(t, "a", c.n).RetryAfter, name)
 		require.NotContains(t, g.blocked(t, "a", c.n).Error(), "retry", name)
 	}
+}
+
+// With one rule, whatever it is, no shorter wait would do than the one that is told; and if none is,
+// none would do.
+func TestRetryAfter_IsTheShortestWait(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		rules := drawKinds(t, false)[:1]
+		h := &heap{}
+		h.used.Store(rapid.Int64Range(0, 300).Draw(t, "memory"))
+		g, twin := newKindsGate(t, h, rules), newKindsGate(t, h, rules)
+		var opts []leapgate.EntryOption
+		var err error
+		for range rapid.IntRange(1, 80).Draw(t, "calls") {
+			step := int64(rapid.SampledFrom([]time.Duration{0, 0, 0, 1, ms, 30 * ms, 330 * ms, time.Second, time.Minute}).Draw(t, "step"))
+			opts = drawOptions(t)
+			g.clock.Add(step)
+			twin.clock.Add(step)
+			err = g.call(t, opts)
+			if again := twin.call(t, opts); (again == nil) != (err == nil) {
+				t.Fatalf("%v; the twin: %v", err, again)
+			}
+		}
+		if err == nil {
+			return
+		}
+		var b *leapgate.BlockError
+		errors.As(err, &b)
+		longest := int64(b.RetryAfter)
+		if longest == 0 {
+			longest = int64(3 * time.Minute)
+		}
+		waited := rapid.OneOf(rapid.Just(longest-1), rapid.Int64Range(0, longest-1)).Draw(t, "waits")
+		twin.clock.Add(waited)
+		if twin.call(t, opts) == nil {
+			t.Fatalf("%v; but it passes after %v", err, time.Duration(waited))
+		}
+	})
+}
+
+// A threshold rises while the call waits: then it passes sooner.
+func TestRetryAfter_OfAThresholdThatRisesMeanwhile(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, flow.Rule{Resource: "a", Threshold: 100, Buckets: 40, Strategy: flow.WarmUp, WarmUpPeriod: 10 * time.Second})
+	g.clock.Add(int64(925 * ms))
+	require.Equal(t, 33, g.try(t, "a", 40))
+	b := g.blocked(t, "a", 1)
+	require.Equal(t, 75*ms, b.RetryAfter, "one more fits into the next second")
+	g.clock.Add(int64(75*ms) - 1)
+	require.Zero(t, g.try(t, "a", 1))
+	g.clock.Add(1)
+	require.Equal(t, 1, g.try(t, "a", 40))
+}
+
+// It is too low for the call, and rises.
+func TestRetryAfter_OfAThresholdThatRisesAboveTheCount(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, flow.Rule{Resource: "a", Threshold: 100, Strategy: flow.WarmUp, WarmUpPeriod: 10 * time.Second})
+	require.Equal(t, 33, g.try(t, "a", 40))
+	b := g.blocked(t, "a", 34)
+	require.Equal(t, time.Second, b.RetryAfter)
+	g.clock.Add(int64(time.Second))
+	require.Equal(t, 1, g.try(t, "a", 1, leapgate.WithCount(34)))
 }

@@ -63,7 +63,20 @@ type Rule struct {
 	// Strict bounds every interval of this length, wherever it begins. Without it,
 	// the window of whole buckets is bounded: two bursts that are further apart
 	// than Interval − Interval/Buckets may both pass. With it, calls leave the
-	// window up to one bucket later. It goes with Reject only.
+	// window up to one bucket later: Interval to Interval + Interval/Buckets after they came,
+	// where an exact count would let go of them after Interval. It goes with Reject only.
+	//
+	// On a clock of whole seconds, as when a log is replayed, that is rounded up to the next
+	// second. With an Interval of 1 s a call then counts for 2 s, so that the rule admits half
+	// of what an exact count would; with 10 s and 10 buckets, for 11 s. On such a clock a rule
+	// whose buckets are as long as its ticks is exact without Strict: Buckets 1 for 1 s, 10
+	// for 10 s.
+	//
+	// What is bounded is what the rule admits, which it does when a call comes. If another
+	// rule lets the call wait after that, for a free place or for room that it borrowed, the
+	// call begins later, perhaps with many others. To charge it then would mean to refuse
+	// calls that have waited in vain. Whoever wants that puts the strict rule on a resource of
+	// its own, which is entered when the wait is over.
 	Strict bool
 
 	// Mode is Enforce, which is the default, Shadow or Off.
@@ -81,8 +94,9 @@ type Rule struct {
 	Behavior Behavior
 
 	// MaxWait is how long a call may have to wait: 0 to 24 h. With Pace it is the
-	// length of the queue in time; a call whose turn would come later is blocked,
-	// and 0 makes none wait. With Reject only calls with priority wait, for room that
+	// length of the queue in time; a call whose turn would come later is blocked at once,
+	// and 0 makes none wait. Calls get their turns in order of arrival; if one gives up, those
+	// behind it move up, and never wait longer than they were told. With Reject only calls with priority wait, for room that
 	// the oldest buckets will leave, at most Interval; 0 is 500 ms or Interval, if
 	// that is shorter.
 	MaxWait time.Duration

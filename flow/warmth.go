@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/clock"
 	"github.com/leapgate-go/leapgate/leaparray"
 )
 
@@ -17,18 +18,19 @@ import (
 // warmth stays. A ring of one bucket remembers them, with the admissions as they
 // stood when it opened: so it does not matter when anybody looks.
 //
-// A step is a second, or the interval of the rule if that is longer: what a long
-// window admits may all come in its first second, and the others are not idle then.
+// A step is a second, or the window of the rule if that is longer: what a long
+// window admits may all come in its first second, and the others are not idle then. A
+// strict rule counts a bucket more than its interval has: that is its window here.
 type warmth struct {
 	ring      *leaparray.LeapArray[fill]
-	threshold atomic.Uint64 // of who opens a step, in the rule's interval; the bits of a float64
+	threshold atomic.Uint64 // of who opens a step, in the rule's window; the bits of a float64
 	admitted  func() int64
 
-	interval, step time.Duration
-	paced          bool
-	cold           float64 // the factor
-	period         time.Duration
-	warning, most  float64
+	window, step  time.Duration
+	paced         bool
+	cold          float64 // the factor
+	period        time.Duration
+	warning, most float64
 }
 
 // fill is what is stored at the beginning of a step.
@@ -40,10 +42,10 @@ type fill struct {
 // newWarmth makes the warmth of a rule that is cold, and whose admissions admitted
 // counts.
 func newWarmth(r *Rule, admitted func() int64) *warmth {
-	period := r.WarmUpPeriod.Seconds()
+	period, window := r.WarmUpPeriod.Seconds(), windowOf(r)
 	w := &warmth{
 		admitted: admitted, cold: r.ColdFactor, period: r.WarmUpPeriod,
-		interval: r.Interval, step: max(time.Second, r.Interval), paced: r.Behavior == Pace,
+		window: window, step: max(time.Second, window), paced: r.Behavior == Pace,
 	}
 	w.warning = period / (r.ColdFactor - 1)
 	w.most = w.warning + 2*period/(1+r.ColdFactor)
@@ -55,7 +57,17 @@ func newWarmth(r *Rule, admitted func() int64) *warmth {
 	return w
 }
 
-func (w *warmth) fits(r *Rule) bool { return w.cold == r.ColdFactor && w.period == r.WarmUpPeriod }
+// windowOf is the shortest time in which the threshold can be admitted again and again.
+func windowOf(r *Rule) time.Duration {
+	if r.Strict {
+		return r.Interval + r.Interval/time.Duration(r.Buckets)
+	}
+	return r.Interval
+}
+
+func (w *warmth) fits(r *Rule) bool {
+	return w.cold == r.ColdFactor && w.period == r.WarmUpPeriod && w.window == windowOf(r)
+}
 
 func (w *warmth) open(start int64, prev *leaparray.WindowWrap[fill]) *fill {
 	if prev == nil {
@@ -76,9 +88,9 @@ func (w *warmth) after(prev *leaparray.WindowWrap[fill], start int64, threshold 
 	if f.stored < w.warning || n < w.coldUse(threshold) {
 		f.stored = min(w.most, f.stored+step)
 	}
-	f.stored = max(0, f.stored-n/threshold*w.interval.Seconds())
+	f.stored = max(0, f.stored-n/threshold*w.window.Seconds())
 	// All that was admitted was in the step of prev; the others were idle.
-	idle := float64((start-prev.Start())/int64(w.step) - 1)
+	idle := float64(int64(clock.Until(prev.Start(), start))/int64(w.step) - 1)
 	return fill{min(w.most, f.stored+idle*step), admitted}
 }
 
@@ -87,7 +99,7 @@ func (w *warmth) after(prev *leaparray.WindowWrap[fill], start int64, threshold 
 // windows count: a resource that does what it may must get warm.
 func (w *warmth) coldUse(threshold float64) float64 {
 	share := threshold / w.cold
-	windows := float64(w.step) / float64(w.interval)
+	windows := float64(w.step) / float64(w.window)
 	least := coldest(share, threshold)
 	if w.paced {
 		return min(share*windows, math.Floor(least*windows))
@@ -118,9 +130,20 @@ func (w *warmth) at(now int64, threshold float64) float64 {
 		return w.part(newest.Value().stored)
 	default:
 		step := int64(w.step)
-		later := (now - newest.Start()) / step * step
+		later := int64(clock.Until(newest.Start(), now)) / step * step
 		return w.part(w.after(newest, newest.Start()+later, threshold).stored)
 	}
+}
+
+// rises reports whether a larger part of the threshold holds in the step after that of now,
+// and when that begins, if nobody comes. After a step without calls it does not.
+func (w *warmth) rises(now int64, threshold float64) (at int64, ok bool) {
+	newest := w.ring.Newest()
+	if newest == nil || now > newest.Start() && !newest.Covers(now) {
+		return 0, false
+	}
+	at = newest.Start() + int64(w.step)
+	return at, w.at(at, threshold) > w.part(newest.Value().stored)
 }
 
 func (w *warmth) part(stored float64) float64 {

@@ -112,32 +112,39 @@ func (c *controller) Reserve(_, n int64, _ resource.Caller) resource.Verdict {
 		c.state.admitted.Add(n)
 		return resource.Verdict{}
 	}
-	observed := float64(taken + n)
-	switch {
-	case c.rule.Mode == Shadow:
+	if c.rule.Mode == Shadow {
 		c.state.wouldBlock.Add(n)
 		return resource.Verdict{Refused: &c.shadowed}
-	case c.rule.MaxWait > 0 && n <= limit:
-		c.state.admitted.Add(n)
-		ticket, turn := p.wait(n, limit)
-		return resource.Verdict{
-			Ticket: resource.Ticket{A: ticket},
-			Delay:  &resource.Delay{For: c.rule.MaxWait, Turn: turn, Observed: observed, Blocked: &c.state.blocked},
-		}
-	default:
-		c.state.blocked.Add(n)
-		return resource.Verdict{Refused: &resource.BlockError{Cause: &c.cause, Observed: observed, RetryAfter: -1}}
 	}
+	observed := float64(taken + n)
+	if c.rule.MaxWait > 0 && n <= limit {
+		if w := p.wait(n, limit, c.rule.longestQueue()); w != nil {
+			c.state.admitted.Add(n)
+			return resource.Verdict{Delay: &resource.Delay{
+				For: c.rule.MaxWait, Turn: &queued{w, c.state}, Observed: observed, Blocked: &c.state.blocked,
+			}}
+		}
+	}
+	c.state.blocked.Add(n)
+	return resource.Verdict{Refused: &resource.BlockError{Cause: &c.cause, Observed: observed, RetryAfter: -1}}
 }
 
-// Refund gives the places back, or leaves the queue for them.
-func (c *controller) Refund(ticket resource.Ticket, n int64) {
+// queued is the turn of a call in the queue.
+type queued struct {
+	*waiter
+	state *state
+}
+
+// GiveBack leaves the queue, or gives the places back.
+func (q *queued) GiveBack() {
+	q.state.admitted.Add(-q.n)
+	q.giveUp()
+}
+
+// Refund gives the places back of a call that did not queue.
+func (c *controller) Refund(_ resource.Ticket, n int64) {
 	c.state.admitted.Add(-n)
-	if ticket.A == 0 {
-		c.state.places.giveBack(n)
-		return
-	}
-	c.state.places.giveUp(ticket.A, n)
+	c.state.places.giveBack(n)
 }
 
 // Wait cannot tell when a call in flight will end.

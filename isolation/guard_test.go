@@ -318,6 +318,9 @@ func TestValidate_EveryFaultAlone(t *testing.T) {
 		{Rule{Resource: "a", MaxInFlight: 1_000_000_001}, `isolation rule 0 (on "a"): MaxInFlight is 1000000001; want 1 to 1000000000`},
 		{Rule{Resource: "a", MaxInFlight: 1, MaxWait: -1}, `isolation rule 0 (on "a"): MaxWait is -1ns; want 0 to 24h0m0s`},
 		{Rule{Resource: "a", MaxInFlight: 1, MaxWait: 24*time.Hour + 1}, `isolation rule 0 (on "a"): MaxWait is 24h0m0.000000001s; want 0 to 24h0m0s`},
+		{Rule{Resource: "a", MaxInFlight: 1, MaxWait: 1, MaxQueue: -1}, `isolation rule 0 (on "a"): MaxQueue is -1; want 1 to 1000000, or 0 for 1000`},
+		{Rule{Resource: "a", MaxInFlight: 1, MaxWait: 1, MaxQueue: 1_000_001}, `isolation rule 0 (on "a"): MaxQueue is 1000001; want 1 to 1000000, or 0 for 1000`},
+		{Rule{Resource: "a", MaxInFlight: 1, MaxQueue: 1}, `isolation rule 0 (on "a"): MaxQueue is 1; want 0, since it is for rules with MaxWait`},
 		{Rule{Resource: "a", MaxInFlight: 1, Mode: 3}, `isolation rule 0 (on "a"): Mode is 3; want Enforce (0), Shadow (1) or Off (2)`},
 		{Rule{Resource: "a", MaxInFlight: 1, Match: 4}, `isolation rule 0 (on "a"): Match is 4; want Exact (0), Glob (1), Regexp (2) or Default (3)`},
 		{Rule{ID: "few", MaxInFlight: 1}, `isolation rule 0 ("few"): Resource is ""; want a name of 1 to 1024 bytes`},
@@ -344,7 +347,7 @@ func TestValidate_EveryFaultAlone(t *testing.T) {
 	}
 	require.NoError(t, Validate(nil))
 	require.NoError(t, Validate([]Rule{
-		{Resource: "a", MaxInFlight: MostInFlight, MaxWait: LongestMaxWait, Mode: Off},
+		{Resource: "a", MaxInFlight: MostInFlight, MaxWait: LongestMaxWait, MaxQueue: MostMaxQueue, Mode: Off},
 		{Resource: "a", MaxInFlight: 1},
 		{Match: Default, MaxInFlight: 1},
 		{Resource: "*", Match: Default, MaxInFlight: 1},

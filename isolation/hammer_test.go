@@ -36,7 +36,7 @@ func (g *gate) rest(t testing.TB, passed, blocked int64) {
 	require.Zero(t, g.taken(t, "a", "few"))
 	controllers, _ := g.guard.rules.For("a", nil)
 	require.Zero(t, controllers[0].state.places.word.Load())
-	require.Empty(t, controllers[0].state.places.queue)
+	require.Zero(t, controllers[0].state.places.queue.Len())
 	require.Equal(t, []int64{passed, passed, blocked, 0, 0}, g.totals("a"))
 	s := g.rule(t, "a", "few")
 	require.Equal(t, []int64{passed, blocked, 0}, []int64{s.Admitted, s.Blocked, s.WouldBlock})

@@ -1,10 +1,11 @@
 package isolation
 
 import (
+	"container/list"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // places are those of one resource, taken and given back. Calls that find none may
@@ -20,19 +21,22 @@ import (
 // CAS on a word that has no room, so no giving back is missed between looking and
 // queueing. The queue itself is behind a lock, which nobody needs who does not wait.
 type places struct {
-	word atomic.Int64
+	word    atomic.Int64
+	waiting atomic.Int64 // how many calls queue; written under mu
 
 	mu    sync.Mutex // guards what is below
-	queue []*waiter  // who came first is first
-	last  int64      // the ticket of the latest waiter
+	queue list.List  // of *waiter: who came first is first
 }
 
 const queueing = math.MinInt64
 
+// waiter is a call that queues for n places. The lock of its places guards the rest.
 type waiter struct {
-	ticket, n int64
-	limit     int64 // of the rule that holds it back, as it is now
-	turn      chan struct{}
+	places *places
+	n      int64
+	limit  int64         // of the rule that holds it back, as it is now
+	place  *list.Element // in the queue; nil when it has its places, or has left
+	called func()        // when it has its places; nil until the call waits
 }
 
 // take takes n places of limit, and tells how many were taken before.
@@ -52,16 +56,21 @@ func (p *places) take(n, limit int64) (taken int64, ok bool) {
 // taken is how many places are taken.
 func (p *places) taken() int64 { return p.word.Load() &^ queueing }
 
-// wait queues for n places of limit, and gives the turn that is closed when they are
-// taken.
-func (p *places) wait(n, limit int64) (ticket int64, turn <-chan struct{}) {
+// wait queues for n places of limit, unless most calls do already; then it is nil.
+func (p *places) wait(n, limit int64, most int) *waiter {
+	if p.waiting.Load() >= int64(most) { // so that a flood need not wait for the lock
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.last++
-	w := &waiter{ticket: p.last, n: n, limit: limit, turn: make(chan struct{})}
-	p.queue = append(p.queue, w)
+	if p.queue.Len() >= most {
+		return nil
+	}
+	w := &waiter{places: p, n: n, limit: limit}
+	w.place = p.queue.PushBack(w)
+	p.waiting.Add(1)
 	p.serve()
-	return w.ticket, w.turn
+	return w
 }
 
 // setLimit is for those who queue when the rule is changed. Without it, they would
@@ -69,8 +78,8 @@ func (p *places) wait(n, limit int64) (ticket int64, turn <-chan struct{}) {
 func (p *places) setLimit(limit int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, w := range p.queue {
-		w.limit = limit
+	for e := p.queue.Front(); e != nil; e = e.Next() {
+		e.Value.(*waiter).limit = limit
 	}
 	p.serve()
 }
@@ -84,35 +93,57 @@ func (p *places) giveBack(n int64) {
 	}
 }
 
-// giveUp ends a wait: the ticket leaves the queue, or gives back what it was given.
-func (p *places) giveUp(ticket, n int64) {
+// Due is 0 when the call has its places. When that will be, nobody knows.
+func (w *waiter) Due(_ int64, called func()) time.Duration {
+	p := w.places
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.queue, func(w *waiter) bool { return w.ticket == ticket })
-	if i < 0 {
-		p.word.Add(-n)
+	w.called = called
+	if w.place == nil {
+		return 0
+	}
+	return -1
+}
+
+// giveUp leaves the queue, or gives back the places that the call got.
+func (w *waiter) giveUp() {
+	p := w.places
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.place == nil {
+		p.word.Add(-w.n)
 	} else {
-		p.queue = slices.Delete(p.queue, i, i+1)
+		p.leave(w)
 	}
 	p.serve()
+}
+
+// leave takes a call out of the queue. The caller holds mu.
+func (p *places) leave(w *waiter) {
+	p.queue.Remove(w.place)
+	w.place = nil
+	p.waiting.Add(-1)
 }
 
 // serve gives places to those who queue, until there are none for the first of them.
 // Who wants more than there are since the rule was changed lets the others pass. The
 // caller holds mu.
 func (p *places) serve() {
-	for i := 0; i < len(p.queue); {
-		w, word := p.queue[i], p.word.Load()
+	for e := p.queue.Front(); e != nil; {
+		w, word := e.Value.(*waiter), p.word.Load()
 		switch {
 		case w.n > w.limit:
-			i++
+			e = e.Next()
 		case w.n > w.limit-word&^queueing:
 			if p.word.CompareAndSwap(word, word|queueing) {
 				return
 			}
 		case p.word.CompareAndSwap(word, word+w.n):
-			close(w.turn)
-			p.queue = slices.Delete(p.queue, i, i+1)
+			e = e.Next()
+			p.leave(w)
+			if w.called != nil {
+				w.called()
+			}
 		}
 	}
 	p.word.And(^queueing)

@@ -16,14 +16,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// called tells whether a turn has come.
-func called(turn <-chan struct{}) bool {
-	select {
-	case <-turn:
-		return true
-	default:
-		return false
+// has tells whether a call that queued has its places.
+func (w *waiter) has() bool { return w.Due(0, func() {}) == 0 }
+
+// plenty is more than anybody queues in these tests.
+const plenty = MostMaxQueue
+
+// all gives those who queue, in order. The caller holds mu.
+func (p *places) all() (queue []*waiter) {
+	for e := p.queue.Front(); e != nil; e = e.Next() {
+		queue = append(queue, e.Value.(*waiter))
 	}
+	return queue
 }
 
 // quiet tells what must hold while nobody is at it: so many places are taken, the
@@ -34,10 +38,12 @@ func (p *places) quiet(t testing.TB, taken int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	require.Equal(t, taken, p.taken())
-	first := slices.IndexFunc(p.queue, func(w *waiter) bool { return w.n <= w.limit })
+	queue := p.all()
+	require.EqualValues(t, len(queue), p.waiting.Load())
+	first := slices.IndexFunc(queue, func(w *waiter) bool { return w.n <= w.limit })
 	require.Equal(t, first >= 0, p.word.Load() < 0, "the bit")
 	if first >= 0 {
-		require.Greater(t, p.queue[first].n, p.queue[first].limit-taken, "there is room for one who queues")
+		require.Greater(t, queue[first].n, queue[first].limit-taken, "there is room for one who queues")
 	}
 }
 
@@ -49,20 +55,20 @@ func TestPlaces_NobodyOvertakesTheQueue(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, want, taken)
 	}
-	batch, turnOfBatch := p.wait(2, 4)
+	batch := p.wait(2, 4, plenty)
 	_, ok := p.take(1, 4) // it would fit, but is not its turn
 	require.False(t, ok)
-	_, turnOfOne := p.wait(1, 4)
-	require.False(t, called(turnOfBatch))
-	require.False(t, called(turnOfOne))
+	one := p.wait(1, 4, plenty)
+	require.False(t, batch.has())
+	require.False(t, one.has())
 	p.quiet(t, 3)
 
 	p.giveBack(1)
-	require.True(t, called(turnOfBatch))
-	require.False(t, called(turnOfOne))
+	require.True(t, batch.has())
+	require.False(t, one.has())
 	p.quiet(t, 4)
-	p.giveUp(batch, 2) // the call was refused by another rule after its wait
-	require.True(t, called(turnOfOne))
+	batch.giveUp() // the call was refused by another rule after its wait
+	require.True(t, one.has())
 	p.quiet(t, 3)
 	_, ok = p.take(1, 4) // the queue is empty
 	require.True(t, ok)
@@ -83,33 +89,34 @@ func TestPlaces_WhoGivesUpStrandsNobody(t *testing.T) {
 			t.Parallel()
 			var p places
 			p.take(2, 4)
-			var tickets []int64
-			var turns []<-chan struct{}
+			var queue []*waiter
 			wants := []int64{3, 1, 2}
 			for _, n := range wants {
-				ticket, turn := p.wait(n, 4)
-				tickets, turns = append(tickets, ticket), append(turns, turn)
+				queue = append(queue, p.wait(n, 4, plenty))
 			}
-			p.giveUp(tickets[tt.giveUp], wants[tt.giveUp])
+			queue[tt.giveUp].giveUp()
 			taken := int64(2)
-			for i, turn := range turns {
-				require.Equal(t, slices.Contains(tt.served, i), called(turn), i)
-				if called(turn) {
+			for i, w := range queue {
+				if i == tt.giveUp {
+					continue
+				}
+				require.Equal(t, slices.Contains(tt.served, i), w.has(), i)
+				if w.has() {
 					taken += wants[i]
 				}
 			}
 			p.quiet(t, taken)
 			p.giveBack(2) // the others come one after the other
 			for range wants {
-				for i, turn := range turns {
-					if turn != nil && i != tt.giveUp && called(turn) {
-						turns[i] = nil
+				for i, w := range queue {
+					if w != nil && i != tt.giveUp && w.has() {
+						queue[i] = nil
 						p.giveBack(wants[i])
 					}
 				}
 			}
 			p.quiet(t, 0)
-			require.Empty(t, p.queue)
+			require.Zero(t, p.queue.Len())
 		})
 	}
 }
@@ -118,19 +125,18 @@ func TestPlaces_LimitOfThoseWhoQueueChanges(t *testing.T) {
 	t.Parallel()
 	var p places
 	p.take(2, 2)
-	_, two := p.wait(2, 2)
-	_, one := p.wait(1, 2)
+	two, one := p.wait(2, 2, plenty), p.wait(1, 2, plenty)
 	p.setLimit(1) // the first can never come; it lets the second pass
 	p.giveBack(1)
-	require.False(t, called(one))
+	require.False(t, one.has())
 	p.giveBack(1)
-	require.True(t, called(one))
-	require.False(t, called(two))
+	require.True(t, one.has())
+	require.False(t, two.has())
 	p.quiet(t, 1)
 	_, ok := p.take(1, 1)
 	require.False(t, ok)
 	p.setLimit(3)
-	require.True(t, called(two), "there is room, and nobody else comes")
+	require.True(t, two.has(), "there is room, and nobody else comes")
 	p.quiet(t, 3)
 }
 
@@ -141,9 +147,9 @@ type naivePlaces struct {
 }
 
 type naiveWaiter struct {
-	n, ticket int64
-	turn      <-chan struct{}
-	called    bool
+	n      int64
+	waiter *waiter
+	called bool
 }
 
 // first is the first who queues and for whom there could be places.
@@ -198,8 +204,15 @@ func TestPlaces_AgreeWithAList(t *testing.T) {
 						held = held[1:]
 						m.serve()
 					}
-					w := &naiveWaiter{n: n}
-					w.ticket, w.turn = p.wait(n, m.limit)
+					most := rapid.SampledFrom([]int{1, 2, plenty}).Draw(t, "most")
+					full := len(m.queue) >= most
+					w := &naiveWaiter{n: n, waiter: p.wait(n, m.limit, most)}
+					if full != (w.waiter == nil) {
+						t.Fatalf("refused: %v, want %v", w.waiter == nil, full)
+					}
+					if full {
+						break
+					}
 					m.queue = append(m.queue, w)
 					waiters = append(waiters, w)
 					m.serve()
@@ -221,7 +234,7 @@ func TestPlaces_AgreeWithAList(t *testing.T) {
 				if w.called && rapid.Bool().Draw(t, "ends") {
 					p.giveBack(w.n)
 				} else {
-					p.giveUp(w.ticket, w.n)
+					w.waiter.giveUp()
 				}
 				waiters = slices.Delete(waiters, i, i+1)
 				m.serve()
@@ -234,12 +247,12 @@ func TestPlaces_AgreeWithAList(t *testing.T) {
 				t.Fatalf("%d taken, want %d", p.taken(), m.taken)
 			}
 			for i, w := range waiters {
-				if called(w.turn) != w.called {
+				if w.waiter.has() != w.called {
 					t.Fatalf("waiter %d of %d was called: %v, want %v", i, len(waiters), !w.called, w.called)
 				}
 			}
-			if len(p.queue) != len(m.queue) {
-				t.Fatalf("%d queue, want %d", len(p.queue), len(m.queue))
+			if p.queue.Len() != len(m.queue) {
+				t.Fatalf("%d queue, want %d", p.queue.Len(), len(m.queue))
 			}
 		}
 	})
@@ -272,11 +285,11 @@ func TestPlaces_RaceOfTheFirstWhoQueuesAndTheLastWhoGivesBack(t *testing.T) {
 		_, ok := p.take(1, 1)
 		assert.True(t, ok)
 		round.Store(i)
-		_, turn := p.wait(1, 1)
+		w := p.wait(1, 1, plenty)
 		for done.Load() < i {
 			runtime.Gosched()
 		}
-		if !called(turn) {
+		if !w.has() {
 			stranded++
 			p.setLimit(1)
 		}
@@ -294,8 +307,8 @@ func TestPlaces_HammerNobodyIsStrandedAndNothingIsLost(t *testing.T) {
 	t.Parallel()
 	const goroutines, rounds, each, limit = 16, 60, 150, 5
 	type hold struct {
-		n, ticket int64
-		turn      <-chan struct{} // nil: taken at once
+		n      int64
+		waiter *waiter // nil: taken at once
 	}
 	var p places
 	var inside atomic.Int64
@@ -306,30 +319,29 @@ func TestPlaces_HammerNobodyIsStrandedAndNothingIsLost(t *testing.T) {
 		for id := range goroutines {
 			wg.Go(func() {
 				rng := rand.New(rand.NewPCG(uint64(id), uint64(round)))
-				entered := make(map[int64]bool) // those with a turn that came, by ticket
+				entered := make(map[*waiter]bool) // those whose turn came
 				for range each {
 					if n := 1 + rng.Int64N(3); len(mine[id]) < 2 {
 						if _, ok := p.take(n, limit); ok {
 							enter(n)
 							mine[id] = append(mine[id], hold{n: n})
 						} else {
-							ticket, turn := p.wait(n, limit)
-							mine[id] = append(mine[id], hold{n, ticket, turn})
+							mine[id] = append(mine[id], hold{n, p.wait(n, limit, plenty)})
 						}
 					}
 					i := rng.IntN(len(mine[id]))
 					h := mine[id][i]
-					in := h.turn == nil || entered[h.ticket]
-					if !in && called(h.turn) {
+					in := h.waiter == nil || entered[h.waiter]
+					if !in && h.waiter.has() {
 						enter(h.n)
-						in, entered[h.ticket] = true, true
+						in, entered[h.waiter] = true, true
 					}
 					switch {
 					case in:
 						inside.Add(-h.n)
 						p.giveBack(h.n)
 					case rng.IntN(2) == 0:
-						p.giveUp(h.ticket, h.n) // its turn may come at this very moment
+						h.waiter.giveUp() // its turn may come at this very moment
 					default:
 						continue
 					}
@@ -341,7 +353,7 @@ func TestPlaces_HammerNobodyIsStrandedAndNothingIsLost(t *testing.T) {
 		taken := int64(0)
 		for _, holds := range mine {
 			for _, h := range holds {
-				if h.turn == nil || called(h.turn) {
+				if h.waiter == nil || h.waiter.has() {
 					taken += h.n
 				}
 			}
@@ -352,22 +364,22 @@ func TestPlaces_HammerNobodyIsStrandedAndNothingIsLost(t *testing.T) {
 		inside.Store(taken)
 		for id, holds := range mine {
 			for i, h := range holds {
-				if h.turn != nil && called(h.turn) {
-					mine[id][i].turn = nil
+				if h.waiter != nil && h.waiter.has() {
+					mine[id][i].waiter = nil
 				}
 			}
 		}
 	}
 	for _, holds := range mine {
 		for _, h := range holds {
-			if h.turn == nil {
+			if h.waiter == nil {
 				p.giveBack(h.n)
 			} else {
-				p.giveUp(h.ticket, h.n)
+				h.waiter.giveUp()
 			}
 		}
 	}
 	p.quiet(t, 0)
 	require.Zero(t, p.word.Load())
-	require.Empty(t, p.queue)
+	require.Zero(t, p.queue.Len())
 }

@@ -37,6 +37,11 @@ type Rule struct {
 	// and means not at all, to 24 h. Who came first is served first.
 	MaxWait time.Duration
 
+	// MaxQueue is how many calls may wait at once, whatever they count: 1 to
+	// 1,000,000; 0 is 1,000. A call that comes when so many wait is blocked at once. It goes
+	// with MaxWait only.
+	MaxQueue int
+
 	// Mode is Enforce, which is the default, Shadow or Off. A rule in mode Shadow
 	// makes no call wait: what finds no place at once counts as would-block.
 	Mode Mode
@@ -82,7 +87,11 @@ var ErrRule = resource.ErrRule
 const (
 	MostInFlight   = 1_000_000_000
 	LongestMaxWait = 24 * time.Hour
+	MostMaxQueue   = 1_000_000
 	MaxIDLength    = ruleset.MaxIDLength
+
+	// DefaultMaxQueue is how many calls may wait at once where MaxQueue is 0.
+	DefaultMaxQueue = 1000
 )
 
 // complete fills in the defaults of a rule and reports its faults.
@@ -94,5 +103,19 @@ func complete(r *Rule, report *ruleset.Report) {
 	if r.MaxWait < 0 || r.MaxWait > LongestMaxWait {
 		report.Fault("MaxWait", r.MaxWait, fmt.Sprintf("0 to %v", LongestMaxWait))
 	}
+	switch {
+	case r.MaxQueue < 0 || r.MaxQueue > MostMaxQueue:
+		report.Fault("MaxQueue", r.MaxQueue, fmt.Sprintf("1 to %d, or 0 for %d", MostMaxQueue, DefaultMaxQueue))
+	case r.MaxQueue > 0 && r.MaxWait == 0:
+		report.Fault("MaxQueue", r.MaxQueue, "0, since it is for rules with MaxWait")
+	}
 	report.Mode(r.Mode)
+}
+
+// longestQueue is how many calls may wait at once.
+func (r *Rule) longestQueue() int {
+	if r.MaxQueue == 0 {
+		return DefaultMaxQueue
+	}
+	return r.MaxQueue
 }

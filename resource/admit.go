@@ -1,9 +1,7 @@
 package resource
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"math"
 	"time"
 
@@ -65,15 +63,24 @@ func (a *admission) enforce(ctx context.Context, i int) (ok bool) {
 		return true
 	}
 	if v.Delay != nil && !a.wait(ctx, c, v.Delay) {
-		c.Refund(v.Ticket, a.n)
+		a.giveBack(c, &v)
 		a.blocked.RetryAfter = c.Wait(a.now, a.n, a.by) // with what it gave back
 		return true
 	}
 	ok = a.enforce(ctx, i+1)
 	if a.blocked != nil || !ok {
-		c.Refund(v.Ticket, a.n)
+		a.giveBack(c, &v)
 	}
 	return ok
+}
+
+// giveBack gives back what a check has admitted.
+func (a *admission) giveBack(c Check, v *Verdict) {
+	if v.Delay != nil && v.Delay.Turn != nil {
+		v.Delay.Turn.GiveBack()
+		return
+	}
+	c.Refund(v.Ticket, a.n)
 }
 
 // shadow asks the checks in mode shadow from the i-th on, and counts the pass.
@@ -107,63 +114,6 @@ func (a *admission) pass(wouldBlock bool) (ok bool) {
 		m.Add(now, metric.OccupiedPass, n)
 	}
 	return true
-}
-
-// errTimeout is the end of a wait in which the turn did not come.
-var errTimeout = errors.New("leapgate: no turn in time")
-
-// wait lets the call wait, and takes the time anew: the call begins when its wait is
-// over. It is false if that comes to nothing.
-//
-//go:noinline
-func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
-	a.set.waiting.Inc()
-	defer a.set.waiting.Dec()
-	registry := a.set.registry
-	var err error
-	if d.Turn == nil {
-		err = registry.sleep(ctx, d.For)
-	} else {
-		err = waitForTurn(ctx, d.Turn, d.For)
-	}
-	a.now = max(a.now, registry.clock.Now())
-	a.occupied = a.occupied || d.Borrowed
-	if err == nil {
-		return true
-	}
-	a.blocked = &BlockError{Cause: cmp.Or(d.Cause, c.Cause()), Observed: d.Observed}
-	if d.Blocked != nil {
-		d.Blocked.Add(a.n)
-	}
-	if err != errTimeout { //nolint:errorlint // it is never wrapped
-		a.ended = err
-	}
-	return false
-}
-
-// Sleep waits on a timer, or until ctx ends, and gives ctx.Err() then.
-func Sleep(ctx context.Context, d time.Duration) error {
-	if err := waitForTurn(ctx, nil, d); err != errTimeout { //nolint:errorlint // it is never wrapped
-		return err
-	}
-	return nil
-}
-
-func waitForTurn(ctx context.Context, turn <-chan struct{}, most time.Duration) error {
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	var done <-chan struct{}
-	if ctx != nil {
-		done = ctx.Done()
-	}
-	select {
-	case <-turn:
-		return nil
-	case <-done:
-		return ctx.Err()
-	case <-timer.C:
-		return errTimeout
-	}
 }
 
 // retryAfter gives how long after now all checks would admit the call, given what the

@@ -71,7 +71,7 @@ type Check interface {
 	// could come too late.
 	Reserve(now, n int64, by Caller) Verdict
 	// Refund gives back what a Reserve took: a later check refused, or the
-	// call did not wait to the end.
+	// call did not wait to the end. A call that got a [Turn] gives that back instead.
 	Refund(ticket Ticket, n int64)
 	// Wait tells how long after now n more would be admitted if nobody else came: 0 if
 	// they would be then, below 0 if that cannot be told or is never. now may be in
@@ -109,10 +109,11 @@ type Verdict struct {
 
 // Delay is why and how long a call has to wait.
 type Delay struct {
+	// For is how long the call waits: exactly, if Turn is nil, and otherwise at most.
 	For time.Duration
-	// Turn, if it is not nil, is closed when the call may go on. If that is not within
-	// For, the call is refused.
-	Turn <-chan struct{}
+	// Turn, if it is not nil, is the call's turn in a queue. Checks in mode shadow have
+	// none, since nobody waits for them.
+	Turn Turn
 	// Borrowed tells that the call waits for what it took of a bucket to come, and is
 	// counted as occupied-pass.
 	Borrowed bool
@@ -123,6 +124,27 @@ type Delay struct {
 	// Blocked, if it is not nil, counts the call if it does not wait to the end: what
 	// the rule blocked.
 	Blocked *metric.Counter
+}
+
+// Turn is the turn of one call in the queue of a check. It belongs to the call, which
+// waits in its own goroutine, so the queue needs none. Its methods may be called while
+// others are in the queue, by any number of goroutines.
+//
+// This interface is not yet stable.
+type Turn interface {
+	// Due returns how long after now the call's turn comes if nobody leaves the queue
+	// before it: 0 if it has come, and then the call has what it waited for. Below 0
+	// means that nobody can know, as with places that calls in flight must leave: then the
+	// call waits in real time, and is refused when Delay.For has passed.
+	//
+	// Due is asked first when the wait begins, with the call's own now, and again when its
+	// turn should have come. If the turn comes sooner than the last answer said, the queue
+	// calls sooner of the last Due, once or more, and Due is asked again. sooner does not
+	// block, and may be called under a lock.
+	Due(now int64, sooner func()) time.Duration
+	// GiveBack takes the call out of the queue, or gives back what it got when its turn
+	// came. It is called, at most once, in place of Check.Refund.
+	GiveBack()
 }
 
 // plugged is a guard that the program brought.
@@ -187,6 +209,11 @@ func (c pluggedCheck) Reserve(now, n int64, by Caller) (v Verdict) {
 	if v.Refused != nil && v.Refused.Cause == nil { // it may be shared, in mode shadow
 		v.Refused = &BlockError{c.cause, v.Refused.Observed, v.Refused.RetryAfter}
 	}
+	if v.Delay != nil && v.Delay.Turn != nil {
+		delay := *v.Delay
+		delay.Turn = pluggedTurn{delay.Turn, c.faults}
+		v.Delay = &delay
+	}
 	return v
 }
 
@@ -234,6 +261,21 @@ type pluggedFinisher struct {
 func (c pluggedFinisher) Finish(now, n int64, rt time.Duration, failed bool) {
 	defer c.faults.recover("Finish")
 	c.finisher.Finish(now, n, rt, failed)
+}
+
+type pluggedTurn struct {
+	turn   Turn
+	faults *faultLog
+}
+
+func (t pluggedTurn) Due(now int64, sooner func()) time.Duration {
+	defer t.faults.recover("Due")
+	return t.turn.Due(now, sooner)
+}
+
+func (t pluggedTurn) GiveBack() {
+	defer t.faults.recover("GiveBack")
+	t.turn.GiveBack()
 }
 
 // faultLog counts the panics of one guard, and logs each cause once.

@@ -106,9 +106,6 @@ func NewRegistry(cfg Config) *Registry {
 		max:         cfg.MaxResources,
 		ghosts:      newGhosts(cfg.MaxResources),
 	}
-	if g.sleep == nil {
-		g.sleep = Sleep
-	}
 	if g.isException == nil {
 		g.defaultIsException = true
 		g.isException = func(err error) bool { return !errors.Is(err, context.Canceled) }

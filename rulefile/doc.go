@@ -67,6 +67,7 @@
 //	             regexp, default
 //	maxInFlight  1 to 1,000,000,000  required    calls in flight
 //	maxWait      0s to 24h           0s          how long a call waits for a place
+//	maxQueue     1 to 1,000,000      1,000       how many calls wait at once; with maxWait only
 //	mode         enforce, shadow,    enforce     what is done with the decision
 //	             off
 //

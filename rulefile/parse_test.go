@@ -57,6 +57,7 @@ isolation:
     match: regexp
     maxInFlight: 5
     maxWait: 1s
+    maxQueue: 50
     mode: enforce
   - {id: "404", match: default, maxInFlight: 1e3}
 `
@@ -79,7 +80,7 @@ func everyRule() Rules {
 			{ID: "d", Resource: "d", Associated: "e", Mode: flow.Off},
 		},
 		Isolation: []isolation.Rule{
-			{ID: "i", Resource: ".*", Match: isolation.Regexp, MaxInFlight: 5, MaxWait: time.Second},
+			{ID: "i", Resource: ".*", Match: isolation.Regexp, MaxInFlight: 5, MaxWait: time.Second, MaxQueue: 50},
 			{ID: "404", Match: isolation.Default, MaxInFlight: 1000},
 		},
 	}
@@ -184,6 +185,8 @@ isolation:
   - resource: "b"
     maxInFlight: 0
     maxWait: 25h
+  - {resource: "c", maxInFlight: 1, maxQueue: 5}
+  - {resource: "d", maxInFlight: 1, maxWait: 1s, maxQueue: 1000001}
 extra: 1
 flow: 3
 `, []string{
@@ -207,8 +210,10 @@ flow: 3
 			`28:18: isolation rule on "[": maxInFlight is "5"; want a whole number, without quotes`,
 			`30:18: isolation rule on "b": maxInFlight is 0; want 1 to 1000000000`,
 			`31:14: isolation rule on "b": maxWait is "25h"; want 0 to 24h`,
-			`32:1: unknown field "extra"; want flow or isolation`,
-			`33:1: flow is there twice, first in line 1`,
+			`32:47: isolation rule on "c": maxQueue is 5; leave it out, it is for rules with maxWait`,
+			`33:60: isolation rule on "d": maxQueue is 1000001; want 1 to 1000000, or 0 for 1000`,
+			`34:1: unknown field "extra"; want flow or isolation`,
+			`35:1: flow is there twice, first in line 1`,
 		}},
 		{"numbers and text", `flow:
   - {resource: a, threshold: .inf}

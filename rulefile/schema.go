@@ -115,5 +115,6 @@ var isolationFields = newSchema([]field[isolation.Rule]{
 	define("match", "Match", matchKind, func(r *isolation.Rule) *resource.Match { return &r.Match }),
 	define("maxInFlight", "MaxInFlight", int64Kind, func(r *isolation.Rule) *int64 { return &r.MaxInFlight }).must("how many calls may be in flight"),
 	define("maxWait", "MaxWait", durationKind, func(r *isolation.Rule) *time.Duration { return &r.MaxWait }),
+	define("maxQueue", "MaxQueue", intKind, func(r *isolation.Rule) *int { return &r.MaxQueue }).along("MaxWait"),
 	define("mode", "Mode", modeKind, func(r *isolation.Rule) *stat.Mode { return &r.Mode }),
 })

@@ -127,6 +127,7 @@ func inFile(want string) string { return goWords.Replace(want) }
 var goWords = strings.NewReplacer(
 	"24h0m0s", "24h",
 	"rules without Associated", "rules without associated",
+	"rules with MaxWait", "rules with maxWait",
 	"with Associated", "with associated",
 	"with Match Default", "with match default",
 	"Strategy WarmUp", "strategy warm-up",

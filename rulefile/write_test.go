@@ -56,6 +56,7 @@ isolation:
     match: regexp
     maxInFlight: 5
     maxWait: 1s
+    maxQueue: 50
   - id: "404"
     match: default
     maxInFlight: 1000
@@ -71,7 +72,7 @@ isolation:
     {"resource": "b<>", "threshold": 0.25, "interval": "24h"}
   ],
   "isolation": [
-    {"id": "i", "resource": ".*", "match": "regexp", "maxInFlight": 5, "maxWait": "1s"},
+    {"id": "i", "resource": ".*", "match": "regexp", "maxInFlight": 5, "maxWait": "1s", "maxQueue": 50},
     {"id": "404", "match": "default", "maxInFlight": 1000}
   ]
 }
@@ -151,10 +152,14 @@ func TestWrite_AnyRulesComeBack(t *testing.T) {
 			rules.Flow = append(rules.Flow, r)
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "isolation") {
-			rules.Isolation = append(rules.Isolation, isolation.Rule{
+			r := isolation.Rule{
 				ID: id(), Resource: name.Draw(t, "resource"), Mode: mode.Draw(t, "mode"),
 				MaxInFlight: rapid.Int64Range(1, isolation.MostInFlight).Draw(t, "places"), MaxWait: span.Draw(t, "wait"),
-			})
+			}
+			if r.MaxWait > 0 {
+				r.MaxQueue = rapid.IntRange(0, isolation.MostMaxQueue).Draw(t, "queue")
+			}
+			rules.Isolation = append(rules.Isolation, r)
 		}
 		requireRoundTrip(t, rules)
 	})

@@ -156,6 +156,9 @@ func isolationMeaning(r isolation.Rule) string {
 	if r.MaxWait > 0 {
 		ends = fmt.Sprintf("waits up to %s, then blocks", span(r.MaxWait))
 	}
+	if r.MaxQueue > 0 {
+		ends = fmt.Sprintf("waits up to %s, %d calls at once, then blocks", span(r.MaxWait), r.MaxQueue)
+	}
 	return fmt.Sprintf("at most %d in flight; %s", r.MaxInFlight, ends) + modeMeaning(r.Mode)
 }
 

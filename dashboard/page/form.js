@@ -37,6 +37,7 @@ const fields = {
     ...target,
     ["maxInFlight", "In flight", "Calls that may be in flight.", { number: true }],
     ["maxWait", "Longest wait", "For a free place, such as 500ms. Empty: none."],
+    ["maxQueue", "Longest queue", "Calls that may wait at once. Empty: 1000.", { number: true }],
     mode,
   ],
 };

@@ -4,7 +4,10 @@
 // not move it.
 package clock
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Clock reads the axis. Make one with [New]; it may be copied.
 type Clock struct {
@@ -42,4 +45,17 @@ func (c *Clock) Wall(now int64) time.Time {
 		return time.Unix(0, now)
 	}
 	return time.Now()
+}
+
+// Until returns how long it is from now to t, 0 if t has come. What is longer than a
+// Duration can be, as after a clock has jumped, is the longest Duration.
+func Until(now, t int64) time.Duration {
+	switch d := t - now; {
+	case t <= now:
+		return 0
+	case d < 0:
+		return math.MaxInt64
+	default:
+		return time.Duration(d)
+	}
 }

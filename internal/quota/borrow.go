@@ -1,6 +1,10 @@
 package quota
 
-import "time"
+import (
+	"time"
+
+	"github.com/leapgate-go/leapgate/internal/clock"
+)
 
 // Borrow is Take for a caller that may wait, maxWait at most (that included), for
 // room that the oldest buckets will leave. If n finds no room now, it is reserved
@@ -114,7 +118,7 @@ func (q *Quota) takeBesideLoans(w *wrap, used, now, n, limit int64) (o Outcome, 
 	o = Outcome{Held: l.fullest(b.base) + own, Wait: Unknown}
 	if n <= limit {
 		f := q.forecast(w, own, l)
-		o.Wait = time.Duration(f.room(n, limit) - now)
+		o.Wait = clock.Until(now, f.room(n, limit))
 	}
 	return o, q.ring.Newest() == w // so the elders were read right
 }

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -438,4 +439,23 @@ func TestQuota_AllocatesForTheListOfLoansOnly(t *testing.T) {
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() {
 		q.Refund(borrow(q, now, 1, q.Admitted(), second).Ticket, 1)
 	}), 4.0, "two lists, each with its array")
+}
+
+// A clock that jumps back further than a difference can hold: nobody waits so long, and everybody
+// is told so.
+func TestQuota_TimeGoesBackFurtherThanADifferenceCanHold(t *testing.T) {
+	t.Parallel()
+	const back = -1 << 62
+	q := newQuota(t, second, 2, false)
+	require.True(t, q.Take(3<<61, 10, 10).OK)
+	for range 2 { // the second time, something is lent
+		for _, now := range []int64{back, back - 3600*ms, math.MinInt64} {
+			require.Equal(t, refused(10, math.MaxInt64), q.Take(now, 1, 10))
+			require.Equal(t, refused(10, math.MaxInt64), q.Borrow(now, 1, 10, 24*hour))
+			require.EqualValues(t, math.MaxInt64, q.Wait(now, 1, 10))
+			require.EqualValues(t, 10, q.Window(now))
+		}
+		require.True(t, q.Borrow(3<<61, 1, 10, hour).OK)
+	}
+	require.True(t, q.Take(3<<61+2000*ms, 9, 10).OK)
 }

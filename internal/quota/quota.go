@@ -27,6 +27,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/clock"
 	"github.com/leapgate-go/leapgate/leaparray"
 )
 
@@ -216,7 +217,7 @@ func (q *Quota) wait(newest *bucket, now, n, limit, held int64) time.Duration {
 	if short > newest.firstCount && newest.base > 0 {
 		leaves = q.leaves(now, short)
 	}
-	return time.Duration(max(0, leaves+q.interval-now))
+	return clock.Until(now, leaves+q.interval)
 }
 
 // leaves gives the start of the bucket with which the given number will have left
@@ -290,13 +291,13 @@ func (q *Quota) Wait(now, n, limit int64) time.Duration {
 		if start == from {
 			return 0
 		}
-		return time.Duration(start - now)
+		return clock.Until(now, start)
 	}
 	short := q.Window(now) + n - limit
 	if short <= 0 {
 		return 0
 	}
-	return time.Duration(max(0, q.leaves(now, short)+q.interval-now))
+	return clock.Until(now, q.leaves(now, short)+q.interval)
 }
 
 // Admitted is what was admitted since the quota was made, less what was refunded.

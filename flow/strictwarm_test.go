@@ -1,0 +1,38 @@
+package flow_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/leapgate-go/leapgate/flow"
+)
+
+// Under full use a strict rule gets warm as others do, however few its buckets are: its windows
+// are longer by one of them.
+func TestWarmUp_StrictFullUseWarms(t *testing.T) {
+	t.Parallel()
+	for buckets := 1; buckets <= 10; buckets++ {
+		for _, cold := range []float64{2, 3, 5, 10, 30, 100, 1000} {
+			for _, interval := range []time.Duration{time.Second, 2520 * ms, 252 * ms} {
+				if interval%time.Duration(buckets) != 0 {
+					continue
+				}
+				rule := flow.Rule{
+					Resource: "a", Threshold: 100, Interval: interval, Buckets: buckets, Strict: true,
+					Strategy: flow.WarmUp, WarmUpPeriod: 10 * time.Second, ColdFactor: cold,
+				}
+				g := newGate(t, rule)
+				passed := time.Duration(0)
+				for ; g.snapshot(t, "a").Effective < rule.Threshold && passed < time.Minute; passed += 21 * ms {
+					for g.try(t, "a", 1) == 1 {
+					}
+					g.clock.Add(int64(21 * ms))
+				}
+				assert.Less(t, passed, 35*time.Second, fmt.Sprint(buckets, " buckets, cold factor ", cold, ", ", interval))
+			}
+		}
+	}
+}

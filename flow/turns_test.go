@@ -1,0 +1,230 @@
+package flow
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// naivePacer does by one list what a pacer does.
+type naivePacer struct {
+	last  int64 // the latest turn that was given
+	queue []*naiveTurn
+}
+
+type naiveTurn struct {
+	gap, told int64 // told is when it was to come at the latest
+	at        int64 // when it came
+	came      bool
+	turn      *turn
+	called    *atomic.Bool // told that it comes sooner, since it was asked last
+}
+
+func (m *naivePacer) tail() int64 {
+	tail := m.last
+	for _, w := range m.queue {
+		tail += w.gap
+	}
+	return tail
+}
+
+func (m *naivePacer) serve(now int64) {
+	for len(m.queue) > 0 && m.last+m.queue[0].gap <= now {
+		w := m.queue[0]
+		m.last += w.gap
+		w.at, w.came = m.last, true
+		m.queue = m.queue[1:]
+	}
+}
+
+// Any order of calls that come, leave, and ask, on any clock: the turns are those of a list from
+// which whoever leaves is struck out.
+func TestPacer_AgreesWithAList(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p, now := newPacer(), int64(1<<60)
+		m := &naivePacer{last: p.last.Load()}
+		var turns []*naiveTurn // of those who may still ask or leave
+		for range rapid.IntRange(1, 80).Draw(t, "steps") {
+			switch step := rapid.IntRange(0, 9).Draw(t, "step"); {
+			case step < 4:
+				gap := rapid.Int64Range(1, 5).Draw(t, "gap")
+				longest := rapid.Int64Range(0, 25).Draw(t, "longest")
+				waits := longest > 0 && rapid.IntRange(0, 9).Draw(t, "waits") > 0
+				at, got, ok := p.take(now, gap, longest, waits)
+				// The lock-free ways look at the queue as it is; those who join it serve it first.
+				want := max(now, m.tail()+gap)
+				if want-now <= longest && (len(m.queue) > 0 || want > now && waits) {
+					m.serve(now)
+				}
+				if at != want || ok != (want-now <= longest) || (got != nil) != (ok && waits && want > now) {
+					t.Fatalf("turn %d, %v, queues: %v; want %d", at-now, ok, got != nil, want-now)
+				}
+				switch {
+				case !ok:
+				case len(m.queue) > 0 || got != nil:
+					w := &naiveTurn{gap: gap, told: at, turn: got, called: new(atomic.Bool)}
+					m.queue = append(m.queue, w)
+					if got != nil {
+						turns = append(turns, w)
+					}
+				default:
+					m.last = at
+				}
+			case step < 6:
+				now += rapid.Int64Range(0, 6).Draw(t, "time")
+			case step == 6:
+				now -= rapid.Int64Range(0, 3).Draw(t, "time that goes back")
+			case len(turns) > 0:
+				i := rapid.IntRange(0, len(turns)-1).Draw(t, "who")
+				w := turns[i]
+				if step < 9 {
+					w.called.Store(false)
+					due := w.turn.due(now, func() { w.called.Store(true) })
+					m.serve(now)
+					if (due == 0) != w.came {
+						t.Fatalf("due in %v, want it to have come: %v", due, w.came)
+					}
+					if due > 0 && now+int64(due) > w.told {
+						t.Fatalf("due in %d, at %d; told %d", due, now+int64(due), w.told)
+					}
+					if first := len(m.queue) > 0 && m.queue[0] == w; first && now+int64(due) != m.last+w.gap {
+						t.Fatalf("the first is due in %d, want %d", due, m.last+w.gap-now)
+					}
+					w.told = min(w.told, now+int64(due))
+					break
+				}
+				w.turn.giveBack()
+				if j := slices.Index(m.queue, w); j >= 0 {
+					m.queue = slices.Delete(m.queue, j, j+1)
+				} else if m.last == w.at {
+					m.last -= w.gap
+				}
+				turns = slices.Delete(turns, i, i+1)
+			}
+			if got, want := p.next(0), m.tail(); got != want {
+				t.Fatalf("the latest turn is %d, want %d", got-now, want-now)
+			}
+			if (p.last.Load() == queueing) != (len(m.queue) > 0) {
+				t.Fatalf("queueing: %v, want %v", p.last.Load() == queueing, len(m.queue) > 0)
+			}
+			// Whoever has been asked, and is the first by now, knows when its turn comes, or was called.
+			if len(m.queue) > 0 {
+				if w := m.queue[0]; w.turn != nil && w.turn.sooner != nil && !w.called.Load() && m.last+w.gap < w.told {
+					t.Fatalf("the first was told %d, comes at %d, and was not called", w.told-now, m.last+w.gap-now)
+				}
+			}
+		}
+	})
+}
+
+// The race: those who queue, leave and are served, beside those who find nobody waiting, on a clock that
+// some of them read late. The turns that were given and kept are a gap apart, and in the end nobody waits.
+func TestPacer_HammerQueueing(t *testing.T) {
+	t.Parallel()
+	const goroutines, each, gap, longest = 32, 400, 1000, 5000
+	p := newPacer()
+	var now atomic.Int64
+	now.Store(1 << 60)
+	var mu sync.Mutex // guards kept
+	var kept []int64
+	refused := 0
+	var all sync.WaitGroup
+	for id := range goroutines {
+		all.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(id), 0))
+			keep := func(at int64) {
+				mu.Lock()
+				defer mu.Unlock()
+				kept = append(kept, at)
+			}
+			for range each {
+				came := now.Load()
+				if rng.IntN(8) == 0 {
+					now.Add(rng.Int64N(3 * gap))
+				}
+				at, turn, ok := p.take(came, gap, longest, rng.IntN(16) > 0)
+				switch {
+				case !ok:
+					now.Add(gap / 4)
+					mu.Lock()
+					refused++
+					mu.Unlock()
+					continue
+				case turn == nil:
+					keep(at)
+					continue
+				}
+				patience := rng.IntN(40)
+				for asked := came; ; asked = now.Load() {
+					due := turn.due(asked, func() {})
+					if due == 0 {
+						if rng.IntN(10) == 0 {
+							turn.giveBack() // refused by another rule
+						} else {
+							keep(turn.at)
+						}
+						break
+					}
+					if asked+int64(due) > at {
+						t.Errorf("told %d, and later %d", at, asked+int64(due))
+					}
+					if patience--; patience < 0 {
+						turn.giveBack()
+						break
+					}
+					now.Add(rng.Int64N(gap / 4))
+				}
+			}
+		})
+	}
+	all.Wait()
+	now.Add(longest + gap)
+	p.mu.Lock()
+	p.serve(now.Load())
+	p.mu.Unlock()
+	require.Zero(t, p.queue.Len())
+	require.NotEqual(t, int64(queueing), p.last.Load())
+	slices.Sort(kept)
+	for i := range kept[1:] {
+		require.GreaterOrEqual(t, kept[i+1]-kept[i], int64(gap))
+	}
+	require.Positive(t, refused)
+}
+
+// Clocks that jump further than a difference can hold neither end the gap nor panic.
+func TestPacer_ClockJumpsFar(t *testing.T) {
+	t.Parallel()
+	for _, from := range []int64{math.MaxInt64, math.MaxInt64 - 1, 1 << 62, 0, math.MinInt64} {
+		for _, to := range []int64{math.MaxInt64, 1 << 62, 0, -1 << 62, math.MinInt64} {
+			p := newPacer()
+			p.take(from, 10, 0, true)
+			_, first, _ := p.take(from, 10, 100, true)
+			at, second, ok := p.take(to, 10, 100, true)
+			if first != nil {
+				first.due(to, func() {})
+			}
+			if ok && second == nil && to < math.MaxInt64 {
+				require.GreaterOrEqual(t, at, from)
+			}
+			if to < 0 && from > 1<<60 {
+				require.False(t, ok, "it would wait for ever")
+			}
+			if first != nil {
+				first.giveBack()
+			}
+			if second != nil {
+				require.LessOrEqual(t, second.due(to, func() {}), 100*time.Nanosecond)
+				second.giveBack()
+			}
+			require.NotEqual(t, int64(queueing), p.last.Load(), "from %d to %d", from, to)
+		}
+	}
+}

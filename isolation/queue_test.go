@@ -1,0 +1,158 @@
+package isolation
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+// Who comes when as many wait as may is blocked at once, and who comes after one has left is not.
+func TestQueue_IsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rule := waiting(time.Minute)
+		rule.MaxQueue = 2
+		g, start := newGate(t, false, rule), time.Now()
+		held := g.hold(t, "a", 3)
+		calls := []*call{g.queue(t, start, 1), g.queue(t, start, 3), g.queue(t, start, 1)}
+		require.Equal(t, "--b", ended(calls), "calls count, not places")
+		require.Zero(t, calls[2].at)
+		require.EqualError(t, calls[2].err, `isolation rule "few" on "a": 4 of 3 in flight`)
+		calls[0].give()
+		require.Equal(t, "b-b", ended(calls))
+		calls = append(calls, g.queue(t, start, 1), g.queue(t, start, 1))
+		require.Equal(t, "b-b-b", ended(calls))
+
+		rule.MaxQueue = 3 // of those who come from now on
+		g.load(t, rule)
+		calls = append(calls, g.queue(t, start, 1), g.queue(t, start, 1))
+		require.Equal(t, "b-b-b-b", ended(calls))
+		rule.MaxQueue = 1
+		g.load(t, rule)
+		require.Equal(t, "b-b-b-b", ended(calls), "nobody is driven out")
+		exit(held...)
+		require.Equal(t, "bPb-b-b", ended(calls))
+		calls[1].e.Exit()
+		require.Equal(t, "bPbPbPb", ended(calls))
+		for _, c := range calls {
+			c.e.Exit()
+		}
+		g.rest(t, 3+3+1+1, 1+1+1+1)
+	})
+}
+
+func TestQueue_HasABoundAlsoWithoutOneInTheRule(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, false, Rule{ID: "few", Resource: "a", MaxInFlight: 1, MaxWait: time.Minute})
+		e, err := g.Entry("a")
+		require.NoError(t, err)
+		var refused atomic.Int64
+		var all sync.WaitGroup
+		start := time.Now()
+		for range DefaultMaxQueue + 7 {
+			all.Go(func() {
+				if e, err := g.Entry("a"); err != nil && time.Since(start) == 0 {
+					refused.Add(1)
+				} else {
+					e.Exit()
+				}
+			})
+		}
+		synctest.Wait()
+		require.EqualValues(t, 7, refused.Load())
+		e.Exit()
+		all.Wait()
+		g.rest(t, DefaultMaxQueue+1, 7)
+	})
+}
+
+// The race: those who join against those who leave. Never do more wait than may.
+func TestQueue_HammerNeverMoreWaitThanMay(t *testing.T) {
+	t.Parallel()
+	const goroutines, rounds, most = 64, 300, 5
+	var p places
+	_, ok := p.take(1, 1)
+	require.True(t, ok)
+	var waiting, longest, full atomic.Int64
+	var all sync.WaitGroup
+	for range goroutines {
+		all.Go(func() {
+			for range rounds {
+				w := p.wait(1, 1, most)
+				if w == nil {
+					full.Add(1)
+					continue
+				}
+				for now := waiting.Add(1); ; {
+					old := longest.Load()
+					if now <= old || longest.CompareAndSwap(old, now) {
+						break
+					}
+				}
+				waiting.Add(-1)
+				w.giveUp()
+			}
+		})
+	}
+	all.Wait()
+	require.LessOrEqual(t, longest.Load(), int64(most))
+	p.quiet(t, 1)
+	require.Zero(t, p.queue.Len())
+	p.giveBack(1)
+	require.Zero(t, p.word.Load())
+}
+
+// Leaving takes the same time wherever a call stands: 100,000 calls that all leave from the end
+// would look at five billion others if each searched for itself.
+func TestQueue_LeavingDoesNotSearch(t *testing.T) {
+	t.Parallel()
+	const calls = 100_000
+	var p places
+	p.take(1, 1)
+	queue := make([]*waiter, calls)
+	for i := range queue {
+		queue[i] = p.wait(1, 1, calls)
+		require.NotNil(t, queue[i])
+	}
+	require.Nil(t, p.wait(1, 1, calls))
+	for i := calls - 1; i >= 0; i-- {
+		queue[i].giveUp()
+	}
+	p.quiet(t, 1)
+}
+
+// A call that waits and gives up leaves nothing behind.
+func TestQueue_RefundAfterTheTurnCame(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, false, waiting(time.Minute))
+		held := g.hold(t, "a", 3)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				e, err := g.Resource("a").EntryContext(ctx)
+				if err == nil {
+					e.Exit()
+				} else {
+					require.ErrorIs(t, err, resource.ErrBlocked)
+				}
+			})
+		}
+		synctest.Wait()
+		cancel()
+		exit(held...)
+		all.Wait()
+		s := g.rule(t, "a", "few")
+		require.Equal(t, int64(10), s.Admitted-3+s.Blocked)
+		g.rest(t, s.Admitted, s.Blocked)
+	})
+}

@@ -1,0 +1,126 @@
+package resource
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+)
+
+// errTimeout is the end of a wait in which the turn did not come.
+var errTimeout = errors.New("leapgate: no turn in time")
+
+// wait lets the call wait, and takes the time anew: the call begins when its wait is
+// over. It is false if that comes to nothing.
+//
+//go:noinline
+func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
+	a.set.waiting.Inc()
+	defer a.set.waiting.Dec()
+	registry := a.set.registry
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	var err error
+	switch {
+	case d.Turn != nil:
+		err = registry.awaitTurn(ctx, a.now, d)
+	case registry.sleep != nil:
+		err = registry.sleep(ctx, d.For)
+	default:
+		err = Sleep(ctx, d.For)
+	}
+	a.now = max(a.now, registry.clock.Now())
+	a.occupied = a.occupied || d.Borrowed
+	if err == nil {
+		return true
+	}
+	a.blocked = &BlockError{Cause: cmp.Or(d.Cause, c.Cause()), Observed: d.Observed}
+	if d.Blocked != nil {
+		d.Blocked.Add(a.n)
+	}
+	if err != errTimeout { //nolint:errorlint // it is never wrapped
+		a.ended = err
+	}
+	return false
+}
+
+// awaitTurn waits until the turn of d has come.
+//
+// Each call that queues is woken by its own timer when its turn should come, and before
+// that only if it has become the first of its queue and its turn comes sooner. So a queue
+// needs no goroutine, and a call that leaves it wakes one other, whatever its length.
+func (g *Registry) awaitTurn(ctx context.Context, now int64, d *Delay) error {
+	woken := make(chan struct{}, 1)
+	sooner := func() {
+		select {
+		case woken <- struct{}{}:
+		default:
+		}
+	}
+	timer := time.NewTimer(d.For)
+	defer timer.Stop()
+	for {
+		due := d.Turn.Due(now, sooner)
+		switch {
+		case due == 0:
+			return nil
+		case due > 0 && g.sleep != nil:
+			return g.sleepUntilTurn(ctx, now, d.Turn)
+		case due > 0:
+			timer.Reset(due)
+		}
+		select {
+		case <-woken:
+			now = max(now, g.clock.Now())
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			if due < 0 {
+				return errTimeout
+			}
+			now += int64(due)
+		}
+	}
+}
+
+// sleepUntilTurn is awaitTurn with the program's own way to sleep. What wakes that is the
+// end of its context.
+func (g *Registry) sleepUntilTurn(ctx context.Context, now int64, turn Turn) error {
+	for {
+		undisturbed, disturb := context.WithCancel(ctx)
+		due := turn.Due(now, disturb)
+		if due == 0 {
+			disturb()
+			return nil
+		}
+		err := g.sleep(undisturbed, due)
+		disturbed := undisturbed.Err() != nil
+		disturb()
+		switch {
+		case err == nil: // so much has passed, whatever the clock shows
+			now += int64(due)
+		case ctx.Err() != nil || !disturbed:
+			return err
+		default:
+			now = max(now, g.clock.Now())
+		}
+	}
+}
+
+// Sleep waits on a timer, or until ctx ends, and returns ctx.Err() then. A nil ctx does not
+// end.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	var done <-chan struct{}
+	if ctx != nil {
+		done = ctx.Done()
+	}
+	select {
+	case <-done:
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

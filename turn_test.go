@@ -1,0 +1,155 @@
+package leapgate_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+// scriptedTurn is a turn that comes when the test says so; until then, it is due as told.
+type scriptedTurn struct {
+	check *scriptedCheck
+	due   time.Duration
+
+	mu     sync.Mutex // guards what is below
+	came   bool
+	sooner func()
+}
+
+func (s *scriptedTurn) Due(_ int64, sooner func()) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sooner = sooner
+	if s.came {
+		return 0
+	}
+	return s.due
+}
+
+func (s *scriptedTurn) GiveBack() { s.check.guard.note("-%s turn", s.check.id) }
+
+// is says when the turn is due from now on, and tells those who wait.
+func (s *scriptedTurn) is(due time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due, s.came = due, due == 0
+	if s.sooner != nil {
+		s.sooner()
+	}
+}
+
+// A call waits as long as its turn says, again and again, and goes on at once when that comes.
+func TestTurn_MovesUpWhileTheCallWaits(t *testing.T) {
+	t.Parallel()
+	for name, sleep := range map[string]func(context.Context, time.Duration) error{"timer": nil, "own sleep": resource.Sleep} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				check := &scriptedCheck{id: "a", waits: true}
+				turn := &scriptedTurn{due: time.Hour}
+				check.reserve = func(int64, resource.Caller) resource.Verdict {
+					return resource.Verdict{Delay: &resource.Delay{For: time.Hour, Turn: turn}}
+				}
+				g, guard := scriptedGate(t, leapgate.Config{Sleep: sleep}, check)
+				start := time.Now()
+				passed := make(chan time.Duration)
+				go func() {
+					e, err := g.Entry("orders")
+					e.Exit()
+					if err != nil {
+						t.Error(err)
+					}
+					passed <- time.Since(start)
+				}()
+				for _, due := range []time.Duration{30 * time.Minute, 20 * time.Minute, time.Minute} {
+					synctest.Wait()
+					time.Sleep(time.Second)
+					turn.is(due)
+				}
+				synctest.Wait()
+				time.Sleep(time.Second)
+				turn.is(0)
+				require.Equal(t, 4*time.Second, <-passed)
+				require.Equal(t, "+a0 =a", guard.noted())
+			})
+		})
+	}
+}
+
+// Nobody knows when the turn comes: then the call waits in real time, whatever sleep the program has.
+func TestTurn_ThatNobodyCanForetell(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		check := &scriptedCheck{id: "a", waits: true}
+		turn := &scriptedTurn{due: -1}
+		check.reserve = func(int64, resource.Caller) resource.Verdict {
+			return resource.Verdict{Delay: &resource.Delay{For: time.Minute, Turn: turn}}
+		}
+		g, guard := scriptedGate(t, leapgate.Config{Sleep: func(context.Context, time.Duration) error {
+			t.Error("it sleeps")
+			return nil
+		}}, check)
+		start := time.Now()
+		_, err := g.Entry("orders")
+		require.ErrorIs(t, err, leapgate.ErrBlocked)
+		require.Equal(t, time.Minute, time.Since(start))
+		time.AfterFunc(time.Second, func() { turn.is(0) })
+		e, err := g.Entry("orders")
+		require.NoError(t, err)
+		e.Exit()
+		require.Equal(t, time.Minute+time.Second, time.Since(start))
+		require.Equal(t, "+a0 -a turn +a0 =a", guard.noted())
+	})
+}
+
+// A check after the one whose turn came refuses: the turn is given back.
+func TestTurn_IsGivenBackIfALaterCheckRefuses(t *testing.T) {
+	t.Parallel()
+	waits, last := &scriptedCheck{id: "a", waits: true}, &scriptedCheck{id: "z", waits: true}
+	waits.reserve = func(int64, resource.Caller) resource.Verdict {
+		turn := new(scriptedTurn)
+		turn.is(0)
+		return resource.Verdict{Delay: &resource.Delay{For: time.Minute, Turn: turn}}
+	}
+	last.reserve = func(int64, resource.Caller) resource.Verdict { return refusal(-1) }
+	g, guard := scriptedGate(t, leapgate.Config{}, waits, last)
+	require.False(t, enter(t, g, "orders"))
+	require.Equal(t, "+a0 !z -a turn", guard.noted())
+}
+
+// panicky is a turn whose methods panic.
+type panicky struct{}
+
+func (panicky) Due(int64, func()) time.Duration { panic("due") }
+func (panicky) GiveBack()                       { panic("give back") }
+
+// A turn that panics holds nobody up.
+func TestTurn_Panics(t *testing.T) {
+	t.Parallel()
+	refuses := false
+	waits, last := &scriptedCheck{id: "a", waits: true}, &scriptedCheck{id: "z", waits: true}
+	waits.reserve = func(int64, resource.Caller) resource.Verdict {
+		return resource.Verdict{Delay: &resource.Delay{For: time.Minute, Turn: panicky{}}}
+	}
+	last.reserve = func(int64, resource.Caller) resource.Verdict {
+		if refuses {
+			return refusal(-1)
+		}
+		return resource.Verdict{}
+	}
+	g, _ := scriptedGate(t, leapgate.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, waits, last)
+	require.True(t, enter(t, g, "orders"))
+	require.EqualValues(t, 1, g.GuardFaults())
+	refuses = true
+	require.False(t, enter(t, g, "orders"))
+	require.EqualValues(t, 3, g.GuardFaults())
+}
