@@ -60,11 +60,11 @@ func newDescs(gate string) *descs {
 	d.evictedKeys = of("limiter_evicted_keys_total", "Keys that were forgotten although they held something.", "limiter")
 	d.crowded = of("limiter_crowded_calls_total", "Calls of new keys for which there was no place.", "limiter")
 	d.coarse = of("limiter_coarse_admissions_total",
-		"Admissions that were joined with the one before because the memory for times was used up.", "limiter")
+		"Admissions that were joined with the next because the memory for times was used up.", "limiter")
 	d.away = of("limiter_away", "1 if the state that is shared with other processes cannot be reached, else 0.", "limiter")
 	d.keys = of("limiter_keys", "Keys that are kept.", "limiter")
 	d.maxKeys = of("limiter_max_keys", "Keys that are kept at most.", "limiter")
-	d.bytes = of("limiter_log_bytes", "Memory in which a log keeps times, besides the first four of each key.", "limiter")
+	d.bytes = of("limiter_log_bytes", "Memory in which a limiter keeps times, besides the first four of each key.", "limiter")
 	d.limit = of("limiter_limit", "What a limiter admits for each key in its window.", "limiter")
 	d.window = of("limiter_window_seconds", "Window of a limiter.", "limiter")
 	return d

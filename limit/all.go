@@ -62,13 +62,20 @@ func (g *Group) Allow(ctx context.Context, key string) (Decision, error) {
 // the least Remaining. It has the least Remaining, and the longest RetryAfter and
 // ResetAfter of all: when one refuses, the limits of this package are asked how long they
 // would. If a limit gives an error and none refuses, that is the error. What was taken
-// is given back in both cases; a limit that fails to take it back admits so much less.
+// is given back in both cases, and if a limit panics; a limit that fails to take it back
+// admits so much less.
 func (g *Group) AllowN(ctx context.Context, key string, n int64) (Decision, error) {
 	if err := g.check(ctx, key, n); err != nil {
 		return Decision{}, err
 	}
 	var few [4]Decision // most have no more, and stay off the heap
 	said := few[:0]
+	asking := true
+	defer func() {
+		if asking { // one of them panics
+			_ = g.refund(ctx, key, said)
+		}
+	}()
 	var failed error
 	for i, l := range g.limiters {
 		d, err := l.AllowN(ctx, key, n)
@@ -77,11 +84,13 @@ func (g *Group) AllowN(ctx context.Context, key string, n int64) (Decision, erro
 			failed = errors.Join(failed, err)
 			d = Decision{}
 		case !d.Allowed:
+			asking = false
 			_ = g.refund(ctx, key, said) // a refusal is one, also if that fails
 			return g.refusal(key, n, i, d, said), nil
 		}
 		said = append(said, d)
 	}
+	asking = false
 	if failed != nil {
 		return Decision{}, errors.Join(failed, g.refund(ctx, key, said))
 	}
@@ -95,7 +104,7 @@ func (g *Group) AllowN(ctx context.Context, key string, n int64) (Decision, erro
 	for i, d := range said {
 		whole = merge(whole, d, i == 0)
 	}
-	whole.Charged, whole.Ticket = n, 0
+	whole.Charged, whole.Ticket, whole.generation = n, 0, 0
 	whole.parts = nil
 	if n > 0 {
 		parts := make([]part, len(said))
@@ -120,14 +129,18 @@ func (g *Group) check(ctx context.Context, key string, n int64) error {
 	return ended(ctx)
 }
 
-// refund gives back what the first limits took. That ctx has ended does not matter.
+// refund gives back what the first limits took, the last of them first. That ctx has
+// ended does not matter.
 func (g *Group) refund(ctx context.Context, key string, said []Decision) (err error) {
-	for i, d := range said {
-		if d.Charged > 0 {
-			err = errors.Join(err, g.limiters[i].Refund(lasting(ctx), key, d, d.Charged))
-		}
+	if len(said) == 0 {
+		return nil
 	}
-	return err
+	last := len(said) - 1
+	defer func() { err = errors.Join(g.refund(ctx, key, said[:last]), err) }() // also if this one panics
+	if d := said[last]; d.Charged > 0 {
+		return g.limiters[last].Refund(lasting(ctx), key, d, d.Charged)
+	}
+	return nil
 }
 
 // lasting is ctx without its end.
@@ -174,7 +187,7 @@ func (g *Group) refusal(key string, n int64, index int, no Decision, said []Deci
 			whole = merge(whole, d, false)
 		}
 	}
-	whole.Charged, whole.Ticket, whole.parts = 0, 0, nil
+	whole.Charged, whole.Ticket, whole.generation, whole.parts = 0, 0, 0, nil
 	return whole
 }
 
@@ -236,20 +249,24 @@ func (g *Group) Settle(ctx context.Context, key string, d Decision, actual int64
 
 // each calls do with every limit and what it decided. All are called; the error is of all
 // that failed.
-func (g *Group) each(d Decision, n int64, do func(Limiter, Decision) error) (err error) {
+func (g *Group) each(d Decision, n int64, do func(Limiter, Decision) error) error {
 	if n > d.Charged {
 		return badRefund(n, d)
 	}
 	if len(g.limiters) == 1 {
 		return do(g.limiters[0], d)
 	}
-	next := d.parts
-	for _, l := range g.limiters {
-		var mine Decision // of a decision that refused: nothing was charged
-		if next != nil {
-			mine, next = next.decision, next.next
-		}
-		err = errors.Join(err, do(l, mine))
+	return eachOf(g.limiters, d.parts, do)
+}
+
+func eachOf(limiters []Limiter, said *part, do func(Limiter, Decision) error) (err error) {
+	if len(limiters) == 0 {
+		return nil
 	}
-	return err
+	var mine Decision // of a decision that refused: nothing was charged
+	if said != nil {
+		mine, said = said.decision, said.next
+	}
+	defer func() { err = errors.Join(err, eachOf(limiters[1:], said, do)) }() // also if this one panics
+	return do(limiters[0], mine)
 }

@@ -77,7 +77,7 @@ func TestConfig_Faults(t *testing.T) {
 		`limit: bad configuration of Counter: WhenFull is 3; want Evict (0), Deny (1) or Share (2)`:                                  {WhenFull: 3},
 		`limit: bad configuration of Counter: Offenders is 10001; want 1 to 10000, or 0 for none`:                                    {Offenders: MaxOffenders + 1},
 		`limit: bad configuration of Counter: Buckets is 5; want 0: only a Bucketed has buckets`:                                     {Buckets: 5},
-		`limit: bad configuration of Counter: MaxBytes is 5; want 0: only a Log keeps times`:                                         {MaxBytes: 5},
+		`limit: bad configuration of Counter: MaxBytes is 5; want 0: a Counter keeps no times`:                                       {MaxBytes: 5},
 		`limit: bad configuration of Counter: Strict is true; want false: only a Bucketed can be told to be strict; a Log always is`: {Strict: true},
 	} {
 		_, err := NewCounter(cfg)

@@ -225,7 +225,7 @@ func (c *core) Refund(_ context.Context, key string, d Decision, n int64) error 
 //   - If it is more, the difference is charged now, whatever the limit: it was spent.
 //     The key is then over its limit, and is refused until enough has left the window;
 //     Remaining is 0, never less. A window forgets what was charged beyond the limit
-//     as it forgets the rest.
+//     as it forgets the rest. What a key holds beyond 2×[MaxLimit] is not counted.
 //
 // A decision must be settled once. One that was refused charged nothing, so all of
 // actual is charged. The error is [ErrKey], [ErrClosed], or [ErrCount] if actual is

@@ -17,7 +17,8 @@ import "context"
 // A decision on a known key is one load and one compare-and-swap, takes no lock, and
 // allocates nothing. A refusal only loads. Both are counted, on a cache line of the
 // processor's own. With a Limit above 16,777,214 (bytes, tokens), a key has a lock instead
-// and takes 32 bytes more.
+// and takes 32 bytes more. While a key of a smaller Limit has been settled at more than
+// that in one window, it is counted beside the others, under one lock for all such keys.
 //
 // Make one with [NewCounter].
 type Counter struct {

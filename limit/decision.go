@@ -14,6 +14,8 @@ type Decision struct {
 	// count of its own: see [Deny] and [Share].
 	Crowded bool
 
+	generation uint32 // of the count that was charged: its key may have been forgotten since
+
 	// Name is the limit that decided: Config.Name. With [All], it is the one that
 	// refused, or if none did the one with the least Remaining.
 	Name  string
@@ -35,7 +37,8 @@ type Decision struct {
 
 	// Charged is how much was taken: n if allowed, else 0.
 	Charged int64
-	// Ticket tells the limiter that was charged where: Refund needs it. It means
+	// Ticket tells the limiter that was charged where. Refund and Settle need it, and
+	// what a decision holds besides: give them the decision as it was returned. It means
 	// nothing to others.
 	Ticket int64
 

@@ -62,20 +62,3 @@ func TestJournals_WhoHoldsADeadJournalSeesIt(t *testing.T) {
 	require.False(t, e.spend(&p.Value, minute+second, 1))
 	require.Nil(t, held(e.keys.Find, e.keys.Hash))
 }
-
-func TestQuotas_WhoHoldsADeadMeterSeesIt(t *testing.T) {
-	t.Parallel()
-	l, _ := algorithms[3].new(t, Config{Limit: 5})
-	e := l.(*Bucketed).engine.(*quotas)
-	l.AllowNAt(minute, "a", 5)
-	node := held(e.keys.Find, e.keys.Hash)
-	require.False(t, e.kill(node, minute+second-1, false), "it was charged meanwhile")
-	require.Zero(t, node.Aux.Load())
-	e.sweep(minute + second)
-	_, alive := e.ask(node, minute+second, 1, true)
-	require.False(t, alive)
-	require.Zero(t, node.Value.quota.Window(minute+second), "it gave back what it took")
-	_, alive = e.ask(node, minute+second, 1, false)
-	require.False(t, alive)
-	require.Nil(t, held(e.keys.Find, e.keys.Hash))
-}

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// journal is the admissions of one key in the last window, oldest first, in a ring.
+// journal is what one key was admitted in the last window, oldest first, in a ring.
 type journal struct {
 	mu   sync.Mutex // guards what is below
 	dead bool       // the key was taken out
 
-	ring  []admission
-	first int // in the ring
+	ring  []admission // only move changes it, so that first and count always fit it
+	first int         // in the ring
 	count int
 
-	number  int64  // of the first; the others follow. A ticket has it
 	through uint64 // the through of the last that has left the window
 	latest  int64  // the latest time that left a mark here: no time is before it
+	joined  int64  // of the newest admission that has earlier ones in it: see thin
 
 	few [fewAdmissions]admission // the ring at first
 }
 
-// admission is so many admitted at one time. The difference to the through of the one
-// before it tells how many, so that the sum over any stretch is one subtraction. It
-// wraps around; no window holds as much.
+// admission is so many admitted at one time, 1 or more; no two in a journal have the same time. The
+// difference to the through of the one before it is how many, so that the sum over any
+// stretch is one subtraction. It wraps around; no window holds as much.
 type admission struct {
 	at      int64
 	through uint64 // all that was admitted up to this one and with it
@@ -36,7 +36,7 @@ const (
 )
 
 func (j *journal) begin(now int64) {
-	j.ring, j.latest = j.few[:], now
+	j.ring, j.latest, j.joined = j.few[:], now, minTime
 }
 
 // nth is the i-th admission, oldest first.
@@ -73,27 +73,20 @@ func (j *journal) expire(now, window int64) {
 	default:
 		gone = sort.Search(j.count, func(i int) bool { return !left(i) })
 	}
-	if through := j.nth(gone - 1).through; through != j.through {
-		j.latest = now // for a clock that goes back, they are gone all the same
-		j.through = through
-	}
-	j.number += int64(gone)
-	if j.count -= gone; j.count == 0 {
-		j.first = 0
-		return
-	}
+	j.latest = now // for a clock that goes back, they are gone all the same
+	j.through = j.nth(gone - 1).through
+	j.count -= gone
 	if j.first += gone; j.first >= len(j.ring) {
 		j.first -= len(j.ring)
 	}
 }
 
-// add charges n at a time that is not before the latest. join makes it a part of the
-// newest admission, which is moved to that time.
-func (j *journal) add(at, n int64, join bool) {
+// add charges n at a time that is not before the latest, if needsRoom does not say
+// that there is no room for it.
+func (j *journal) add(at, n int64) {
 	j.latest = at
 	if j.count > 0 {
-		if newest := j.nth(j.count - 1); join || newest.at == at {
-			newest.at = at
+		if newest := j.nth(j.count - 1); newest.at == at {
 			newest.through += uint64(n)
 			return
 		}
@@ -103,17 +96,36 @@ func (j *journal) add(at, n int64, join bool) {
 	*j.nth(j.count - 1) = admission{at, through}
 }
 
-// needsRoom tells whether another admission, at that time, finds no place in the ring.
+// needsRoom reports whether another admission, at that time, finds no place in the ring.
 func (j *journal) needsRoom(at int64) bool {
 	return j.count == len(j.ring) && j.nth(j.count-1).at != at
 }
 
-// move gives the journal another ring, which is large enough.
+// move puts the journal into another ring, which is large enough.
 func (j *journal) move(ring []admission) {
 	for i := range j.count {
 		ring[i] = *j.nth(i)
 	}
 	j.ring, j.first = ring, 0
+}
+
+// thin joins the admissions that lie in the same stretch of time, where time is cut
+// into stretches of that length: what was admitted earlier in it counts as admitted at the last of
+// their times. As the cuts are always the same, however often it is done, nothing is moved by more than
+// a stretch. It returns how many admissions were joined with the one after them.
+func (j *journal) thin(length int64) (gone int) {
+	kept := 0
+	for i := range j.count {
+		a := *j.nth(i)
+		if kept > 0 && floor(j.nth(kept-1).at, length) == floor(a.at, length) {
+			j.joined = max(j.joined, a.at)
+			kept--
+		}
+		*j.nth(kept) = a
+		kept++
+	}
+	gone, j.count = j.count-kept, kept
+	return gone
 }
 
 // wait is how long from now until n more fit, which do not fit now: until the first
@@ -135,24 +147,33 @@ func (j *journal) reset(now, window int64) time.Duration {
 	return time.Duration(between(now, j.nth(j.count-1).at) + window)
 }
 
-// refund takes n off the admission of that number, if it is in the window and was
-// that many.
-func (j *journal) refund(number, n int64) {
-	i := number - j.number
-	if i < 0 || i >= int64(j.count) {
+// refund takes n off the admission of that time, or off the one that it was joined
+// with, if it is in the window and is that many. What nothing is left of goes, so that
+// it takes no place.
+func (j *journal) refund(at, n, window int64) {
+	if uint64(j.latest-at) >= uint64(window) {
+		return // it has left: what has not is in the window of the latest time
+	}
+	i := sort.Search(j.count, func(i int) bool { return j.nth(i).at >= at })
+	if i == j.count || at > j.joined && j.nth(i).at != at {
 		return
 	}
-	was := j.upTo(int(i))
+	was := j.upTo(i)
 	if i > 0 {
-		was -= j.upTo(int(i) - 1)
+		was -= j.upTo(i - 1)
 	}
 	if was < n {
 		return
 	}
-	for i := int(i); i < j.count; i++ { // mostly it is the newest
-		j.nth(i).through -= uint64(n)
+	to := i
+	if was == n {
+		i++
 	}
-	for j.count > 0 && j.held() == 0 || j.count > 1 && j.upTo(j.count-1) == j.upTo(j.count-2) {
-		j.count-- // so that reset is true
+	for ; i < j.count; i++ { // mostly it is the newest
+		a := *j.nth(i)
+		a.through -= uint64(n)
+		*j.nth(to) = a
+		to++
 	}
+	j.count = to
 }

@@ -1,30 +1,49 @@
 package limit
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/keys"
 )
 
-// journals is the exact log over a store of keys.
+// journals is the exact log over a store of keys, in which time goes by steps: by
+// nanoseconds for a [Log], and for a [Bucketed] by the buckets, so that what was
+// admitted in one bucket is one admission.
 type journals struct {
 	limit    int64
-	window   int64
+	step     int64
+	forgets  int64 // after which an admission is forgotten: a multiple of step
+	most     int   // admissions with a time of their own that the limit allows
 	keys     *keys.Table[journal]
 	whenFull Policy
 	shared   *page // for new keys without a place, if whenFull is Share
 	crowds   atomic.Int64
 
-	maxBytes int64
-	bytes    atomic.Int64 // of all rings but the first of each key
-	coarse   atomic.Int64
+	budget
+	coarse atomic.Int64
 }
 
 type page = keys.Node[journal]
 
-func newJournals(cfg Config) *journals {
-	e := &journals{limit: cfg.Limit, window: int64(cfg.Window), whenFull: cfg.WhenFull, maxBytes: cfg.MaxBytes}
+func newLogJournals(cfg Config) *journals { return newJournals(cfg, 1, int64(cfg.Window)) }
+
+func newBucketedJournals(cfg Config) *journals {
+	step := int64(cfg.Window) / int64(cfg.Buckets)
+	forgets := int64(cfg.Window)
+	if cfg.Strict {
+		forgets += step
+	}
+	return newJournals(cfg, step, forgets)
+}
+
+func newJournals(cfg Config, step, forgets int64) *journals {
+	e := &journals{
+		limit: cfg.Limit, step: step, forgets: forgets, whenFull: cfg.WhenFull,
+		most: int(max(fewAdmissions, min(cfg.Limit, forgets/step, math.MaxInt32))),
+	}
+	e.divide(cfg.MaxBytes, int64(cfg.MaxKeys))
 	e.keys = keys.New(cfg.MaxKeys, cfg.WhenFull == Evict, keys.Rules[journal]{Init: e.begin, Judge: e.judge, Kill: e.kill})
 	if cfg.WhenFull == Share {
 		e.shared = keys.NewNode[journal]("", 0)
@@ -33,17 +52,33 @@ func newJournals(cfg Config) *journals {
 	return e
 }
 
+// align is the beginning of the step of a time.
+func (e *journals) align(now int64) int64 {
+	if e.step == 1 {
+		return now
+	}
+	number := floor(now, e.step)
+	if number < minTime/e.step {
+		return minTime // time itself begins in the middle of a step
+	}
+	return number * e.step
+}
+
+// time is the step in which an admission of now is charged to a journal.
+func (e *journals) time(j *journal, now int64) int64 { return e.align(max(now, j.latest)) }
+
 func (e *journals) begin(p *page, now, n int64) {
 	j := &p.Value
-	j.begin(now)
-	j.add(now, n, false)
+	at := e.align(now)
+	j.begin(at)
+	j.add(at, n)
 }
 
 func (e *journals) judge(p *page, now int64) (warmth uint64, expired bool) {
 	j := &p.Value
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.expire(max(now, j.latest), e.window)
+	j.expire(e.time(j, now), e.forgets)
 	return uint64(j.held()), j.count == 0
 }
 
@@ -51,67 +86,44 @@ func (e *journals) kill(p *page, now int64, force bool) bool {
 	j := &p.Value
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.expire(max(now, j.latest), e.window); j.count > 0 && !force {
+	if j.expire(e.time(j, now), e.forgets); j.count > 0 && !force {
 		return false
 	}
-	j.dead = true
-	e.release(j)
+	j.dead, j.count = true, 0
+	e.resize(j, fewAdmissions)
 	return true
 }
 
-// release lets go of the ring.
-func (e *journals) release(j *journal) {
-	if len(j.ring) > fewAdmissions {
-		e.bytes.Add(-admissionBytes * int64(len(j.ring)))
-	}
-	j.ring = j.few[:]
-	j.count = 0
-}
-
-// makeRoom sees to it that the ring has a place for an admission at that time. If it
-// does not, MaxBytes is used up, or the ring is as large as the limit needs, which
-// settlements can go beyond: then the newest admission takes the next one.
-func (e *journals) makeRoom(j *journal, at int64) (join bool) {
+// makeRoom sees to it that the ring has a place for an admission at that time. It
+// reports whether memory was short: then admissions were joined.
+func (e *journals) makeRoom(j *journal, at int64) (short bool) {
 	if !j.needsRoom(at) {
 		return false
 	}
-	size := int64(len(j.ring))
-	larger := min(2*size, max(e.limit, fewAdmissions))
-	grown := larger
-	if size > fewAdmissions {
-		grown -= size
+	size := len(j.ring)
+	larger := 2 * size
+	if size < e.most {
+		larger = min(larger, e.most) // only settlements beyond the limit go further
 	}
-	if larger <= size || !e.reserve(admissionBytes*grown) {
-		e.coarse.Add(1)
-		return true
+	if e.resize(j, larger) {
+		return false
 	}
-	j.move(make([]admission, larger))
-	return false
-}
-
-func (e *journals) reserve(n int64) bool {
-	for was := e.bytes.Load(); was+n <= e.maxBytes; was = e.bytes.Load() {
-		if e.bytes.CompareAndSwap(was, was+n) {
-			return true
-		}
+	if e.own > size && e.resize(j, e.own) {
+		return false
 	}
-	return false
+	// A quarter of the places is made free, so that this is not done at each admission.
+	// Stretches that are so long are at most one more than cover the window.
+	stretches := int64(size - max(1, size/4) - 1)
+	e.coarse.Add(int64(j.thin((e.forgets + stretches - 1) / stretches)))
+	return true
 }
 
 // slack gives back half of a ring that was found empty: bursts that come again keep
 // theirs, and others do not keep it for ever.
 func (e *journals) slack(j *journal) {
-	half := len(j.ring) / 2
-	if j.count > 0 || half < fewAdmissions {
-		return
+	if size := len(j.ring); j.count == 0 && size > fewAdmissions {
+		e.resize(j, max(fewAdmissions, size/2))
 	}
-	e.bytes.Add(-admissionBytes * int64(len(j.ring)))
-	if half == fewAdmissions {
-		j.ring = j.few[:]
-		return
-	}
-	e.bytes.Add(admissionBytes * int64(half))
-	j.ring = make([]admission, half)
 }
 
 func (e *journals) decide(now int64, key string, n int64, take bool) Decision {
@@ -125,10 +137,11 @@ func (e *journals) decide(now int64, key string, n int64, take bool) Decision {
 			case isUnknown:
 				return unknown(e.limit, n)
 			case isMade:
+				at := e.align(begun)
 				return Decision{
 					Allowed: true, Limit: e.limit, Remaining: e.limit - n,
-					ResetAfter: time.Duration(between(now, begun) + e.window),
-					Charged:    n, Ticket: ticket(placed.Generation(), 0),
+					ResetAfter: time.Duration(between(now, at) + e.forgets),
+					Charged:    n, Ticket: at, generation: placed.Generation(),
 				}
 			case isFound:
 				p = placed
@@ -137,13 +150,13 @@ func (e *journals) decide(now int64, key string, n int64, take bool) Decision {
 					e.crowds.Add(1)
 				}
 				if e.whenFull != Share {
-					return crowdedOut(e.limit, n, e.window)
+					return crowdedOut(e.limit, n, e.forgets)
 				}
 				p, crowded = e.shared, true
 			}
 		}
-		d, alive, join := e.ask(p, now, n, take)
-		if join {
+		d, alive, short := e.ask(p, now, n, take)
+		if short {
 			e.keys.SweepFew(uint64(now)*0x9e3779b97f4a7c15, now) // somewhere there may be memory to be had
 		}
 		if alive {
@@ -154,51 +167,52 @@ func (e *journals) decide(now int64, key string, n int64, take bool) Decision {
 	}
 }
 
-func (e *journals) ask(p *page, now, n int64, take bool) (d Decision, alive, join bool) {
+func (e *journals) ask(p *page, now, n int64, take bool) (d Decision, alive, short bool) {
 	j := &p.Value
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.dead {
 		return d, false, false
 	}
-	at := max(now, j.latest)
+	at := e.time(j, now)
 	d.Limit = e.limit
-	j.expire(at, e.window)
+	j.expire(at, e.forgets)
 	held := j.held()
 	switch {
 	case n > e.limit:
 		d.RetryAfter = Never
 	case n > e.limit-held:
-		d.RetryAfter = j.wait(now, n, e.limit, e.window)
+		d.RetryAfter = j.wait(now, n, e.limit, e.forgets)
 	default:
 		d.Allowed = true
 		if take {
 			e.slack(j)
-			join = e.makeRoom(j, at)
-			j.add(at, n, join)
+			short = e.makeRoom(j, at)
+			j.add(at, n)
 			held += n
-			d.Charged, d.Ticket = n, ticket(p.Generation(), j.number+int64(j.count)-1)
+			d.Charged, d.Ticket, d.generation = n, at, p.Generation()
 		}
 	}
-	d.Remaining, d.ResetAfter = max(0, e.limit-held), j.reset(now, e.window)
-	return d, true, join
+	d.Remaining, d.ResetAfter = max(0, e.limit-held), j.reset(now, e.forgets)
+	return d, true, short
 }
 
 func (e *journals) charge(now int64, key string, n int64) {
-	charge(e.keys, e.whenFull, e.shared, key, now, n, func(p *keys.Node[journal]) bool { return e.spend(&p.Value, now, n) })
+	charge(e.keys, e.whenFull, e.shared, key, now, n, func(p *page) bool { return e.spend(&p.Value, now, n) })
 }
 
-// spend is false if the journal is dead.
+// spend returns false if the journal is dead.
 func (e *journals) spend(j *journal, now, n int64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.dead {
 		return false
 	}
-	at := max(now, j.latest)
-	j.expire(at, e.window)
+	at := e.time(j, now)
+	j.expire(at, e.forgets)
 	if n = min(n, mostHeld-j.held()); n > 0 {
-		j.add(at, n, e.makeRoom(j, at))
+		e.makeRoom(j, at)
+		j.add(at, n)
 	}
 	return true
 }
@@ -214,9 +228,8 @@ func (e *journals) refund(key string, d Decision, n int64) {
 	j := &p.Value
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !j.dead && ticket(p.Generation(), d.Ticket) == d.Ticket {
-		// The bits that a ticket has of the number.
-		j.refund(j.number+(d.Ticket-j.number)<<(64-ticketShift)>>(64-ticketShift), n)
+	if !j.dead && p.Generation() == d.generation {
+		j.refund(d.Ticket, n, e.forgets)
 	}
 }
 
@@ -226,6 +239,6 @@ func (e *journals) sweep(now int64) { e.keys.Sweep(now) }
 
 func (e *journals) stats() Stats {
 	s := statsOf(e.keys, e.crowds.Load())
-	s.Bytes, s.Coarse = e.bytes.Load(), e.coarse.Load()
+	s.Bytes, s.Coarse = e.used.Load(), e.coarse.Load()
 	return s
 }

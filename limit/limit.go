@@ -12,10 +12,14 @@
 // can admit, and in what a key costs:
 //
 //	          one true window     memory of a key, besides its bytes
-//	Counter   just under 2×Limit  about 50 bytes
-//	Bucketed  2×Limit             about 0.4 KB and 0.1 KB for each bucket in use
+//	Counter   just under 2×Limit  about 50 bytes; about 80 with a Limit above 16,777,214
+//	Bucketed  2×Limit             0.2 KB and, beyond four, up to 32 bytes for each bucket in use
 //	  Strict  Limit               the same
-//	Log       Limit               0.2 KB and up to 16 bytes for each admission in it
+//	Log       Limit               0.2 KB and, beyond four, up to 32 bytes for each admission in it
+//
+// The last column holds while the keys are in use. Memory that a key has and no longer
+// needs is given back by halves, each time the key is found empty, and wholly with the key;
+// Config.MaxBytes bounds it for all keys together.
 //
 // Most programs want a [Counter]: its second Limit in a window passes only evenly
 // spread, when the window before was full. [All] asks several limits together.

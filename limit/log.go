@@ -7,8 +7,10 @@ package limit
 // A decision looks at the newest and the oldest admissions only, whatever the Limit; it
 // takes a lock, one for each key. A key keeps 16 bytes for each admission in its window
 // (those of one nanosecond together), in a ring that starts with four and doubles as
-// needed. A Log is for limits that must not be exceeded by one, and not by much larger
-// than some thousands; see Config.MaxBytes.
+// needed, up to Limit; what settlements charge beyond the limit takes more. It is exact,
+// also after refunds and settlements, whenever they come, as long as Config.MaxBytes has
+// memory for it. A Log is for limits that must not be exceeded by one, and that are not much larger
+// than some thousands.
 //
 // Make one with [NewLog].
 type Log struct{ core }
@@ -19,5 +21,5 @@ func NewLog(cfg Config) (*Log, error) {
 	if err := cfg.complete(kindLog); err != nil {
 		return nil, err
 	}
-	return &Log{newCore(cfg, newJournals(cfg))}, nil
+	return &Log{newCore(cfg, newLogJournals(cfg))}, nil
 }

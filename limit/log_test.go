@@ -108,18 +108,33 @@ func TestLog_MaxBytesHolds(t *testing.T) {
 	require.Zero(t, l.Stats().Bytes)
 }
 
-// Settlements can charge beyond the limit, and no ring grows beyond it for that.
-func TestLog_DebtsDoNotGrowTheRing(t *testing.T) {
+// Settlements can charge beyond the limit. That takes memory like the rest, and no more than
+// there is.
+func TestLog_DebtsTakeOfMaxBytes(t *testing.T) {
 	t.Parallel()
-	l, clock := algorithms[2].new(t, Config{Limit: 10})
-	for range 1000 {
-		clock.Add(1)
-		require.NoError(t, l.Settle(t.Context(), "a", Decision{}, 1))
+	for _, maxBytes := range []int64{0, 640} {
+		l, clock := algorithms[2].new(t, Config{Limit: 10, MaxBytes: maxBytes})
+		for range 1000 {
+			clock.Add(1)
+			require.NoError(t, l.Settle(t.Context(), "a", Decision{}, 1))
+		}
+		s := l.Stats()
+		if maxBytes == 0 {
+			require.LessOrEqual(t, s.Bytes, int64(2*16*1000))
+			require.Zero(t, s.Coarse)
+		} else {
+			require.LessOrEqual(t, s.Bytes, maxBytes)
+			require.Positive(t, s.Coarse)
+		}
+		d := l.Peek("a")
+		clock.Add(int64(d.ResetAfter))
+		require.EqualValues(t, 10, l.Peek("a").Remaining)
+		for range 20 {
+			clock.Add(second)
+			require.True(t, allow(t, l, 1).Allowed)
+		}
+		require.Zero(t, l.Stats().Bytes)
 	}
-	require.EqualValues(t, 160, l.Stats().Bytes)
-	d := l.Peek("a")
-	clock.Add(int64(d.ResetAfter))
-	require.EqualValues(t, 10, l.Peek("a").Remaining)
 }
 
 // A refund of what was admitted long before the newest.

@@ -1,7 +1,6 @@
 package limit
 
 import (
-	"math/big"
 	"slices"
 	"testing"
 	"time"
@@ -10,29 +9,27 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is the naive truth about one key: every charge by itself, and real numbers
+// model is the naive truth about one key: every charge by itself, and whole numbers
 // instead of tricks.
 type model interface {
-	// held tells whether n more fit at now, and what remains.
+	// ask reports whether n more fit at now, and what remains.
 	ask(now, n int64) (fits bool, remaining int64)
-	// charge takes n at now, and gives what refund wants to know.
-	charge(now, n int64) (id int)
-	refund(id int, n int64)
+	// charge takes n at now, whatever the limit. It returns what refund wants to know.
+	charge(now, n int64) *charged
+	refund(c *charged, n int64)
 	// refused is told of a call that was refused.
 	refused(now, n int64)
 }
 
-type charged struct {
-	at, n int64 // at is in units of the model
-	gone  bool  // it cannot be refunded any more
-}
+type charged struct{ at, n int64 } // at is in units of the model
 
 // slidingModel has what was charged in each window, and a fraction.
 type slidingModel struct {
 	limit, window int64
-	all           []charged // at is the number of the window
-	newest        int64     // window that was charged
-	met           int64     // narrow: the beginning of the latest epoch that was met
+	all           []*charged // at is the number of the window; without those of windows long gone
+	begun         bool
+	newest        int64 // window that was charged
+	met           int64 // narrow: the beginning of the latest epoch that was met
 	narrow        bool
 }
 
@@ -47,7 +44,7 @@ func floorDiv(a, b int64) int64 {
 func (m *slidingModel) when(now int64) (number, elapsed int64) {
 	number = floorDiv(now, m.window)
 	elapsed = now - number*m.window
-	if len(m.all) == 0 {
+	if !m.begun {
 		return number, elapsed
 	}
 	if m.narrow {
@@ -68,122 +65,77 @@ func (m *slidingModel) in(number int64) (sum int64) {
 	return sum
 }
 
+// ask compares what is held with the limit, both times the window.
 func (m *slidingModel) ask(now, n int64) (bool, int64) {
 	number, elapsed := m.when(now)
-	held := big.NewRat(m.in(number-1), 1)
-	held.Mul(held, big.NewRat(m.window-elapsed, m.window))
-	held.Add(held, big.NewRat(m.in(number), 1))
-	room := new(big.Rat).Sub(big.NewRat(m.limit, 1), held)
-	remaining := floorDiv(room.Num().Int64(), room.Denom().Int64())
-	return room.Cmp(big.NewRat(n, 1)) >= 0, max(0, remaining)
+	room := (m.limit-m.in(number))*m.window - m.in(number-1)*(m.window-elapsed)
+	return room >= n*m.window, max(0, floorDiv(room, m.window))
 }
 
-func (m *slidingModel) charge(now, n int64) int {
+func (m *slidingModel) charge(now, n int64) *charged {
 	number, _ := m.when(now)
-	if len(m.all) == 0 {
-		m.met = number >> epochShift << epochShift
+	if !m.begun {
+		m.begun, m.met = true, number>>epochShift<<epochShift
 	}
 	m.newest = number
-	m.all = append(m.all, charged{at: number, n: n})
-	return len(m.all) - 1
+	m.all = slices.DeleteFunc(m.all, func(c *charged) bool { return c.at < number-1 })
+	c := &charged{at: number, n: n}
+	m.all = append(m.all, c)
+	return c
 }
 
-func (m *slidingModel) refund(id int, n int64) {
-	if m.all[id].at == m.newest {
-		m.all[id].n -= n
+func (m *slidingModel) refund(c *charged, n int64) {
+	if c.at == m.newest {
+		c.n -= n
 	}
 }
 
 func (m *slidingModel) refused(int64, int64) {}
 
-// logModel has the time of every charge.
+// logModel has the time of every charge, which is the beginning of a step: of a
+// nanosecond, or of a bucket.
 type logModel struct {
-	limit, window int64
-	all           []charged
-	latest        int64
+	limit, step, forgets int64
+	all                  []*charged // that have not left the window
+	begun                bool
+	latest               int64
 }
 
 func (m *logModel) when(now int64) int64 {
-	if len(m.all) > 0 {
+	if m.begun {
 		now = max(now, m.latest)
 	}
-	return now
+	return floorDiv(now, m.step) * m.step
 }
 
 func (m *logModel) ask(now, n int64) (bool, int64) {
 	now = m.when(now)
 	held := int64(0)
-	for i, c := range m.all {
-		if c.at > now-m.window {
-			held += c.n
-		} else if !c.gone {
-			m.all[i].gone = true
-			if c.n > 0 {
-				m.latest = now
-			}
-		}
-	}
-	return held+n <= m.limit, max(0, m.limit-held)
-}
-
-func (m *logModel) charge(now, n int64) int {
-	m.latest = m.when(now)
-	m.all = append(m.all, charged{at: m.latest, n: n})
-	return len(m.all) - 1
-}
-
-func (m *logModel) refund(id int, n int64) {
-	if !m.all[id].gone {
-		m.all[id].n -= n
-	}
-}
-
-func (m *logModel) refused(now, _ int64) { m.ask(now, 0) }
-
-// bucketModel has what was charged in each bucket.
-type bucketModel struct {
-	limit, bucket, forgets int64
-	all                    []charged // at is the start of the bucket
-	newest                 int64     // bucket that was opened
-}
-
-func (m *bucketModel) when(now int64) int64 {
-	now = floorDiv(now, m.bucket) * m.bucket
-	if len(m.all) > 0 {
-		now = max(now, m.newest)
-	}
-	return now
-}
-
-func (m *bucketModel) ask(now, n int64) (bool, int64) {
-	now = m.when(now)
-	held := int64(0)
-	for _, c := range m.all {
+	m.all = slices.DeleteFunc(m.all, func(c *charged) bool {
 		if c.at > now-m.forgets {
 			held += c.n
+			return false
 		}
-	}
+		if c.n > 0 {
+			m.latest = now
+		}
+		c.n = 0 // it cannot be refunded any more
+		return true
+	})
 	return held+n <= m.limit, max(0, m.limit-held)
 }
 
-func (m *bucketModel) charge(now, n int64) int {
-	m.newest = m.when(now)
-	m.all = append(m.all, charged{at: m.newest, n: n})
-	return len(m.all) - 1
+func (m *logModel) charge(now, n int64) *charged {
+	m.ask(now, 0)
+	m.begun, m.latest = true, m.when(now)
+	c := &charged{at: m.latest, n: n}
+	m.all = append(m.all, c)
+	return c
 }
 
-func (m *bucketModel) refund(id int, n int64) {
-	if m.all[id].at == m.newest {
-		m.all[id].n -= n
-	}
-}
+func (m *logModel) refund(c *charged, n int64) { c.n -= min(n, c.n) }
 
-// A refusal opens the bucket, if n could pass at all.
-func (m *bucketModel) refused(now, n int64) {
-	if n <= m.limit && len(m.all) > 0 {
-		m.newest = m.when(now)
-	}
-}
+func (m *logModel) refused(now, _ int64) { m.ask(now, 0) }
 
 func (a algorithm) model(cfg Config) model {
 	window := int64(cfg.Window)
@@ -193,12 +145,12 @@ func (a algorithm) model(cfg Config) model {
 	case "wide counter":
 		return &slidingModel{limit: cfg.Limit, window: window}
 	case "log":
-		return &logModel{limit: cfg.Limit, window: window}
+		return &logModel{limit: cfg.Limit, step: 1, forgets: window}
 	case "bucketed":
-		return &bucketModel{limit: cfg.Limit, bucket: window / int64(cfg.Buckets), forgets: window}
+		return &logModel{limit: cfg.Limit, step: window / int64(cfg.Buckets), forgets: window}
 	default:
 		bucket := window / int64(cfg.Buckets)
-		return &bucketModel{limit: cfg.Limit, bucket: bucket, forgets: window + bucket}
+		return &logModel{limit: cfg.Limit, step: bucket, forgets: window + bucket}
 	}
 }
 
@@ -252,7 +204,7 @@ func TestLimiter_AgreesWithANaiveModel(t *testing.T) {
 				now := rapid.Int64Range(-5*window, 5*window).Draw(t, "begin")
 				type taken struct {
 					d    Decision
-					id   int
+					c    *charged
 					left int64
 				}
 				var all []taken
@@ -292,11 +244,18 @@ func TestLimiter_AgreesWithANaiveModel(t *testing.T) {
 						if len(all) == 0 {
 							t.Skip("nothing to give back")
 						}
-						which := &all[rapid.IntRange(max(0, len(all)-3), len(all)-1).Draw(t, "which")]
+						which := &all[rapid.IntRange(max(0, len(all)-8), len(all)-1).Draw(t, "which")]
 						n := rapid.Int64Range(0, which.left).Draw(t, "n")
 						which.left -= n
 						require.NoError(t, l.Refund(t.Context(), "a", which.d, n))
-						m.refund(which.id, n)
+						m.refund(which.c, n)
+					},
+					"settle": func(t *rapid.T) {
+						now = drawNow(t, now, window)
+						n := rapid.Int64Range(1, 9).Draw(t, "n")
+						clock.Store(now)
+						require.NoError(t, l.Settle(t.Context(), "a", Decision{}, n))
+						m.charge(now, n)
 					},
 				})
 			})

@@ -25,6 +25,7 @@ type narrow struct {
 	shared   *cell // for new keys without a place, if whenFull is Share
 	crowds   atomic.Int64
 	newest   atomic.Int64 // the window that was looked at last, which saves divisions
+	debts    debts
 }
 
 type cell = keys.Node[atomic.Uint64]
@@ -33,16 +34,12 @@ const (
 	countBits = 24
 	countMask = 1<<countBits - 1
 
-	// narrowMost is the largest count, and so the largest limit. One more means dead.
+	// narrowMost is the largest count, and so the largest limit: see debts for what is
+	// charged beyond it. One more means dead.
 	narrowMost = countMask - 1
 	dead       = countMask // as the current count: the key was taken out
 
 	epochShift = 13
-
-	// A ticket has the generation of the node that was charged, and the number of the
-	// window.
-	ticketShift = 45
-	ticketMask  = 1<<ticketShift - 1
 )
 
 func pack(number, previous, current int64) uint64 {
@@ -65,7 +62,7 @@ func newNarrow(cfg Config) *narrow {
 func (e *narrow) begin(c *cell, now, n int64) {
 	number, _ := e.split(now)
 	c.Aux.Store(epochOf(number))
-	c.Value.Store(pack(number, 0, n))
+	c.Value.Store(pack(number, 0, e.debts.begin(c, number, n)))
 }
 
 // read gives the word of a cell and what it means at a time.
@@ -93,6 +90,9 @@ func (e *narrow) read(c *cell, number, elapsed int64) (word uint64, t tally) {
 		t.previous, t.current = int64(word>>countBits&countMask), int64(word&countMask)
 		t.ahead += e.until(ahead) - t.elapsed
 		t.number, t.elapsed = t.number+ahead, 0
+	}
+	if !e.debts.addTo(&t, c, word) {
+		return e.read(c, number, elapsed)
 	}
 	return word, t
 }
@@ -164,6 +164,9 @@ func (e *narrow) answer(d *Decision, now int64, key string, n int64) bool {
 	default:
 		return false
 	}
+	if t.previous == narrowMost || t.current == narrowMost {
+		return false // there may be debts
+	}
 	held := e.held(&t)
 	if word&countMask == dead {
 		return false
@@ -177,7 +180,7 @@ func (e *narrow) answer(d *Decision, now int64, key string, n int64) bool {
 	}
 	t.current += n
 	d.Allowed, d.Limit, d.Remaining, d.ResetAfter = true, e.limit, e.limit-held-n, e.reset(&t)
-	d.Charged, d.Ticket = n, ticket(c.Generation(), number)
+	d.Charged, d.Ticket, d.generation = n, number, c.Generation()
 	return true
 }
 
@@ -221,32 +224,33 @@ func (e *narrow) decide(now int64, key string, n int64, take bool) Decision {
 		}
 		d := Decision{Allowed: true, Crowded: crowded, Limit: e.limit}
 		if take {
-			if !c.Value.CompareAndSwap(word, pack(t.number, t.previous, t.current+n)) {
+			if !c.Value.CompareAndSwap(word, pack(t.number, min(t.previous, narrowMost), t.current+n)) {
 				continue
 			}
 			t.current += n
 			held += n
-			d.Charged, d.Ticket = n, ticket(c.Generation(), t.number)
+			d.Charged, d.Ticket, d.generation = n, t.number, c.Generation()
 		}
 		d.Remaining, d.ResetAfter = e.limit-held, e.reset(&t)
 		return d
 	}
 }
 
-func ticket(generation uint32, number int64) int64 {
-	return int64(uint64(generation)<<ticketShift | uint64(number)&ticketMask)
-}
-
 func (e *narrow) charge(now int64, key string, n int64) {
 	number, elapsed := e.split(now)
-	n = min(n, narrowMost)
 	charge(e.keys, e.whenFull, e.shared, key, now, n, func(c *cell) bool {
 		for {
 			word, t := e.read(c, number, elapsed)
 			if word&countMask == dead {
 				return false
 			}
-			if c.Value.CompareAndSwap(word, pack(t.number, t.previous, min(t.current+n, narrowMost))) {
+			if n > narrowMost-t.current {
+				if e.debts.charge(c, word, &t, n) {
+					return true
+				}
+				continue
+			}
+			if c.Value.CompareAndSwap(word, pack(t.number, min(t.previous, narrowMost), t.current+n)) {
 				return true
 			}
 		}
@@ -265,12 +269,19 @@ func (e *narrow) refund(key string, d Decision, n int64) {
 	}
 	for {
 		epoch, word := c.Aux.Load(), c.Value.Load()
-		// The number that the 16 bits mean: near the beginning of the epoch.
-		begin := int64(epoch) << epochShift
+		// The number that the 16 bits mean: near the beginning of the epoch. No clock
+		// and no window make one that an epoch of 32 bits with its sign does not tell.
+		begin := int64(int32(epoch)) << epochShift
 		number := begin + int64(int16(word>>(2*countBits))-int16(begin))
 		current := int64(word & countMask)
-		if ticket(c.Generation(), number) != d.Ticket || current == dead || current < n {
+		if c.Generation() != d.generation || number != d.Ticket || current == dead || current < n {
 			return
+		}
+		if current == narrowMost {
+			if e.debts.refund(c, word, number, n) {
+				return
+			}
+			continue
 		}
 		if c.Value.CompareAndSwap(word, word-uint64(n)) {
 			return
@@ -302,7 +313,9 @@ func (e *narrow) look(c *cell, now int64) (word uint64, t tally) {
 	// seen and number agree in the bits that the epoch has, or one is older.
 	const lost = 64 - 32 - epochShift
 	ahead := (seen - number) << lost >> lost
-	return word, e.turn(number+ahead, int64(word>>countBits&countMask), int64(word&countMask), number, elapsed)
+	t = e.turn(number+ahead, int64(word>>countBits&countMask), int64(word&countMask), number, elapsed)
+	e.debts.addTo(&t, c, word) // if it is another by now, kill does not take it out
+	return word, t
 }
 
 func (e *narrow) kill(c *cell, now int64, force bool) bool {
@@ -312,6 +325,7 @@ func (e *narrow) kill(c *cell, now int64, force bool) bool {
 			return false
 		}
 		if c.Value.CompareAndSwap(word, word|dead) {
+			e.debts.forget(c)
 			return true
 		}
 	}

@@ -118,10 +118,7 @@ func (p *saving) swap(i, j int) {
 func (o *offenders) top(k int) []Offender {
 	var all []Offender
 	for i := range o.parts {
-		p := &o.parts[i]
-		p.mu.Lock()
-		all = append(all, p.heap...)
-		p.mu.Unlock()
+		all = o.parts[i].appendTo(all)
 	}
 	slices.SortFunc(all, func(a, b Offender) int {
 		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Excess, b.Excess), cmp.Compare(a.Key, b.Key))
@@ -131,9 +128,18 @@ func (o *offenders) top(k int) []Offender {
 
 func (o *offenders) forget() {
 	for i := range o.parts {
-		p := &o.parts[i]
-		p.mu.Lock()
-		p.heap, p.where = nil, make(map[string]int)
-		p.mu.Unlock()
+		o.parts[i].forget()
 	}
+}
+
+func (p *saving) appendTo(all []Offender) []Offender {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append(all, p.heap...)
+}
+
+func (p *saving) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heap, p.where = nil, make(map[string]int)
 }

@@ -19,9 +19,9 @@ type Stats struct {
 	Evicted int64 // keys that were forgotten although they held something: see [Evict]
 	Crowded int64 // calls of new keys for which there was no place: see [Deny] and [Share]
 
-	// Bytes is the memory in which a [Log] keeps times, besides the first four of each
-	// key; at most Config.MaxBytes. Coarse is how often an admission was joined with
-	// the one before it because MaxBytes was used up. Both are 0 for other limiters.
+	// Bytes is the memory in which a [Log] or a [Bucketed] keeps times, besides the first
+	// four of each key; at most Config.MaxBytes. Coarse is how many times were joined
+	// with the next because MaxBytes was used up. Both are 0 for a [Counter].
 	Bytes  int64
 	Coarse int64
 }

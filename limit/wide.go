@@ -51,8 +51,8 @@ func (a *account) set(t *tally) { a.number, a.previous, a.current = t.number, t.
 func (e *wide) judge(node *keys.Node[account], now int64) (warmth uint64, expired bool) {
 	a := &node.Value
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	t := a.at(e, now)
-	a.mu.Unlock()
 	held := e.held(&t)
 	return uint64(held), held == 0
 }
@@ -122,7 +122,7 @@ func (e *wide) ask(node *keys.Node[account], now, n int64, take bool) (d Decisio
 		t.current += n
 		held += n
 		a.set(&t)
-		d.Charged, d.Ticket = n, ticket(node.Generation(), t.number)
+		d.Charged, d.Ticket, d.generation = n, t.number, node.Generation()
 	}
 	d.Remaining, d.ResetAfter = e.limit-held, e.reset(&t)
 	return d, true
@@ -156,7 +156,7 @@ func (e *wide) refund(key string, d Decision, n int64) {
 	a := &node.Value
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if ticket(node.Generation(), a.number) == d.Ticket && a.current >= n {
+	if node.Generation() == d.generation && a.number == d.Ticket && a.current >= n {
 		a.current -= n
 	}
 }

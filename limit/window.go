@@ -32,6 +32,15 @@ func (s *sliding) split(now int64) (number, elapsed int64) {
 	return number, elapsed
 }
 
+// floor is a/b, rounded down.
+func floor(a, b int64) int64 {
+	q := a / b
+	if a < q*b {
+		q--
+	}
+	return q
+}
+
 // turn makes what was counted in the window last seen into what counts in the window
 // number, elapsed.
 func (s *sliding) turn(seen, previous, current, number, elapsed int64) tally {
@@ -104,6 +113,6 @@ func (s *sliding) refuse(d *Decision, t *tally, held, n int64) {
 func (s *sliding) first(t *tally, generation uint32) Decision {
 	return Decision{
 		Allowed: true, Limit: s.limit, Remaining: s.limit - t.current, ResetAfter: s.reset(t),
-		Charged: t.current, Ticket: ticket(generation, t.number),
+		Charged: t.current, Ticket: t.number, generation: generation,
 	}
 }

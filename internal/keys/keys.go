@@ -223,13 +223,16 @@ func (t *Table[V]) Delete(hash uint64, key string) bool {
 // Sweep takes out all that has expired at now. It locks one shard after the other.
 func (t *Table[V]) Sweep(now int64) {
 	for i := range t.shards {
-		s := &t.shards[i]
-		s.mu.Lock()
-		if all := t.linesOf(s); all != nil {
-			t.look(s, now, slots*len(all.line), len(all.line))
-			t.shrink(s)
-		}
-		s.mu.Unlock()
+		t.sweepShard(&t.shards[i], now)
+	}
+}
+
+func (t *Table[V]) sweepShard(s *shard, now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if all := t.linesOf(s); all != nil {
+		t.look(s, now, slots*len(all.line), len(all.line))
+		t.shrink(s)
 	}
 }
 

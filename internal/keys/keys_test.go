@@ -213,6 +213,35 @@ func TestTable_WhoGoes(t *testing.T) {
 	require.Equal(t, 6, table.Len())
 }
 
+// A rule that panics breaks the call that met it, and no other.
+func TestTable_ARulePanicsAndNoLockIsKept(t *testing.T) {
+	t.Parallel()
+	broken := false
+	fragile := rules
+	fragile.Judge = func(n *Node[value], now int64) (uint64, bool) {
+		if broken {
+			panic("broken")
+		}
+		return rules.Judge(n, now)
+	}
+	table := New(1, true, fragile)
+	place(table, "a", 0, forever)
+	hash := table.Hash("a")
+	for name, call := range map[string]func(){
+		"Place":    func() { place(table, "b", 0, forever) },
+		"Sweep":    func() { table.Sweep(0) },
+		"SweepFew": func() { table.SweepFew(hash, 0) },
+	} {
+		broken = true
+		require.Panics(t, call, name)
+		broken = false
+		mu := &table.shardOf(hash).mu
+		require.True(t, mu.TryLock(), name)
+		mu.Unlock()
+		require.NotPanics(t, call, name)
+	}
+}
+
 // Nothing begins in a time that was forgotten.
 func TestTable_NoNodeBeginsBeforeWhatExpired(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ const (
 	MaxLength = 1024
 
 	lengthBits     = 11
-	generationBits = 19 // of the 21 that there is room for; a ticket has no more
+	generationBits = 21
 
 	// MaxGeneration is the largest generation.
 	MaxGeneration = 1<<generationBits - 1
