@@ -54,7 +54,10 @@ func (g *guard) guards(r *http.Request) bool {
 // admit asks the limits when there is no gate. It answers what is refused.
 func (g *guard) admit(w http.ResponseWriter, r *http.Request, values *[2]string) bool {
 	var few [fewLimits]charge
-	charges, refusal := g.limits.take(r, few[:0])
+	charges, refusal := g.limits.take(lasting{r}, r, few[:0])
+	if err := r.Context().Err(); refusal == nil && err != nil {
+		refusal = g.blocked(err)
+	}
 	g.fields.set(w.Header(), charges, values)
 	if refusal != nil {
 		g.answer(w, r, refusal)
@@ -88,7 +91,7 @@ func (g *guard) call(next http.Handler, w http.ResponseWriter, r *http.Request) 
 // enter asks the limits and then the gate, and sets the header fields.
 func (g *guard) enter(rec *recorder, r *http.Request) (refusal *Refusal) {
 	var few [fewLimits]charge
-	charges, refusal := g.limits.take(r, few[:0])
+	charges, refusal := g.limits.take(lasting{r}, r, few[:0])
 	if refusal == nil {
 		if err := g.open(rec, r, charges); err != nil {
 			refusal = g.blocked(err)
@@ -99,12 +102,15 @@ func (g *guard) enter(rec *recorder, r *http.Request) (refusal *Refusal) {
 }
 
 // open makes the entry of the recorder. If there is none, the limits get back what they
-// took.
+// took, unless it is the client that has ended the wait for it: who hangs up would have
+// every turn for nothing.
 func (g *guard) open(rec *recorder, r *http.Request, charges []charge) (err error) {
 	opened := false
 	defer func() {
-		if !opened { // also if a Route or an Origin of the program panics
-			g.limits.refund(r.Context(), charges)
+		gone := r.Context().Err()
+		hungUp := gone != nil && errors.Is(err, gone)
+		if !opened && !hungUp { // also if a Route or an Origin of the program panics
+			g.limits.refund(r, charges)
 		}
 	}()
 	name := g.resource(r)

@@ -125,27 +125,30 @@ func TestHandler_GateRefuses_LimitsAreRefunded(t *testing.T) {
 	require.EqualValues(t, 11, snapshot(gate, "GET /x").Block, "what a limit refuses does not come to the gate")
 }
 
-// TestHandler_ClientGoneWhileWaiting aims at a refund with a context that has ended.
+// TestHandler_ClientGoneWhileWaiting: who hangs up has not got its turn for nothing, and a
+// request whose client has gone before is charged and does not run.
 func TestHandler_ClientGoneWhileWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		clock := newFake()
-		l := &strict{Limiter: clock.newLog(t, "client", 3, time.Minute)}
+		l := &strict{Limiter: clock.newLog(t, "client", 5, time.Minute)}
 		gate := leapgate.Must(leapgate.Config{})
 		require.NoError(t, gate.LoadFlowRules([]flow.Rule{
 			{Resource: "GET (unmatched)", Threshold: 1, Interval: time.Minute, Behavior: flow.Pace, MaxWait: time.Hour},
 		}))
 		h := leaphttp.Handler(ok, leaphttp.Config{Gate: gate, Limits: []leaphttp.Limit{{Limiter: l, Key: by("k")}}})
+		remaining := func() int64 {
+			d, err := l.AllowN(t.Context(), "k", 0)
+			require.NoError(t, err)
+			return d.Remaining
+		}
 		get(h, "/")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		do(h, httptest.NewRequest(http.MethodGet, "/", http.NoBody).WithContext(ctx))
-		d, err := l.AllowN(t.Context(), "k", 0)
-		require.NoError(t, err)
-		require.EqualValues(t, 2, d.Remaining)
+		r := hangingUp(t, time.Second)
+		do(h, r)
+		require.EqualValues(t, 3, remaining())
 
-		ended := do(h, httptest.NewRequest(http.MethodGet, "/", http.NoBody).WithContext(ctx))
-		require.Equal(t, 503, ended.Code)
+		require.Equal(t, 503, do(h, r).Code)
+		require.EqualValues(t, 2, remaining())
 	})
 }
 

@@ -48,7 +48,8 @@ import (
 type Config struct {
 	// Gate, if it is not nil, admits each request as a call into the resource of its
 	// route: "GET /orders/{id}". It is asked last; if it refuses, what the limits took
-	// is given back. An answer of 500 or more, a panic, and what [SetError] was told,
+	// is given back, unless the client has hung up while it waited for a turn: that
+	// counts, or else a client could take every turn for nothing. An answer of 500 or more, a panic, and what [SetError] was told,
 	// count as exceptions, as far as the gate's IsException says so of a [StatusError],
 	// of [ErrPanic], and of what was told.
 	Gate *leapgate.Gate
@@ -56,6 +57,11 @@ type Config struct {
 	// Limits are asked in this order, those that ask another process first. When one
 	// refuses, those before it get back what they took. That goes for the limits of one
 	// middleware: what one around it has taken stays taken.
+	//
+	// A client that hangs up does not end the question: a limiter gets a context that has
+	// the values of the request's, but neither its end nor its deadline. It is up to the
+	// limiter to answer in time, as those of package leapredis do by their Timeout. What
+	// it took stays taken, and the handler does not run.
 	Limits []Limit
 
 	// Mux, for a middleware around a ServeMux, tells the route of a request that has

@@ -36,10 +36,10 @@ type Limit struct {
 	// Skip, if it is not nil, tells which requests this limit is not for.
 	Skip func(*http.Request) bool
 
-	// FailClosed refuses, with 503, while the limiter gives errors, such as that of a
-	// server that cannot be reached. Otherwise such errors admit: what protects a
-	// service should not be what takes it down. What a client can bring about never
-	// admits: limit.ErrKey, and the end of the request's context.
+	// FailClosed refuses, with 503, while the limiter returns errors. Otherwise such
+	// errors admit: what protects a service should not be what takes it down. What a
+	// client can bring about never admits: limit.ErrKey, and the end of the request's
+	// context.
 	FailClosed bool
 }
 
@@ -110,14 +110,24 @@ func remote(l limit.Limiter) int {
 	return 1
 }
 
-// take asks the limits in turn. If one refuses, those before it get back what they took,
+// lasting is the context of a request without its end, so that a client cannot end what
+// was begun for it by hanging up. It has one pointer, so that making it a context
+// allocates nothing, as context.WithoutCancel does.
+type lasting struct{ request *http.Request }
+
+func (lasting) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+func (lasting) Done() <-chan struct{}                   { return nil }
+func (lasting) Err() error                              { return nil }
+func (l lasting) Value(key any) any                     { return l.request.Context().Value(key) }
+
+// take asks the limits in turn, with ctx. If one refuses, those before it get back what they took,
 // and those after it are asked how long they would refuse, so that Retry-After is true.
 // The charges are the decisions as they stand then.
-func (l *limits) take(r *http.Request, charges []charge) (_ []charge, refusal *Refusal) {
+func (l *limits) take(ctx context.Context, r *http.Request, charges []charge) (_ []charge, refusal *Refusal) {
 	returned := false
 	defer func() {
 		if !returned { // a Key, a Skip or a limiter of the program panicked
-			l.refund(r.Context(), charges)
+			l.refund(r, charges)
 		}
 	}()
 	n := int64(1)
@@ -129,11 +139,11 @@ func (l *limits) take(r *http.Request, charges []charge) (_ []charge, refusal *R
 		if key == "" {
 			key = unknownKey
 		}
-		d, err := c.limiter.AllowN(r.Context(), key, n)
+		d, err := c.limiter.AllowN(ctx, key, n)
 		if err != nil {
-			if refusal == nil && l.refuses(r, c, err) {
+			if refusal == nil && l.refuses(ctx, c, err) {
 				refusal = &Refusal{Status: http.StatusServiceUnavailable, Err: fmt.Errorf("leaphttp: limit %q: %w", c.name, err)}
-				l.refund(r.Context(), charges)
+				l.refund(r, charges)
 				n = 0
 			}
 			continue
@@ -144,7 +154,7 @@ func (l *limits) take(r *http.Request, charges []charge) (_ []charge, refusal *R
 		}
 		if refusal == nil {
 			refusal = &Refusal{Status: http.StatusTooManyRequests}
-			l.refund(r.Context(), charges)
+			l.refund(r, charges)
 			n = 0
 		}
 		violated := c.policy(d.Name)
@@ -157,9 +167,9 @@ func (l *limits) take(r *http.Request, charges []charge) (_ []charge, refusal *R
 }
 
 // refuses tells what an error of a limiter means for the request.
-func (l *limits) refuses(r *http.Request, c *counted, err error) bool {
-	if r.Context().Err() != nil {
-		return true // the client has gone, and the limiter did not fail
+func (l *limits) refuses(ctx context.Context, c *counted, err error) bool {
+	if ctx.Err() != nil {
+		return true // the caller has given up, and the limiter did not fail
 	}
 	now := time.Now().UnixNano()
 	if last := c.logged.Load(); (last == 0 || now-last >= int64(time.Minute)) && c.logged.CompareAndSwap(last, now) {
@@ -172,11 +182,8 @@ func (l *limits) refuses(r *http.Request, c *counted, err error) bool {
 	return c.failClosed || errors.Is(err, limit.ErrKey)
 }
 
-// refund gives back what the charges took.
-func (l *limits) refund(ctx context.Context, charges []charge) {
-	if ctx.Done() != nil { // also if the client has gone
-		ctx = context.WithoutCancel(ctx)
-	}
+// refund gives back what the charges took, also if the client has gone.
+func (l *limits) refund(r *http.Request, charges []charge) {
 	for i := range charges {
 		c := &charges[i]
 		if c.Charged == 0 {
@@ -184,7 +191,7 @@ func (l *limits) refund(ctx context.Context, charges []charge) {
 		}
 		// An error means that the limiter has failed since: the charge stays until it
 		// leaves its window.
-		if err := c.limit.limiter.Refund(ctx, c.key, c.Decision, c.Charged); err == nil {
+		if err := c.limit.limiter.Refund(lasting{r}, c.key, c.Decision, c.Charged); err == nil {
 			c.Remaining = min(c.Remaining+c.Charged, c.Limit)
 		}
 		c.Charged = 0

@@ -32,8 +32,9 @@ type TransportConfig struct {
 	// a resource for each.
 	Resource func(*http.Request) string
 
-	// Limits are asked before the gate, as those of a [Middleware]. Their keys count by
-	// host unless they say otherwise.
+	// Limits are asked before the gate, as those of a [Middleware], but with the request's
+	// own context: when the caller gives up before the call is sent, they get back what
+	// they took. Their keys count by host unless they say otherwise.
 	Limits []Limit
 
 	// Target is what a server's wish to wait is for: all requests with the same target
@@ -167,14 +168,14 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	var few [fewLimits]charge
-	charges, refusal := t.limits.take(r, few[:0])
+	charges, refusal := t.limits.take(r.Context(), r, few[:0])
 	if refusal != nil {
 		return nil, refuse(r, refusal.err(r.Context()))
 	}
 	sent := false
 	defer func() {
 		if !sent { // also if a Resource of the program panics
-			t.limits.refund(r.Context(), charges)
+			t.limits.refund(r, charges)
 		}
 	}()
 	response, err := t.call(r, &sent)
