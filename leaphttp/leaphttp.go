@@ -87,8 +87,11 @@ type Config struct {
 	// middleware untouched. "/healthz" is one path; "/api/" is all that begins so, and
 	// "/api"; a segment "{…}" stands for any one. Methods and hosts do not matter.
 	//
-	// A path that is written in an unusual way (with "//", "/../" or needless %-codes),
-	// which routers do not read alike, is always guarded.
+	// A path that is written in an unusual way, which routers and file systems do not read
+	// alike, is always guarded: one with an empty segment, a segment that begins with ".."
+	// or ends with a dot, needless %-codes, or one of ;, \, %, ?, #, a blank or a control
+	// character in it. Upper and lower case differ: where the handler does not tell them
+	// apart, do not use Include.
 	Include, Exclude []string
 
 	// Headers says which header fields tell clients about limits. 0 is [Draft10].
