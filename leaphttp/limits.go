@@ -40,6 +40,11 @@ type Limit struct {
 	// errors admit: what protects a service should not be what takes it down. What a
 	// client can bring about never admits: limit.ErrKey, and the end of the request's
 	// context.
+	//
+	// A limiter that decides by itself what happens when it cannot count returns no
+	// errors then, so FailClosed does not matter to it. Those of package leapredis go by
+	// their WhenAway: with Deny, requests are refused with 503 as well, since their
+	// decisions are marked as Unavailable.
 	FailClosed bool
 }
 
@@ -146,6 +151,16 @@ func (l *limits) take(ctx context.Context, r *http.Request, charges []charge) (_
 				l.refund(r, charges)
 				n = 0
 			}
+			continue
+		}
+		if !d.Allowed && d.Unavailable { // what does not work is not announced
+			if refusal == nil {
+				err := &RefusedError{Policy: c.policy(d.Name).name, Unavailable: true, RetryAfter: d.RetryAfter}
+				refusal = &Refusal{Status: http.StatusServiceUnavailable, Err: err}
+				l.refund(r, charges)
+				n = 0
+			}
+			refusal.RetryAfter = max(refusal.RetryAfter, d.RetryAfter)
 			continue
 		}
 		charges = append(charges, charge{c, key, d})

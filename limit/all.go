@@ -184,7 +184,7 @@ func merge(whole, d Decision, first bool) Decision {
 		return d
 	}
 	if whole.Allowed && (!d.Allowed || d.Remaining < whole.Remaining) {
-		whole.Name, whole.Limit = d.Name, d.Limit
+		whole.Name, whole.Limit, whole.Unavailable = d.Name, d.Limit, d.Unavailable
 	}
 	whole.Allowed = whole.Allowed && d.Allowed
 	whole.Degraded = whole.Degraded || d.Degraded

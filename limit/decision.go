@@ -13,6 +13,11 @@ type Decision struct {
 	// Crowded says that all MaxKeys were taken by other keys, so that this one has no
 	// count of its own: see [Deny] and [Share].
 	Crowded bool
+	// Unavailable says that the call was refused for want of something to count with,
+	// and not because the key has used up its limit: new keys are denied while all MaxKeys
+	// are taken, or calls are denied while no server answers. Over HTTP that is a 503, not
+	// a 429. It goes with Crowded or with Degraded.
+	Unavailable bool
 
 	// Name is the limit that decided: Config.Name. With [All], it is the one that
 	// refused, or if none did the one with the least Remaining.
