@@ -58,7 +58,7 @@ func (g *guard) admit(w http.ResponseWriter, r *http.Request, values *[2]string)
 	if err := r.Context().Err(); refusal == nil && err != nil {
 		refusal = g.blocked(err)
 	}
-	g.fields.set(w.Header(), charges, values)
+	g.fields.set(w.Header(), charges, refusal, values)
 	if refusal != nil {
 		g.answer(w, r, refusal)
 	}
@@ -97,7 +97,7 @@ func (g *guard) enter(rec *recorder, r *http.Request) (refusal *Refusal) {
 			refusal = g.blocked(err)
 		}
 	}
-	g.fields.set(rec.Header(), charges, &rec.values)
+	g.fields.set(rec.Header(), charges, refusal, &rec.values)
 	return refusal
 }
 

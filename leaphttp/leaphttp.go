@@ -94,7 +94,7 @@ type Config struct {
 	// apart, do not use Include.
 	Include, Exclude []string
 
-	// Headers says which header fields tell clients about limits. 0 is [Draft10].
+	// Headers says which header fields tell clients about limits. 0 is [Draft].
 	Headers Headers
 
 	// Status is the status of a request that the gate refuses, 400 to 599. Nil: 429 if

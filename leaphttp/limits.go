@@ -65,7 +65,8 @@ type counted struct {
 	skip       func(*http.Request) bool
 	failClosed bool
 	policies   []policy
-	logged     atomic.Int64 // when an error of the limiter was last logged, Unix ns
+	peek       func(key string) limit.Decision // nil: the limiter cannot be asked without a charge
+	logged     atomic.Int64                    // when an error of the limiter was last logged, Unix ns
 }
 
 // charge is what one limit decided about a request.
@@ -91,6 +92,11 @@ func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limi
 			c.key = key
 		}
 		c.policies = policiesOf(c.limiter, c.name)
+		if p, ok := c.limiter.(interface {
+			Peek(key string) limit.Decision
+		}); ok {
+			c.peek = p.Peek
+		}
 		for _, p := range c.policies {
 			switch {
 			case !isPrintable(p.name):

@@ -10,10 +10,14 @@ import (
 // readings are ways in which routers and file systems read a path, which the one that
 // excludes it does not know.
 var readings = map[string]func(string) string{
-	"decoded again":        func(p string) string { q, _ := url.PathUnescape(p); return q },
-	"without parameters":   func(p string) string { return each(p, func(s string) string { s, _, _ = strings.Cut(s, ";"); return s }) },
-	"up to a NUL":          func(p string) string { p, _, _ = strings.Cut(p, "\x00"); return p },
-	"segments up to a NUL": func(p string) string { return each(p, func(s string) string { s, _, _ = strings.Cut(s, "\x00"); return s }) },
+	"decoded again": func(p string) string { q, _ := url.PathUnescape(p); return q },
+	"without parameters": func(p string) string {
+		return each(p, func(s string) string { s, _, _ = strings.Cut(s, ";"); return s })
+	},
+	"up to a NUL": func(p string) string { p, _, _ = strings.Cut(p, "\x00"); return p },
+	"segments up to a NUL": func(p string) string {
+		return each(p, func(s string) string { s, _, _ = strings.Cut(s, "\x00"); return s })
+	},
 	"without blanks":       func(p string) string { return each(p, strings.TrimSpace) },
 	"without dots at ends": func(p string) string { return each(p, func(s string) string { return strings.TrimRight(s, ". ") }) },
 	"back slashes":         func(p string) string { return strings.ReplaceAll(p, "\\", "/") },

@@ -42,9 +42,12 @@ type Refusal struct {
 func (f *Refusal) setHeader(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	if f.RetryAfter != limit.Never {
-		h.Set("Retry-After", strconv.FormatInt(max(1, seconds(f.RetryAfter)), 10))
+		h.Set("Retry-After", strconv.FormatInt(f.seconds(), 10))
 	}
 }
+
+// seconds is what Retry-After says.
+func (f *Refusal) seconds() int64 { return max(1, seconds(f.RetryAfter)) }
 
 // WriteProblem answers with Status and problem details (RFC 9457), which tell what kind
 // of refusal it is and the violated policies, and nothing of the request. It is the

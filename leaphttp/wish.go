@@ -66,7 +66,7 @@ func parseDate(s string) (time.Time, bool) {
 	return at, err == nil
 }
 
-// parseRateLimit reads a RateLimit of draft-ietf-httpapi-ratelimit-headers-08 to -10, a
+// parseRateLimit reads a RateLimit of draft-ietf-httpapi-ratelimit-headers-08 to -11, a
 // List of RFC 9651, and gives the longest t of the policies of which nothing is left
 // (r=0). A field that is not written as it should be counts as none, as RFC 9651 says.
 func parseRateLimit(field string) (wait time.Duration, ok bool) {

@@ -189,6 +189,12 @@ func merge(whole, d Decision, first bool) Decision {
 	whole.Allowed = whole.Allowed && d.Allowed
 	whole.Degraded = whole.Degraded || d.Degraded
 	whole.Crowded = whole.Crowded || d.Crowded
+	switch {
+	case d.Remaining < whole.Remaining:
+		whole.MoreAfter = d.MoreAfter
+	case d.Remaining == whole.Remaining:
+		whole.MoreAfter = max(whole.MoreAfter, d.MoreAfter)
+	}
 	whole.Remaining = min(whole.Remaining, d.Remaining)
 	whole.RetryAfter = max(whole.RetryAfter, d.RetryAfter)
 	whole.ResetAfter = max(whole.ResetAfter, d.ResetAfter)

@@ -34,6 +34,13 @@ type Decision struct {
 	// place for the key if nobody else comes; one may be free before.
 	RetryAfter time.Duration
 
+	// MoreAfter is how long from now no more than Remaining can be used, even if all of it
+	// is used at once: with a Remaining of 0, it is the wait for the next one. It is 0 if
+	// that was not told. The limiters of this package tell it when nothing remains, and
+	// with what takes nothing: Peek, and AllowN of 0; those that admit pay nothing for it.
+	// It is [Never] where nothing ever passes.
+	MoreAfter time.Duration
+
 	// ResetAfter is how long from now the key has all of Limit again if nobody uses it;
 	// 0 if it has. With [All], it is the longest.
 	ResetAfter time.Duration
