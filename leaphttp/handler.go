@@ -18,6 +18,7 @@ type guard struct {
 	fields           fields
 	status           func(*leapgate.BlockError) int
 	refuse           func(http.ResponseWriter, *http.Request, *Refusal)
+	unbound          unbound
 }
 
 // ErrPanic is the exception of a handler that panicked, [http.ErrAbortHandler] included,

@@ -74,7 +74,12 @@ type Config struct {
 	// resources. Nil, without a Mux: [http.Request.Pattern], which is there inside a
 	// route.
 	//
-	// What has no route has the resource "GET (unmatched)", or that of its method.
+	// What has no route has the resource "GET (unmatched)", or that of its method. That is
+	// all there is around a router that has not yet routed the request, as in the Use of
+	// chi, and a route such as "/api/" is all there is of a mux in a mux: rules on the
+	// routes inside do not bind there. Put the middleware around the handler of each route
+	// then, or give a Route that finds it. Where it looks as if a rule were lost in this
+	// way, Logger is warned.
 	// Methods that are not in RFC 9110 or RFC 5789 are all "OTHER".
 	Route func(*http.Request) string
 
@@ -106,7 +111,9 @@ type Config struct {
 	// is the status that it should have. Nil is [Refusal.WriteProblem].
 	Refuse func(http.ResponseWriter, *http.Request, *Refusal)
 
-	// Logger is told when a limiter fails, at most once a minute for each. Nil is
+	// Logger is told when a limiter fails, at most once a minute for each. It is warned once
+	// of rules on routes that never bind, because the middleware does not know the routes,
+	// and of a limit none of whose keys could be told among the first requests. Nil is
 	// slog.Default().
 	Logger *slog.Logger
 }
@@ -147,6 +154,7 @@ func New(cfg Config) (Middleware, error) {
 	if cfg.Mux != nil && cfg.Route != nil {
 		faults.add("Mux and Route are both set; want one of them")
 	}
+	g.unbound.gate, g.unbound.log = cfg.Gate, loggerOf(cfg.Logger)
 	g.limits = newLimits(cfg.Limits, peerKey, cfg.Logger, &faults)
 	g.include = newPaths("Include", cfg.Include, &faults)
 	g.exclude = newPaths("Exclude", cfg.Exclude, &faults)

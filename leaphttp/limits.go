@@ -54,7 +54,7 @@ const fewLimits = 4
 // limits are asked together.
 type limits struct {
 	all    []*counted
-	logger *slog.Logger // nil: slog.Default, as it is then
+	logger func() *slog.Logger
 }
 
 // counted is a Limit, ready for use.
@@ -67,6 +67,8 @@ type counted struct {
 	policies   []policy
 	peek       func(key string) limit.Decision // nil: the limiter cannot be asked without a charge
 	logged     atomic.Int64                    // when an error of the limiter was last logged, Unix ns
+	told       atomic.Bool                     // a key could be told
+	untold     atomic.Int64                    // requests whose key could not be told, while none could
 }
 
 // charge is what one limit decided about a request.
@@ -77,7 +79,7 @@ type charge struct {
 }
 
 func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limits {
-	l := limits{logger: logger}
+	l := limits{logger: loggerOf(logger)}
 	names := make(map[string]bool)
 	for i, g := range given {
 		if g.Limiter == nil {
@@ -112,6 +114,14 @@ func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limi
 	// back in this one, within microseconds.
 	slices.SortStableFunc(l.all, func(a, b *counted) int { return remote(a.limiter) - remote(b.limiter) })
 	return l
+}
+
+// loggerOf is slog.Default, as it is then, if there is none.
+func loggerOf(logger *slog.Logger) func() *slog.Logger {
+	if logger == nil {
+		return slog.Default
+	}
+	return func() *slog.Logger { return logger }
 }
 
 func remote(l limit.Limiter) int {
@@ -149,6 +159,9 @@ func (l *limits) take(ctx context.Context, r *http.Request, charges []charge) (_
 		key := bounded(c.key(r))
 		if key == "" {
 			key = unknownKey
+			l.untold(c)
+		} else if !c.told.Load() {
+			c.told.Store(true)
 		}
 		d, err := c.limiter.AllowN(ctx, key, n)
 		if err != nil {
@@ -187,6 +200,17 @@ func (l *limits) take(ctx context.Context, r *http.Request, charges []charge) (_
 	return charges, refusal
 }
 
+// untoldToWarn is how many requests must have no key, and none one, to be worth a warning.
+const untoldToWarn = 100
+
+// untold warns of a limit whose key has never been told.
+func (l *limits) untold(c *counted) {
+	if !c.told.Load() && c.untold.Add(1) == untoldToWarn {
+		l.logger().Warn("leaphttp: the key of a limit could not be told for any request so far: they all share one key",
+			"limit", c.policies[0].name, "requests", untoldToWarn)
+	}
+}
+
 // refuses tells what an error of a limiter means for the request.
 func (l *limits) refuses(ctx context.Context, c *counted, err error) bool {
 	if ctx.Err() != nil {
@@ -194,11 +218,7 @@ func (l *limits) refuses(ctx context.Context, c *counted, err error) bool {
 	}
 	now := time.Now().UnixNano()
 	if last := c.logged.Load(); (last == 0 || now-last >= int64(time.Minute)) && c.logged.CompareAndSwap(last, now) {
-		logger := l.logger
-		if logger == nil {
-			logger = slog.Default()
-		}
-		logger.Error("leaphttp: a limiter failed", "limit", c.name, "error", err, "requests refused", c.failClosed)
+		l.logger().Error("leaphttp: a limiter failed", "limit", c.policies[0].name, "error", err, "requests refused", c.failClosed)
 	}
 	return c.failClosed || errors.Is(err, limit.ErrKey)
 }

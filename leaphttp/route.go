@@ -35,16 +35,27 @@ func (g *guard) resource(r *http.Request) string {
 	if route == "" && g.route == nil {
 		route = r.Pattern
 	}
+	name := nameOf(route, r.Method)
+	if route == "" || isForAllBelow(route) {
+		g.unbound.note(r, route, name)
+	} else if !g.unbound.routed.Load() {
+		g.unbound.routed.Store(true)
+	}
+	return name
+}
+
+// nameOf is the name of the resource of a route, which is empty if there is none.
+func nameOf(route, given string) string {
 	if route == "" {
 		route = unmatched
 	} else if hasMethod(route) && len(route) <= resource.MaxNameLength {
 		return route
 	}
 	method := "OTHER"
-	if r.Method == "" {
+	if given == "" {
 		method = http.MethodGet
-	} else if slices.Contains(methods, r.Method) {
-		method = r.Method
+	} else if slices.Contains(methods, given) {
+		method = given
 	}
 	if len(method)+1+len(route) > resource.MaxNameLength {
 		route = unmatched // no program has such a route; a client must not make it an error

@@ -55,13 +55,13 @@ func everyLimiter(t *testing.T, cfg limit.Config) map[string]limit.Limiter {
 // keeps about one back in each window.
 func TestHeaders_ClientThatGoesByTheFieldsGetsItsQuota(t *testing.T) {
 	t.Parallel()
-	const windows = 20
+	const windows = 10
 	for _, c := range []struct {
 		quota  int64
 		window time.Duration
-	}{{5, 10 * time.Second}, {1, 10 * time.Second}, {7, time.Minute}, {100, time.Minute}, {500, time.Hour}} {
-		for quarter := range 4 {
-			phase := time.Duration(quarter)*c.window/4 + time.Duration(quarter)*137*time.Millisecond
+	}{{5, 10 * time.Second}, {1, 10 * time.Second}, {7, time.Minute}, {100, time.Minute}, {200, time.Hour}} {
+		for third := range 3 {
+			phase := time.Duration(third)*c.window/3 + time.Duration(third)*137*time.Millisecond
 			polite, eager := newFake(), newFake()
 			polite.add(phase)
 			eager.add(phase)
@@ -89,8 +89,9 @@ func TestHeaders_ClientThatGoesByTheFieldsGetsItsQuota(t *testing.T) {
 						polite.add(time.Duration(now.t) * time.Second)
 					}
 				}
-				require.GreaterOrEqual(t, float64(passed), 0.95*float64(granted[name]),
-					"%s, %d per %v, from %v on: %d of %d", name, c.quota, c.window, phase, passed, granted[name])
+				due := min(granted[name], windows*int(c.quota))
+				require.GreaterOrEqual(t, float64(passed), 0.95*float64(due),
+					"%s, %d per %v, from %v on: %d of %d", name, c.quota, c.window, phase, passed, due)
 			}
 		}
 	}
