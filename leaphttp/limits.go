@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -82,8 +83,12 @@ func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limi
 	l := limits{logger: loggerOf(logger)}
 	names := make(map[string]bool)
 	for i, g := range given {
-		if g.Limiter == nil {
+		switch {
+		case g.Limiter == nil:
 			faults.add("Limits[%d].Limiter is nil; want a limiter", i)
+			continue
+		case isNil(g.Limiter): // what a constructor returns with its error
+			faults.add("Limits[%d].Limiter is a nil %T; want a limiter", i, g.Limiter)
 			continue
 		}
 		c := &counted{limiter: g.Limiter, name: g.Name, key: g.Key, skip: g.Skip, failClosed: g.FailClosed}
@@ -114,6 +119,18 @@ func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limi
 	// back in this one, within microseconds.
 	slices.SortStableFunc(l.all, func(a, b *counted) int { return remote(a.limiter) - remote(b.limiter) })
 	return l
+}
+
+// isNil reports whether what an interface holds is nil, or nothing.
+func isNil(v any) bool {
+	switch value := reflect.ValueOf(v); value.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Slice, reflect.Chan, reflect.Interface, reflect.UnsafePointer:
+		return value.IsNil()
+	default:
+		return false
+	}
 }
 
 // loggerOf is slog.Default, as it is then, if there is none.

@@ -16,7 +16,16 @@ func wish(h http.Header, now time.Time) time.Duration {
 			return wait
 		}
 	}
-	wait, _ := parseRateLimit(strings.Join(h["Ratelimit"], ", "))
+	return untilMore(h)
+}
+
+// untilMore is how long nothing is left, by RateLimit; 0 if it does not say.
+func untilMore(h http.Header) time.Duration {
+	lines := h["Ratelimit"]
+	if len(lines) == 0 {
+		return 0
+	}
+	wait, _ := parseRateLimit(strings.Join(lines, ", "))
 	return wait
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 )
 
 // Group is several limits together: a call passes if all of them admit it. Make one with
@@ -29,6 +30,9 @@ func All(limiters ...Limiter) *Group {
 		for i, l := range limiters {
 			if l == nil {
 				panic(fmt.Sprintf("limit: All: limiter %d is nil", i))
+			}
+			if v := reflect.ValueOf(l); v.Kind() == reflect.Pointer && v.IsNil() {
+				panic(fmt.Sprintf("limit: All: limiter %d is a nil %T", i, l)) // what a constructor returns with its error
 			}
 			if isRemote(l) == remote {
 				g.limiters = append(g.limiters, l)
