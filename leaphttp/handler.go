@@ -69,7 +69,7 @@ func (g *guard) admit(w http.ResponseWriter, r *http.Request, values *[2]string)
 // call asks the limits and the gate, and runs the handler as a call into the resource of
 // the route.
 func (g *guard) call(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	rec := &recorder{ResponseWriter: w}
+	rec := &recorder{ResponseWriter: w, unread: r.ProtoMajor == 1 && r.ContentLength != 0}
 	if refusal := g.enter(rec, r); refusal != nil {
 		g.answer(w, r, refusal)
 		return

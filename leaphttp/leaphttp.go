@@ -33,6 +33,14 @@
 // bounds the open connections, and their response time is how long they were open. They
 // have a route, and so a resource, of their own. A handler that hijacks its connection
 // and returns has ended its call.
+//
+// # Large bodies
+//
+// [http.MaxBytesReader] tells the server not to wait for the rest of a body that is too
+// large, but only through the server's own writer, and with a Gate a handler has another.
+// An answer of 413 does it there: it closes the connection of an HTTP/1 request that has a
+// body. With another status the answer is held until the server has read up to 256 KB more:
+// put [http.MaxBytesHandler] around the middleware, which has the server's writer.
 package leaphttp
 
 import (
