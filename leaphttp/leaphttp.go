@@ -24,7 +24,8 @@
 // A [Key] tells which client a request counts for. By default it is the address of the
 // socket's peer; behind a proxy that is the proxy, so say whom to trust with an
 // [Address]. A request whose key cannot be told is limited too: all such requests
-// share one key.
+// share one key. Whatever clients send, a limiter sees keys of at most 64 bytes: longer
+// ones are counted by their hash, as [LimiterKey] has it.
 //
 // # Long connections
 //

@@ -29,9 +29,8 @@ type Limit struct {
 	// peer, as an [Address] without trusted proxies gives it; in a [Transport], the
 	// host that is called.
 	//
-	// "" means that the key cannot be told. All such requests share one key. A key that
-	// is longer than [limit.MaxKeyLength], or that begins with a NUL, is counted by its
-	// SHA-256.
+	// "" means that the key cannot be told. All such requests share one key. A key that is
+	// longer than 64 bytes is counted by its SHA-256: see [LimiterKey].
 	Key Key
 
 	// Skip, if it is not nil, tells which requests this limit is not for.
@@ -173,9 +172,8 @@ func (l *limits) take(ctx context.Context, r *http.Request, charges []charge) (_
 		if c.skip != nil && c.skip(r) {
 			continue
 		}
-		key := bounded(c.key(r))
-		if key == "" {
-			key = unknownKey
+		key := LimiterKey(c.key(r))
+		if key == unknownKey {
 			l.untold(c)
 		} else if !c.told.Load() {
 			c.told.Store(true)
