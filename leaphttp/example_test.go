@@ -69,9 +69,9 @@ func Example() {
 		fmt.Println(s.Resource, "passed", s.Pass, "blocked", s.Block)
 	}
 	// Output:
-	// 200  RateLimit: "per-client";r=99;t=120
-	// 200  RateLimit: "per-client";r=98;t=120
-	// 429  RateLimit: "per-client";r=98;t=120  Retry-After: 10
+	// 200  RateLimit: "per-client";r=99;t=61
+	// 200  RateLimit: "per-client";r=98;t=61
+	// 429  RateLimit: "per-client";r=98  Retry-After: 10
 	// 200
 	// GET /orders/{id} passed 2 blocked 1
 }

@@ -18,6 +18,7 @@ type guard struct {
 	fields           fields
 	status           func(*leapgate.BlockError) int
 	refuse           func(http.ResponseWriter, *http.Request, *Refusal)
+	unbound          unbound
 }
 
 // ErrPanic is the exception of a handler that panicked, [http.ErrAbortHandler] included,
@@ -54,8 +55,11 @@ func (g *guard) guards(r *http.Request) bool {
 // admit asks the limits when there is no gate. It answers what is refused.
 func (g *guard) admit(w http.ResponseWriter, r *http.Request, values *[2]string) bool {
 	var few [fewLimits]charge
-	charges, refusal := g.limits.take(r, few[:0])
-	g.fields.set(w.Header(), charges, values)
+	charges, refusal := g.limits.take(lasting{r}, r, few[:0])
+	if err := r.Context().Err(); refusal == nil && err != nil {
+		refusal = g.blocked(err)
+	}
+	g.fields.set(w.Header(), charges, refusal, values)
 	if refusal != nil {
 		g.answer(w, r, refusal)
 	}
@@ -65,7 +69,7 @@ func (g *guard) admit(w http.ResponseWriter, r *http.Request, values *[2]string)
 // call asks the limits and the gate, and runs the handler as a call into the resource of
 // the route.
 func (g *guard) call(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	rec := &recorder{ResponseWriter: w}
+	rec := &recorder{ResponseWriter: w, unread: r.ProtoMajor == 1 && r.ContentLength != 0}
 	if refusal := g.enter(rec, r); refusal != nil {
 		g.answer(w, r, refusal)
 		return
@@ -88,23 +92,26 @@ func (g *guard) call(next http.Handler, w http.ResponseWriter, r *http.Request) 
 // enter asks the limits and then the gate, and sets the header fields.
 func (g *guard) enter(rec *recorder, r *http.Request) (refusal *Refusal) {
 	var few [fewLimits]charge
-	charges, refusal := g.limits.take(r, few[:0])
+	charges, refusal := g.limits.take(lasting{r}, r, few[:0])
 	if refusal == nil {
 		if err := g.open(rec, r, charges); err != nil {
 			refusal = g.blocked(err)
 		}
 	}
-	g.fields.set(rec.Header(), charges, &rec.values)
+	g.fields.set(rec.Header(), charges, refusal, &rec.values)
 	return refusal
 }
 
 // open makes the entry of the recorder. If there is none, the limits get back what they
-// took.
+// took, unless it is the client that has ended the wait for it: who hangs up would have
+// every turn for nothing.
 func (g *guard) open(rec *recorder, r *http.Request, charges []charge) (err error) {
 	opened := false
 	defer func() {
-		if !opened { // also if a Route or an Origin of the program panics
-			g.limits.refund(r.Context(), charges)
+		gone := r.Context().Err()
+		hungUp := gone != nil && errors.Is(err, gone)
+		if !opened && !hungUp { // also if a Route or an Origin of the program panics
+			g.limits.refund(r, charges)
 		}
 	}()
 	name := g.resource(r)

@@ -38,7 +38,7 @@ func TestHandler_QuotaIsUsedUp(t *testing.T) {
 	require.Equal(t, "9", w.Header().Get("Retry-After"), "8.5 s, rounded up")
 	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
 	require.Equal(t, `"client";q=2;w=10`, w.Header().Get("RateLimit-Policy"))
-	require.Equal(t, `"client";r=0;t=10`, w.Header().Get("RateLimit"))
+	require.Equal(t, `"client";r=0;t=9`, w.Header().Get("RateLimit"), "as Retry-After")
 	p := problemOf(t, w)
 	require.Equal(t, "https://iana.org/assignments/http-problem-types#quota-exceeded", p.Type)
 	require.Equal(t, []string{"client"}, p.Policies)
@@ -81,7 +81,7 @@ func TestHandler_SecondLimitRefuses_FirstIsRefunded(t *testing.T) {
 		require.Equal(t, 429, w.Code)
 		require.Equal(t, "60", w.Header().Get("Retry-After"))
 		require.Equal(t, []string{"second"}, problemOf(t, w).Policies)
-		require.Equal(t, `"first";r=4;t=1, "second";r=0;t=60, "third";r=1;t=3600`, w.Header().Get("RateLimit"))
+		require.Equal(t, `"first";r=4;t=1, "second";r=0;t=60, "third";r=1`, w.Header().Get("RateLimit"))
 	}
 	require.EqualValues(t, 4, first.Peek("k").Remaining)
 	require.EqualValues(t, 1, third.Peek("k").Remaining)
@@ -112,7 +112,7 @@ func TestHandler_GateRefuses_LimitsAreRefunded(t *testing.T) {
 	for range 10 {
 		w = get(h, "/x")
 		require.Equal(t, 429, w.Code)
-		require.Equal(t, `"client";r=2;t=60`, w.Header().Get("RateLimit"), "as it stands after the refund")
+		require.Equal(t, `"client";r=2`, w.Header().Get("RateLimit"), "as it stands after the refund; no t beyond Retry-After")
 		require.Equal(t, "4", w.Header().Get("Retry-After"))
 	}
 	require.NotContains(t, w.Body.String(), "inside", "rules are the service's own business")
@@ -125,27 +125,30 @@ func TestHandler_GateRefuses_LimitsAreRefunded(t *testing.T) {
 	require.EqualValues(t, 11, snapshot(gate, "GET /x").Block, "what a limit refuses does not come to the gate")
 }
 
-// TestHandler_ClientGoneWhileWaiting aims at a refund with a context that has ended.
+// TestHandler_ClientGoneWhileWaiting: who hangs up has not got its turn for nothing, and a
+// request whose client has gone before is charged and does not run.
 func TestHandler_ClientGoneWhileWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		clock := newFake()
-		l := &strict{Limiter: clock.newLog(t, "client", 3, time.Minute)}
+		l := &strict{Limiter: clock.newLog(t, "client", 5, time.Minute)}
 		gate := leapgate.Must(leapgate.Config{})
 		require.NoError(t, gate.LoadFlowRules([]flow.Rule{
 			{Resource: "GET (unmatched)", Threshold: 1, Interval: time.Minute, Behavior: flow.Pace, MaxWait: time.Hour},
 		}))
 		h := leaphttp.Handler(ok, leaphttp.Config{Gate: gate, Limits: []leaphttp.Limit{{Limiter: l, Key: by("k")}}})
+		remaining := func() int64 {
+			d, err := l.AllowN(t.Context(), "k", 0)
+			require.NoError(t, err)
+			return d.Remaining
+		}
 		get(h, "/")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		do(h, httptest.NewRequest(http.MethodGet, "/", http.NoBody).WithContext(ctx))
-		d, err := l.AllowN(t.Context(), "k", 0)
-		require.NoError(t, err)
-		require.EqualValues(t, 2, d.Remaining)
+		r := hangingUp(t, time.Second)
+		do(h, r)
+		require.EqualValues(t, 3, remaining())
 
-		ended := do(h, httptest.NewRequest(http.MethodGet, "/", http.NoBody).WithContext(ctx))
-		require.Equal(t, 503, ended.Code)
+		require.Equal(t, 503, do(h, r).Code)
+		require.EqualValues(t, 2, remaining())
 	})
 }
 

@@ -1,6 +1,7 @@
 package leaphttp
 
 import (
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -9,27 +10,44 @@ import (
 )
 
 // Headers says which header fields tell clients about the limits that they count
-// against. They can be added up: Draft10 | Legacy. They are set before the handler runs,
-// also on what is admitted.
+// against. They can be added up: Draft | Legacy. They are set before the handler runs, also
+// on what is admitted.
+//
+// Scripts of a page from another origin see these fields, and Retry-After, only if the
+// answer names them in Access-Control-Expose-Headers, which is up to what handles CORS:
+//
+//	Access-Control-Expose-Headers: RateLimit, RateLimit-Policy, Retry-After
+//
+// with Legacy also X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset. It must
+// stand around this middleware, so that refusals have its fields too.
 type Headers uint8
 
 const (
-	// Draft10 is RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers-10:
+	// Draft is RateLimit-Policy and RateLimit of the newest draft of
+	// draft-ietf-httpapi-ratelimit-headers that this package knows, which is 11 (May 2026).
+	// A later version of this package may follow a later one.
 	//
 	//	RateLimit-Policy: "burst";q=100;w=60, "daily";q=1000;w=86400
 	//	RateLimit: "burst";r=12;t=23, "daily";r=512;t=40000
 	//
-	// r is how many more would be admitted now, and t the seconds until all of q are
-	// there again. Of limits that [limit.All] joins, RateLimit has the one that decided,
-	// and t only with a refusal, where it is the wait: to tell of each, list them one by
-	// one in Config.Limits, which is as exact. Windows that are not whole seconds are
-	// left out, and so are partition keys, which would tell who the client is.
-	// Middlewares in each other add theirs: give their policies names. A later draft
-	// will be another option.
-	Draft10 Headers = 1 << iota
-	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset, which is
-	// in Unix seconds by the system's clock, of the limit that refused or else has the
-	// least remaining. A middleware in another overwrites them.
+	// r is how many more would be admitted now, and t for how many seconds no more than
+	// these can be used. So with r=0, t is the wait for the next request: a client that
+	// waits that long is admitted. With a refusal it is the same as Retry-After; t is never
+	// more than that, and is left out of what could be used for longer. (Up to draft 09, t
+	// was the time until all of q are there again, for which clients of a sliding window
+	// wait too long. Drafts 10 and 11 differ in their words only.) Seconds are the finest
+	// that the fields can tell: with windows of less than ten, who goes by t waits up to
+	// a second too long each time, which is a large part of them.
+	//
+	// Of limits that [limit.All] joins, RateLimit has the one that decided: to tell of
+	// each, list them one by one in Config.Limits, which is as exact. The t is left out
+	// where a limiter cannot tell it: see MoreAfter of [limit.Decision]. Windows that are
+	// not whole seconds are left out, and so are partition keys, which would tell who the
+	// client is. Middlewares in each other add theirs: give their policies names.
+	Draft Headers = 1 << iota
+	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset, of the
+	// limit that refused or else has the least remaining. Reset is the end of t, in Unix
+	// seconds by the system's clock. A middleware in another overwrites them.
 	Legacy
 	// NoHeaders is neither. Refusals have Retry-After all the same.
 	NoHeaders
@@ -52,12 +70,12 @@ type policy struct {
 
 func newFields(h Headers, l limits, faults *faults) fields {
 	if h == 0 {
-		h = Draft10
+		h = Draft
 	}
 	if h >= NoHeaders<<1 || h&NoHeaders != 0 && h != NoHeaders {
-		faults.add("Headers is %d; want Draft10 (%d), Legacy (%d), both added up, or NoHeaders (%d)", h, Draft10, Legacy, NoHeaders)
+		faults.add("Headers is %d; want Draft (%d), Legacy (%d), both added up, or NoHeaders (%d)", h, Draft, Legacy, NoHeaders)
 	}
-	f := fields{draft: h&Draft10 != 0, legacy: h&Legacy != 0, limits: len(l.all)}
+	f := fields{draft: h&Draft != 0, legacy: h&Legacy != 0, limits: len(l.all)}
 	for _, c := range l.all {
 		for _, p := range c.policies {
 			if p.item == "" {
@@ -110,28 +128,33 @@ func (c *counted) policy(name string) *policy {
 	return &c.policies[0] // a limiter made one up
 }
 
-// set sets the fields. values is memory for two of them.
-func (f *fields) set(h http.Header, charges []charge, values *[2]string) {
-	if len(charges) == 0 {
+// set sets the fields. values is memory for two of them. refusal is nil if there is none.
+func (f *fields) set(h http.Header, charges []charge, refusal *Refusal, values *[2]string) {
+	if len(charges) == 0 || !f.draft && !f.legacy {
 		return
+	}
+	longest := int64(math.MaxInt64) // in seconds
+	if refusal != nil && refusal.RetryAfter != limit.Never {
+		longest = refusal.seconds()
 	}
 	if f.draft {
 		values[0] = f.policies
 		if f.policies == "" || len(charges) != f.limits {
 			values[0] = announce(charges)
 		}
-		values[1] = standing(charges)
+		values[1] = standing(charges, longest)
 		// Clipped, so that who adds to a field makes a new slice.
 		add(h, "Ratelimit-Policy", values[0:1:1])
 		add(h, "Ratelimit", values[1:2:2])
 	}
 	if f.legacy {
 		c := tightest(charges)
-		t := until(c)
+		t := c.untilMore()
 		if t == limit.Never {
 			t = c.ResetAfter // the field must say something
 		}
-		reset := time.Now().Add(min(t, longestReset))
+		t = min(t, longestReset, time.Duration(min(longest, int64(longestReset/time.Second)))*time.Second)
+		reset := time.Now().Add(t)
 		h["X-Ratelimit-Limit"] = []string{strconv.FormatInt(c.Limit, 10)}
 		h["X-Ratelimit-Remaining"] = []string{strconv.FormatInt(c.Remaining, 10)}
 		h["X-Ratelimit-Reset"] = []string{strconv.FormatInt(reset.Add(time.Second-1).Unix(), 10)}
@@ -169,8 +192,8 @@ func announce(charges []charge) string {
 	return string(b)
 }
 
-// standing is RateLimit.
-func standing(charges []charge) string {
+// standing is RateLimit. A t of more than so many seconds is left out.
+func standing(charges []charge, longest int64) string {
 	var few [256]byte
 	b := few[:0]
 	for i := range charges {
@@ -181,28 +204,28 @@ func standing(charges []charge) string {
 		b = append(b, c.limit.policy(c.Name).quoted...)
 		b = append(b, ";r="...)
 		b = strconv.AppendInt(b, integer(c.Remaining), 10)
-		if t := until(c); t != limit.Never {
+		if t := c.untilMore(); t != limit.Never && seconds(t) <= longest {
 			b = append(b, ";t="...)
-			b = strconv.AppendInt(b, integer(seconds(t)), 10)
+			b = strconv.AppendInt(b, max(1, seconds(t)), 10)
 		}
 	}
 	return string(b)
 }
 
-// until is when all of a limit is there again, or Never if it cannot be told. A key that
-// has no place is refused for longer. Of limits together, ResetAfter is that of the
-// longest, whose name need not be the decision's.
-func until(c *charge) time.Duration {
+// untilMore is how long no more than what remains can be used, or Never if that is not
+// known.
+func (c *charge) untilMore() time.Duration {
 	switch {
-	case !c.Allowed && (c.RetryAfter == limit.Never || len(c.limit.policies) > 1):
-		return c.RetryAfter
 	case !c.Allowed:
-		return max(c.ResetAfter, c.RetryAfter)
-	case len(c.limit.policies) > 1:
-		return limit.Never
-	default:
-		return c.ResetAfter
+		return c.RetryAfter
+	case c.MoreAfter > 0:
+		return c.MoreAfter
+	case c.limit.peek != nil:
+		if now := c.limit.peek(c.key); now.MoreAfter > 0 {
+			return now.MoreAfter
+		}
 	}
+	return limit.Never
 }
 
 // longestReset keeps the time that X-RateLimit-Reset tells within what clients can read.

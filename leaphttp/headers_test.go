@@ -29,12 +29,12 @@ func TestHeaders_SeveralPolicies(t *testing.T) {
 	}})
 	w := get(h, "/")
 	require.Equal(t, `"burst";q=3;w=60, "daily";q=5;w=86400, "o\"d\\d";q=7`, w.Header().Get("RateLimit-Policy"))
-	require.Equal(t, `"burst";r=2, "o\"d\\d";r=6;t=2`, w.Header().Get("RateLimit"), "a window that is not whole seconds has no w")
+	require.Equal(t, `"burst";r=2;t=60, "o\"d\\d";r=6;t=2`, w.Header().Get("RateLimit"), "a window that is not whole seconds has no w")
 	for range 4 {
 		clock.add(time.Minute)
 		w = get(h, "/")
 	}
-	require.Equal(t, `"daily";r=0, "o\"d\\d";r=6;t=2`, w.Header().Get("RateLimit"), "now the day has the least left")
+	require.Equal(t, `"daily";r=0;t=86160, "o\"d\\d";r=6;t=2`, w.Header().Get("RateLimit"), "now the day has the least left")
 	w = get(h, "/")
 	require.Equal(t, `"daily";r=0;t=86160, "o\"d\\d";r=6;t=2`, w.Header().Get("RateLimit"))
 	require.Equal(t, "86160", w.Header().Get("Retry-After"))
@@ -48,9 +48,9 @@ func TestHeaders_Forms(t *testing.T) {
 			draft, legacy bool
 		}{
 			{0, true, false},
-			{leaphttp.Draft10, true, false},
+			{leaphttp.Draft, true, false},
 			{leaphttp.Legacy, false, true},
-			{leaphttp.Draft10 | leaphttp.Legacy, true, true},
+			{leaphttp.Draft | leaphttp.Legacy, true, true},
 			{leaphttp.NoHeaders, false, false},
 		} {
 			clock := newFake()
@@ -110,16 +110,19 @@ func TestHeaders_LimiterOfTheProgram(t *testing.T) {
 		decision                limit.Decision
 		policy, standing, retry string
 	}{
-		{limit.Decision{Allowed: true, Limit: 5, Remaining: 4, ResetAfter: 1}, `"own";q=5`, `"own";r=4;t=1`, ""},
-		{limit.Decision{Allowed: true, Limit: 1 << 60, Remaining: 1 << 60}, `"own";q=999999999999999`, `"own";r=999999999999999;t=0`, ""},
+		{limit.Decision{Allowed: true, Limit: 5, Remaining: 4, ResetAfter: 1}, `"own";q=5`, `"own";r=4`, ""},
+		{limit.Decision{Allowed: true, Limit: 5, Remaining: 4, MoreAfter: 1, ResetAfter: time.Hour}, `"own";q=5`, `"own";r=4;t=1`, ""},
+		{limit.Decision{Allowed: true, Limit: 5, MoreAfter: time.Second + 1}, `"own";q=5`, `"own";r=0;t=2`, ""},
+		{limit.Decision{Allowed: true, Limit: 5, MoreAfter: limit.Never}, `"own";q=5`, `"own";r=0`, ""},
+		{limit.Decision{Allowed: true, Limit: 1 << 60, Remaining: 1 << 60}, `"own";q=999999999999999`, `"own";r=999999999999999`, ""},
 		{limit.Decision{Limit: 5, RetryAfter: limit.Never, ResetAfter: limit.Never}, `"own";q=5`, `"own";r=0`, ""},
 		{limit.Decision{Limit: 5, RetryAfter: limit.Never - 1}, `"own";q=5`, `"own";r=0;t=9223372037`, "9223372037"},
 		{limit.Decision{Limit: 5, Remaining: -3, RetryAfter: time.Second + 1}, `"own";q=5`, `"own";r=0;t=2`, "2"},
 		{limit.Decision{Limit: 5, RetryAfter: 3 * time.Second, Crowded: true}, `"own";q=5`, `"own";r=0;t=3`, "3"},
-		{limit.Decision{Limit: 5}, `"own";q=5`, `"own";r=0;t=0`, "1"},
+		{limit.Decision{Limit: 5}, `"own";q=5`, `"own";r=0;t=1`, "1"},
 	} {
 		w := get(leaphttp.Handler(ok, leaphttp.Config{
-			Limits: []leaphttp.Limit{{Limiter: canned{c.decision}, Name: "own"}}, Headers: leaphttp.Draft10 | leaphttp.Legacy,
+			Limits: []leaphttp.Limit{{Limiter: canned{c.decision}, Name: "own"}}, Headers: leaphttp.Draft | leaphttp.Legacy,
 		}), "/")
 		require.Equal(t, c.policy, w.Header().Get("RateLimit-Policy"))
 		require.Equal(t, c.standing, w.Header().Get("RateLimit"))

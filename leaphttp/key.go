@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/leapgate-go/leapgate/limit"
 )
@@ -17,20 +18,53 @@ import (
 // [FirstOf].
 type Key func(*http.Request) string
 
-// What a key that stands for something else begins with. No key of a program does: see
-// bounded.
+// LongestKey is the length in bytes of the longest key that a limiter sees: see
+// [LimiterKey].
+const LongestKey = 64
+
+// What stands for something else. No key of a program has it: see LimiterKey and bounded.
 const (
-	unknownKey = "\x00?" // all requests whose key cannot be told
-	hashedKey  = "\x00#"
+	unknownKey  = "\x00?" // all requests whose key cannot be told
+	hashedKey   = "\x00#" // what is too long for a gate
+	hashedAfter = "…#"    // a key that is too long for a limiter
+	readable    = 16      // bytes of it that are left as they were
 )
 
-// bounded is key, or its hash if it is too long for a limiter and for a gate, or looks
-// like one of ours.
-func bounded(key string) string {
-	if len(key) <= limit.MaxKeyLength && (key == "" || key[0] != 0) {
+// LimiterKey is the key by which a limiter counts what a [Key] has returned, for programs
+// that look up a client in a limiter, or forget its charges. It is the key itself, if that
+// has at most [LongestKey] bytes. A longer one is counted by its SHA-256, so that it takes
+// no more memory than others and no two share a quota; the first 16 bytes stand before
+// that, for those who read logs and lists of offenders:
+//
+//	customer-of-exam…#xyz…
+//
+// A key that begins with a NUL or has "…#" in it is counted by its hash as well: nobody
+// can pass for another. "" is the one key of all requests whose key cannot be told.
+func LimiterKey(key string) string {
+	if len(key) <= LongestKey && (key == "" || key[0] != 0) && !strings.Contains(key, hashedAfter) {
+		if key == "" {
+			return unknownKey
+		}
 		return key
 	}
+	end := min(readable, len(key))
+	for end > 0 && end < len(key) && !utf8.RuneStart(key[end]) {
+		end--
+	}
 	sum := sha256.Sum256([]byte(key))
+	var short [LongestKey]byte
+	b := append(short[:0], strings.TrimLeft(key[:end], "\x00")...)
+	b = append(b, hashedAfter...)
+	return string(base64.RawURLEncoding.AppendEncode(b, sum[:]))
+}
+
+// bounded is a name that a client has a say in, or its hash if it is too long for a gate,
+// or looks like one of ours.
+func bounded(name string) string {
+	if len(name) <= limit.MaxKeyLength && (name == "" || name[0] != 0) {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
 	return hashedKey + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 

@@ -101,6 +101,7 @@ func TestKey_Hostile(t *testing.T) {
 	long := strings.Repeat("k", 1<<20)
 	hostile := []string{
 		"", long, long + "x", strings.Repeat("k", limit.MaxKeyLength), strings.Repeat("k", limit.MaxKeyLength+1),
+		strings.Repeat("k", 64), strings.Repeat("k", 65), strings.Repeat("k", 64) + "x", "a…#b", "…#",
 		"a\nb", "a\r\nX-Injected: 1", "a\x00b", "\x00", "\x00?", "\x00#", "\xff\xfe", "é", "e\u0301", " ", "\t", `"`, `\`, "a,b", "a;r=9",
 		"192.0.2.1", "<script>", "%s%d%!", "\u202e", "\U0010ffff",
 	}
@@ -113,14 +114,14 @@ func TestKey_Hostile(t *testing.T) {
 		for i, want := range []int{200, 200, 429} {
 			w := get(h, "/")
 			require.Equal(t, want, w.Code, "%.20q, call %d", key, i)
-			require.Regexp(t, `^"limit-1";r=\d;t=1$`, w.Header().Get("RateLimit"))
+			require.Regexp(t, `^"limit-1";r=(0;t=1|1)$`, w.Header().Get("RateLimit"))
 		}
 	}
 	distinct := make(map[string]bool)
 	for _, k := range l.seen {
 		distinct[k] = true
 		require.NotEmpty(t, k)
-		require.LessOrEqual(t, len(k), limit.MaxKeyLength)
+		require.LessOrEqual(t, len(k), 64)
 	}
 	require.Len(t, distinct, len(hostile))
 
@@ -129,6 +130,35 @@ func TestKey_Hostile(t *testing.T) {
 	get(h, "/")
 	key = l.seen[len(l.seen)-1]
 	require.Equal(t, 200, get(h, "/").Code)
+}
+
+// A long key is counted by its hash, so that it takes no more memory than others; a person
+// still reads whose it is.
+func TestKey_LongOnesAreShortAndReadable(t *testing.T) {
+	t.Parallel()
+	l, err := limit.NewCounter(limit.Config{Limit: 1, Window: time.Hour, Offenders: 10})
+	require.NoError(t, err)
+	h := leaphttp.Handler(ok, leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: l, Key: leaphttp.Header("X-User")}}})
+	call := func(user string) int {
+		r := from("192.0.2.1:1")
+		r.Header.Set("X-User", user)
+		return do(h, r).Code
+	}
+	ann, bob := "customer-of-example.com/ann@"+strings.Repeat("x", 60), "customer-of-example.com/bob@"+strings.Repeat("x", 60)
+	require.Equal(t, 200, call(ann))
+	require.Equal(t, 200, call(bob), "what they have in common is no quota in common")
+	require.Equal(t, 429, call(ann))
+	require.Equal(t, 200, call(leaphttp.LimiterKey(ann)), "nobody can pass for the hash of another")
+
+	offender := l.Offenders(1)[0].Key
+	require.Equal(t, leaphttp.LimiterKey(ann), offender)
+	require.Regexp(t, `^customer-of-exam…#[A-Za-z0-9_-]{43}$`, offender)
+	l.Reset(leaphttp.LimiterKey(ann))
+	require.Equal(t, 200, call(ann))
+
+	for _, short := range []string{"ann", strings.Repeat("x", 64), "2001:db8::/64", "4:acme1:7", "grüße"} {
+		require.Equal(t, short, leaphttp.LimiterKey(short))
+	}
 }
 
 // TestKey_CannotBeTold: no address never means no limit.

@@ -24,7 +24,8 @@
 // A [Key] tells which client a request counts for. By default it is the address of the
 // socket's peer; behind a proxy that is the proxy, so say whom to trust with an
 // [Address]. A request whose key cannot be told is limited too: all such requests
-// share one key.
+// share one key. Whatever clients send, a limiter sees keys of at most 64 bytes: longer
+// ones are counted by their hash, as [LimiterKey] has it.
 //
 // # Long connections
 //
@@ -33,6 +34,14 @@
 // bounds the open connections, and their response time is how long they were open. They
 // have a route, and so a resource, of their own. A handler that hijacks its connection
 // and returns has ended its call.
+//
+// # Large bodies
+//
+// [http.MaxBytesReader] tells the server not to wait for the rest of a body that is too
+// large, but only through the server's own writer, and with a Gate a handler has another.
+// An answer of 413 does it there: it closes the connection of an HTTP/1 request that has a
+// body. With another status the answer is held until the server has read up to 256 KB more:
+// put [http.MaxBytesHandler] around the middleware, which has the server's writer.
 package leaphttp
 
 import (
@@ -48,7 +57,8 @@ import (
 type Config struct {
 	// Gate, if it is not nil, admits each request as a call into the resource of its
 	// route: "GET /orders/{id}". It is asked last; if it refuses, what the limits took
-	// is given back. An answer of 500 or more, a panic, and what [SetError] was told,
+	// is given back, unless the client has hung up while it waited for a turn: that
+	// counts, or else a client could take every turn for nothing. An answer of 500 or more, a panic, and what [SetError] was told,
 	// count as exceptions, as far as the gate's IsException says so of a [StatusError],
 	// of [ErrPanic], and of what was told.
 	Gate *leapgate.Gate
@@ -56,6 +66,11 @@ type Config struct {
 	// Limits are asked in this order, those that ask another process first. When one
 	// refuses, those before it get back what they took. That goes for the limits of one
 	// middleware: what one around it has taken stays taken.
+	//
+	// A client that hangs up does not end the question: a limiter gets a context that has
+	// the values of the request's, but neither its end nor its deadline. It is up to the
+	// limiter to answer in time, as those of package leapredis do by their Timeout. What
+	// it took stays taken, and the handler does not run.
 	Limits []Limit
 
 	// Mux, for a middleware around a ServeMux, tells the route of a request that has
@@ -68,7 +83,12 @@ type Config struct {
 	// resources. Nil, without a Mux: [http.Request.Pattern], which is there inside a
 	// route.
 	//
-	// What has no route has the resource "GET (unmatched)", or that of its method.
+	// What has no route has the resource "GET (unmatched)", or that of its method. That is
+	// all there is around a router that has not yet routed the request, as in the Use of
+	// chi, and a route such as "/api/" is all there is of a mux in a mux: rules on the
+	// routes inside do not bind there. Put the middleware around the handler of each route
+	// then, or give a Route that finds it. Where it looks as if a rule were lost in this
+	// way, Logger is warned.
 	// Methods that are not in RFC 9110 or RFC 5789 are all "OTHER".
 	Route func(*http.Request) string
 
@@ -81,11 +101,14 @@ type Config struct {
 	// middleware untouched. "/healthz" is one path; "/api/" is all that begins so, and
 	// "/api"; a segment "{…}" stands for any one. Methods and hosts do not matter.
 	//
-	// A path that is written in an unusual way (with "//", "/../" or needless %-codes),
-	// which routers do not read alike, is always guarded.
+	// A path that is written in an unusual way, which routers and file systems do not read
+	// alike, is always guarded: one with an empty segment, a segment that begins with ".."
+	// or ends with a dot, needless %-codes, or one of ;, \, %, ?, #, a blank or a control
+	// character in it. Upper and lower case differ: where the handler does not tell them
+	// apart, do not use Include.
 	Include, Exclude []string
 
-	// Headers says which header fields tell clients about limits. 0 is [Draft10].
+	// Headers says which header fields tell clients about limits. 0 is [Draft].
 	Headers Headers
 
 	// Status is the status of a request that the gate refuses, 400 to 599. Nil: 429 if
@@ -97,7 +120,9 @@ type Config struct {
 	// is the status that it should have. Nil is [Refusal.WriteProblem].
 	Refuse func(http.ResponseWriter, *http.Request, *Refusal)
 
-	// Logger is told when a limiter fails, at most once a minute for each. Nil is
+	// Logger is told when a limiter fails, at most once a minute for each. It is warned once
+	// of rules on routes that never bind, because the middleware does not know the routes,
+	// and of a limit none of whose keys could be told among the first requests. Nil is
 	// slog.Default().
 	Logger *slog.Logger
 }
@@ -138,6 +163,7 @@ func New(cfg Config) (Middleware, error) {
 	if cfg.Mux != nil && cfg.Route != nil {
 		faults.add("Mux and Route are both set; want one of them")
 	}
+	g.unbound.gate, g.unbound.log = cfg.Gate, loggerOf(cfg.Logger)
 	g.limits = newLimits(cfg.Limits, peerKey, cfg.Logger, &faults)
 	g.include = newPaths("Include", cfg.Include, &faults)
 	g.exclude = newPaths("Exclude", cfg.Exclude, &faults)

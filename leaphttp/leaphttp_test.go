@@ -1,6 +1,7 @@
 package leaphttp_test
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -43,6 +44,12 @@ func TestNew_TellsAllFaults(t *testing.T) {
 	}
 	assert.Len(t, strings.Split(err.Error(), "\n"), 12, "%v", err)
 
+	var none *limit.Counter
+	var func0 limiterFunc
+	_, err = leaphttp.New(leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: a}, {Limiter: none}, {Limiter: func0}}})
+	require.EqualError(t, err, "leaphttp: bad configuration: Limits[1].Limiter is a nil *limit.Counter; want a limiter\n"+
+		"leaphttp: bad configuration: Limits[2].Limiter is a nil leaphttp_test.limiterFunc; want a limiter")
+
 	_, err = leaphttp.New(leaphttp.Config{})
 	require.ErrorContains(t, err, "Gate is nil and Limits is empty")
 	require.Panics(t, func() { leaphttp.Must(leaphttp.Config{}) })
@@ -73,13 +80,18 @@ func TestNewTransport_TellsAllFaults(t *testing.T) {
 	t.Parallel()
 	_, err := leaphttp.NewTransport(leaphttp.TransportConfig{
 		Resource: func(*http.Request) string { return "" }, MaxPause: 1, MaxTargets: -1, Limits: []leaphttp.Limit{{}},
+		PauseStatuses: []int{403, 200, 600}, Base: (*http.Transport)(nil),
 	})
 	require.ErrorIs(t, err, leaphttp.ErrConfig)
 	for _, want := range []string{
 		"Resource is set without a Gate", "MaxPause is 1ns", "MaxTargets is -1", "Limits[0].Limiter is nil",
+		"PauseStatuses[1] is 200; want 400 to 599", "PauseStatuses[2] is 600", "Base is a nil *http.Transport",
 	} {
 		assert.ErrorContains(t, err, want)
 	}
+	_, err = leaphttp.NewTransport(leaphttp.TransportConfig{MaxPause: -1, PauseStatuses: []int{403}, PauseWhenUsedUp: true})
+	require.ErrorContains(t, err, "PauseStatuses is set and MaxPause is below 0")
+	require.ErrorContains(t, err, "PauseWhenUsedUp is set and MaxPause is below 0")
 	require.Panics(t, func() { leaphttp.MustTransport(leaphttp.TransportConfig{MaxPause: 1}) })
 }
 
@@ -98,3 +110,9 @@ func TestKeys_PanicOnNonsense(t *testing.T) {
 		require.Panics(t, f)
 	}
 }
+
+// limiterFunc is a limiter of another type than a pointer that can be nil.
+type limiterFunc func() limit.Decision
+
+func (f limiterFunc) AllowN(context.Context, string, int64) (limit.Decision, error) { return f(), nil }
+func (limiterFunc) Refund(context.Context, string, limit.Decision, int64) error     { return nil }

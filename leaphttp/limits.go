@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -28,18 +29,22 @@ type Limit struct {
 	// peer, as an [Address] without trusted proxies gives it; in a [Transport], the
 	// host that is called.
 	//
-	// "" means that the key cannot be told. All such requests share one key. A key that
-	// is longer than [limit.MaxKeyLength], or that begins with a NUL, is counted by its
-	// SHA-256.
+	// "" means that the key cannot be told. All such requests share one key. A key that is
+	// longer than 64 bytes is counted by its SHA-256: see [LimiterKey].
 	Key Key
 
 	// Skip, if it is not nil, tells which requests this limit is not for.
 	Skip func(*http.Request) bool
 
-	// FailClosed refuses, with 503, while the limiter gives errors, such as that of a
-	// server that cannot be reached. Otherwise such errors admit: what protects a
-	// service should not be what takes it down. What a client can bring about never
-	// admits: limit.ErrKey, and the end of the request's context.
+	// FailClosed refuses, with 503, while the limiter returns errors. Otherwise such
+	// errors admit: what protects a service should not be what takes it down. What a
+	// client can bring about never admits: limit.ErrKey, and the end of the request's
+	// context.
+	//
+	// A limiter that decides by itself what happens when it cannot count returns no
+	// errors then, so FailClosed does not matter to it. Those of package leapredis go by
+	// their WhenAway: with Deny, requests are refused with 503 as well, since their
+	// decisions are marked as Unavailable.
 	FailClosed bool
 }
 
@@ -49,7 +54,7 @@ const fewLimits = 4
 // limits are asked together.
 type limits struct {
 	all    []*counted
-	logger *slog.Logger // nil: slog.Default, as it is then
+	logger func() *slog.Logger
 }
 
 // counted is a Limit, ready for use.
@@ -60,7 +65,10 @@ type counted struct {
 	skip       func(*http.Request) bool
 	failClosed bool
 	policies   []policy
-	logged     atomic.Int64 // when an error of the limiter was last logged, Unix ns
+	peek       func(key string) limit.Decision // nil: the limiter cannot be asked without a charge
+	logged     atomic.Int64                    // when an error of the limiter was last logged, Unix ns
+	told       atomic.Bool                     // a key could be told
+	untold     atomic.Int64                    // requests whose key could not be told, while none could
 }
 
 // charge is what one limit decided about a request.
@@ -71,11 +79,15 @@ type charge struct {
 }
 
 func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limits {
-	l := limits{logger: logger}
+	l := limits{logger: loggerOf(logger)}
 	names := make(map[string]bool)
 	for i, g := range given {
-		if g.Limiter == nil {
+		switch {
+		case g.Limiter == nil:
 			faults.add("Limits[%d].Limiter is nil; want a limiter", i)
+			continue
+		case isNil(g.Limiter): // what a constructor returns with its error
+			faults.add("Limits[%d].Limiter is a nil %T; want a limiter", i, g.Limiter)
 			continue
 		}
 		c := &counted{limiter: g.Limiter, name: g.Name, key: g.Key, skip: g.Skip, failClosed: g.FailClosed}
@@ -86,6 +98,11 @@ func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limi
 			c.key = key
 		}
 		c.policies = policiesOf(c.limiter, c.name)
+		if p, ok := c.limiter.(interface {
+			Peek(key string) limit.Decision
+		}); ok {
+			c.peek = p.Peek
+		}
 		for _, p := range c.policies {
 			switch {
 			case !isPrintable(p.name):
@@ -103,6 +120,26 @@ func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limi
 	return l
 }
 
+// isNil reports whether what an interface holds is nil, or nothing.
+func isNil(v any) bool {
+	switch value := reflect.ValueOf(v); value.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Slice, reflect.Chan, reflect.Interface, reflect.UnsafePointer:
+		return value.IsNil()
+	default:
+		return false
+	}
+}
+
+// loggerOf is slog.Default, as it is then, if there is none.
+func loggerOf(logger *slog.Logger) func() *slog.Logger {
+	if logger == nil {
+		return slog.Default
+	}
+	return func() *slog.Logger { return logger }
+}
+
 func remote(l limit.Limiter) int {
 	if r, ok := l.(limit.Remote); ok && r.Remote() {
 		return 0
@@ -110,14 +147,24 @@ func remote(l limit.Limiter) int {
 	return 1
 }
 
-// take asks the limits in turn. If one refuses, those before it get back what they took,
+// lasting is the context of a request without its end, so that a client cannot end what
+// was begun for it by hanging up. It has one pointer, so that making it a context
+// allocates nothing, as context.WithoutCancel does.
+type lasting struct{ request *http.Request }
+
+func (lasting) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+func (lasting) Done() <-chan struct{}                   { return nil }
+func (lasting) Err() error                              { return nil }
+func (l lasting) Value(key any) any                     { return l.request.Context().Value(key) }
+
+// take asks the limits in turn, with ctx. If one refuses, those before it get back what they took,
 // and those after it are asked how long they would refuse, so that Retry-After is true.
 // The charges are the decisions as they stand then.
-func (l *limits) take(r *http.Request, charges []charge) (_ []charge, refusal *Refusal) {
+func (l *limits) take(ctx context.Context, r *http.Request, charges []charge) (_ []charge, refusal *Refusal) {
 	returned := false
 	defer func() {
 		if !returned { // a Key, a Skip or a limiter of the program panicked
-			l.refund(r.Context(), charges)
+			l.refund(r, charges)
 		}
 	}()
 	n := int64(1)
@@ -125,17 +172,29 @@ func (l *limits) take(r *http.Request, charges []charge) (_ []charge, refusal *R
 		if c.skip != nil && c.skip(r) {
 			continue
 		}
-		key := bounded(c.key(r))
-		if key == "" {
-			key = unknownKey
+		key := LimiterKey(c.key(r))
+		if key == unknownKey {
+			l.untold(c)
+		} else if !c.told.Load() {
+			c.told.Store(true)
 		}
-		d, err := c.limiter.AllowN(r.Context(), key, n)
+		d, err := c.limiter.AllowN(ctx, key, n)
 		if err != nil {
-			if refusal == nil && l.refuses(r, c, err) {
+			if refusal == nil && l.refuses(ctx, c, err) {
 				refusal = &Refusal{Status: http.StatusServiceUnavailable, Err: fmt.Errorf("leaphttp: limit %q: %w", c.name, err)}
-				l.refund(r.Context(), charges)
+				l.refund(r, charges)
 				n = 0
 			}
+			continue
+		}
+		if !d.Allowed && d.Unavailable { // what does not work is not announced
+			if refusal == nil {
+				err := &RefusedError{Policy: c.policy(d.Name).name, Unavailable: true, RetryAfter: d.RetryAfter}
+				refusal = &Refusal{Status: http.StatusServiceUnavailable, Err: err}
+				l.refund(r, charges)
+				n = 0
+			}
+			refusal.RetryAfter = max(refusal.RetryAfter, d.RetryAfter)
 			continue
 		}
 		charges = append(charges, charge{c, key, d})
@@ -144,7 +203,7 @@ func (l *limits) take(r *http.Request, charges []charge) (_ []charge, refusal *R
 		}
 		if refusal == nil {
 			refusal = &Refusal{Status: http.StatusTooManyRequests}
-			l.refund(r.Context(), charges)
+			l.refund(r, charges)
 			n = 0
 		}
 		violated := c.policy(d.Name)
@@ -156,27 +215,31 @@ func (l *limits) take(r *http.Request, charges []charge) (_ []charge, refusal *R
 	return charges, refusal
 }
 
+// untoldToWarn is how many requests must have no key, and none one, to be worth a warning.
+const untoldToWarn = 100
+
+// untold warns of a limit whose key has never been told.
+func (l *limits) untold(c *counted) {
+	if !c.told.Load() && c.untold.Add(1) == untoldToWarn {
+		l.logger().Warn("leaphttp: the key of a limit could not be told for any request so far: they all share one key",
+			"limit", c.policies[0].name, "requests", untoldToWarn)
+	}
+}
+
 // refuses tells what an error of a limiter means for the request.
-func (l *limits) refuses(r *http.Request, c *counted, err error) bool {
-	if r.Context().Err() != nil {
-		return true // the client has gone, and the limiter did not fail
+func (l *limits) refuses(ctx context.Context, c *counted, err error) bool {
+	if ctx.Err() != nil {
+		return true // the caller has given up, and the limiter did not fail
 	}
 	now := time.Now().UnixNano()
 	if last := c.logged.Load(); (last == 0 || now-last >= int64(time.Minute)) && c.logged.CompareAndSwap(last, now) {
-		logger := l.logger
-		if logger == nil {
-			logger = slog.Default()
-		}
-		logger.Error("leaphttp: a limiter failed", "limit", c.name, "error", err, "requests refused", c.failClosed)
+		l.logger().Error("leaphttp: a limiter failed", "limit", c.policies[0].name, "error", err, "requests refused", c.failClosed)
 	}
 	return c.failClosed || errors.Is(err, limit.ErrKey)
 }
 
-// refund gives back what the charges took.
-func (l *limits) refund(ctx context.Context, charges []charge) {
-	if ctx.Done() != nil { // also if the client has gone
-		ctx = context.WithoutCancel(ctx)
-	}
+// refund gives back what the charges took, also if the client has gone.
+func (l *limits) refund(r *http.Request, charges []charge) {
 	for i := range charges {
 		c := &charges[i]
 		if c.Charged == 0 {
@@ -184,7 +247,7 @@ func (l *limits) refund(ctx context.Context, charges []charge) {
 		}
 		// An error means that the limiter has failed since: the charge stays until it
 		// leaves its window.
-		if err := c.limit.limiter.Refund(ctx, c.key, c.Decision, c.Charged); err == nil {
+		if err := c.limit.limiter.Refund(lasting{r}, c.key, c.Decision, c.Charged); err == nil {
 			c.Remaining = min(c.Remaining+c.Charged, c.Limit)
 		}
 		c.Charged = 0

@@ -13,8 +13,8 @@ import (
 
 // Refusal is why a request was refused.
 type Refusal struct {
-	// Status is what the answer should have: 429 if a quota is used up, 503 if the
-	// service protects itself, or what Config.Status says.
+	// Status is what the answer should have: 429 if a quota is used up; 503 if a limiter
+	// cannot count, or the service protects itself; or what Config.Status says.
 	Status int
 
 	// RetryAfter is how long from now the request would pass if nobody else came: the
@@ -23,15 +23,16 @@ type Refusal struct {
 	// rounded up, at least 1, also where it cannot be told; none if never.
 	RetryAfter time.Duration
 
-	// Policies are the names of the limits that refuse; there are none if the gate
-	// does, or a limiter fails.
+	// Policies are the names of the limits that are used up; there are none if the gate
+	// refuses, or a limiter fails or cannot count.
 	Policies []string
 
 	// Block is the refusal of the gate. It tells about the inside of the service, so
 	// clients are not shown it.
 	Block *leapgate.BlockError
 
-	// Err is the error of a limiter that failed, or of the gate.
+	// Err is the error of a limiter that failed, of the gate, or of the request's context.
+	// If a limiter refuses because it cannot count, it is a [*RefusedError].
 	Err error
 
 	ready *policy // one of the Policies, which knows the answer if it is the only one
@@ -41,9 +42,12 @@ type Refusal struct {
 func (f *Refusal) setHeader(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	if f.RetryAfter != limit.Never {
-		h.Set("Retry-After", strconv.FormatInt(max(1, seconds(f.RetryAfter)), 10))
+		h.Set("Retry-After", strconv.FormatInt(f.seconds(), 10))
 	}
 }
+
+// seconds is what Retry-After says.
+func (f *Refusal) seconds() int64 { return max(1, seconds(f.RetryAfter)) }
 
 // WriteProblem answers with Status and problem details (RFC 9457), which tell what kind
 // of refusal it is and the violated policies, and nothing of the request. It is the

@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/leapgate-go/leapgate/resource"
 )
@@ -33,16 +35,27 @@ func (g *guard) resource(r *http.Request) string {
 	if route == "" && g.route == nil {
 		route = r.Pattern
 	}
+	name := nameOf(route, r.Method)
+	if route == "" || isForAllBelow(route) {
+		g.unbound.note(r, route, name)
+	} else if !g.unbound.routed.Load() {
+		g.unbound.routed.Store(true)
+	}
+	return name
+}
+
+// nameOf is the name of the resource of a route, which is empty if there is none.
+func nameOf(route, given string) string {
 	if route == "" {
 		route = unmatched
 	} else if hasMethod(route) && len(route) <= resource.MaxNameLength {
 		return route
 	}
 	method := "OTHER"
-	if r.Method == "" {
+	if given == "" {
 		method = http.MethodGet
-	} else if slices.Contains(methods, r.Method) {
-		method = r.Method
+	} else if slices.Contains(methods, given) {
+		method = given
 	}
 	if len(method)+1+len(route) > resource.MaxNameLength {
 		route = unmatched // no program has such a route; a client must not make it an error
@@ -126,29 +139,36 @@ func matches(pattern []string, path string) bool {
 	return path == ""
 }
 
-// isPlain tells whether all routers read the path alike: it is written without needless
-// %-codes, and has no empty segment and none of dots.
+// isPlain reports whether everything that may route the path reads it alike. It has been
+// written without needless %-codes, no segment is empty, begins with ".." or ends with a
+// dot, and there is nothing in it that some take for the end of a segment or of the path, or
+// leave out, or decode once more: ";", "\", "%", "?", "#", blanks, control characters, what
+// is not UTF-8, and characters beyond ASCII that are no letters, marks or digits.
 func isPlain(u *url.URL) bool {
-	path := u.Path
-	if u.RawPath != "" || path == "" || path[0] != '/' {
+	rest, ok := strings.CutPrefix(u.Path, "/")
+	if u.RawPath != "" || !ok {
 		return false
 	}
-	for i := range len(path) {
-		if path[i] != '/' {
-			continue
-		}
-		rest := path[i+1:]
-		if strings.HasPrefix(rest, "/") {
+	for rest != "" {
+		var segment string
+		segment, rest, _ = strings.Cut(rest, "/")
+		if segment == "" || strings.HasPrefix(segment, "..") || strings.HasSuffix(segment, ".") {
 			return false
 		}
-		for range 2 { // "." and ".."
-			if !strings.HasPrefix(rest, ".") {
-				break
-			}
-			if rest = rest[1:]; rest == "" || rest[0] == '/' {
+		for _, r := range segment {
+			if !isPlainRune(r) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+func isPlainRune(r rune) bool {
+	switch {
+	case r < utf8.RuneSelf:
+		return isAlphanumeric(byte(r)) || strings.IndexByte("-._~!$&'()*+,=:@", byte(r)) >= 0
+	default: // what is not UTF-8 is utf8.RuneError, a symbol
+		return unicode.In(r, unicode.L, unicode.M, unicode.N)
+	}
 }

@@ -1,6 +1,7 @@
 package leaphttp_test
 
 import (
+	"bufio"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -109,7 +110,9 @@ func TestPaths(t *testing.T) {
 		"/apiary":                 false,
 		"/static/app.js":          false,
 		"/.well-known/x":          false,
-		"/...":                    false,
+		"/...":                    true,
+		"/.hidden":                false,
+		"/a.b/c":                  false,
 		"//api/x":                 true,
 		"/static//x":              true,
 		"/static/../api/x":        true,
@@ -134,6 +137,40 @@ func TestPaths(t *testing.T) {
 	r.URL.Path = "*"
 	cfg := leaphttp.Config{Include: []string{"/api/"}, Limits: []leaphttp.Limit{{Limiter: clock.newLog(t, "x", 0, time.Second)}}}
 	require.Equal(t, 429, do(leaphttp.Handler(ok, cfg), r).Code)
+}
+
+// What is excluded is what is written so plainly that every router behind reads it alike.
+func TestPaths_NoSpellingSlipsThroughExclude(t *testing.T) {
+	t.Parallel()
+	h := leaphttp.Handler(ok, leaphttp.Config{
+		Exclude: []string{"/static/", "/healthz"},
+		Limits:  []leaphttp.Limit{{Limiter: newFake().newLog(t, "x", 0, time.Second)}},
+	})
+	status := func(target string) int {
+		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + target + " HTTP/1.1\r\nHost: a\r\n\r\n")))
+		if err != nil {
+			return http.StatusBadRequest // a server does not take it either
+		}
+		return do(h, r).Code
+	}
+	for _, plain := range []string{
+		"/static/app.js", "/static/", "/static", "/healthz", "/static/a-b_c~d.e$f&g+h,i=j:k@l", "/static/%E6%97%A5%E6%9C%AC",
+		"/static/.well-known/x", "/static/v1.2/a..b",
+	} {
+		require.Equal(t, 200, status(plain), plain)
+	}
+	for _, unusual := range []string{
+		"/static/..;/admin", "/static/..;x=1/admin", "/static/..%00/admin", "/static/..%20/admin", "/static/..%09/admin",
+		"/static/../admin", "/static/%2e%2e/admin", "/static/.%2e/admin", "/static/..%2fadmin", "/static/..%5Cadmin",
+		"/static/..\\admin", "/static\\..\\admin", "/static/%252e%252e/admin", "/static/..%252fadmin", "/static/.../admin",
+		"/static/..a/admin", "/static/..%01/admin", "/static/..%7F/admin", "/static/..%C0%AE/admin", "/static/%C0%AE%C0%AE/admin",
+		"/static/%EF%BC%8E%EF%BC%8E/admin", "/static/..%EF%BC%8Fadmin", "/static/..%C2%A0/admin", "/static/..%E2%80%8B/admin",
+		"/static/.;/../admin", "/static;/../admin", "/static/x;y/../admin", "/static/%20../admin", "/static/%00/../admin",
+		"/static/a;b", "/static/%3b", "/static/x%0d%0ay", "/static/x%3f/../admin", "/static/x%23y", "/static/./x", "/static/x.", "/static//x",
+		"/healthz;", "/healthz;x", "/healthz%20", "/healthz%00", "/healthz.", "/healthz%2e", "/healthz%3f", "//healthz", "/./healthz",
+	} {
+		require.NotEqual(t, 200, status(unusual), unusual)
+	}
 }
 
 // For CONNECT a ServeMux gives the path that it would redirect to, which a client can

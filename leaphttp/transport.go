@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,14 +33,29 @@ type TransportConfig struct {
 	// a resource for each.
 	Resource func(*http.Request) string
 
-	// Limits are asked before the gate, as those of a [Middleware]. Their keys count by
-	// host unless they say otherwise.
+	// Limits are asked before the gate, as those of a [Middleware], but with the request's
+	// own context: when the caller gives up before the call is sent, they get back what
+	// they took. Their keys count by host unless they say otherwise.
 	Limits []Limit
 
 	// Target is what a server's wish to wait is for: all requests with the same target
-	// wait. Nil is the host. If it gives "", the request neither waits nor makes others
+	// wait. Nil is the host. If it returns "", the request neither waits nor makes others
 	// wait.
+	//
+	// The wait by host is shared by all that call that host through this Transport: where a
+	// server counts by API key, by user or by path, one of them that has used up its quota
+	// stops the others too. Then let Target tell them apart, as in
+	// host + " " + the name of the customer.
 	Target func(*http.Request) string
+
+	// PauseStatuses are statuses, 400 to 599, with which a server's wish is heeded as with
+	// 429 and 503, which always are. GitHub, for one, refuses with 403 and Retry-After.
+	PauseStatuses []int
+
+	// PauseWhenUsedUp heeds any other response that says that nothing is left: one whose
+	// RateLimit has r=0 makes its target wait for that t, also if it is a 200. Its
+	// Retry-After, which then means something else, is not looked at.
+	PauseWhenUsedUp bool
 
 	// MaxPause is the longest that a server can make a target wait: 1 ms or more; 0 is
 	// 1 h. Below 0, what servers wish is not heeded.
@@ -64,14 +80,16 @@ const (
 //   - If the server has asked to wait, the call is refused until that time, and not
 //     sent: after a 429 or 503 with Retry-After, in seconds or as a date, or else with a
 //     policy in RateLimit that has r=0, for its t. The time of a date is taken from that
-//     of the response, if it has one, so that the clocks need not agree.
+//     of the response, if it has one, so that the clocks need not agree. See PauseStatuses
+//     and PauseWhenUsedUp of [TransportConfig] for more. All calls with the same Target
+//     wait.
 //   - The limits are asked: the error is a [*RefusedError] if one refuses.
 //   - The gate is asked: the error is a [*leapgate.BlockError] if it refuses, and the
 //     limits get back what they took.
 //
 // All of these are [leapgate.ErrBlocked]; an [http.Client] wraps them in a *url.Error.
-// What is refused is not sent. Nothing is retried. Requests and responses are not
-// changed.
+// What is refused is not sent, and its body is closed, also when a function of the program
+// panics. Nothing is retried. Requests and responses are not changed.
 //
 // It may be used by any number of goroutines at once.
 type Transport struct {
@@ -81,24 +99,33 @@ type Transport struct {
 	target   func(*http.Request) string
 	limits   limits
 	pauses   *pauses // nil: what servers wish is not heeded
+	statuses []int   // with which it is
+	usedUp   bool    // it is also with a RateLimit that says that nothing is left
 }
 
 // RefusedError tells why an outgoing call was not sent, if it was not the gate. It is
-// [leapgate.ErrBlocked].
+// [leapgate.ErrBlocked]. In a [Refusal], it is the Err of a limit that is Unavailable.
 type RefusedError struct {
 	Target string // which the server's wish is for; "" if a limit refused
 	Status int    // of the response that asked to wait; 0 if a limit refused
 	Policy string // the limit that refused; "" if the server asked to wait
+	// Unavailable says that the limit refused because it could not count, and not because
+	// it is used up: see [limit.Decision].
+	Unavailable bool
 	// RetryAfter is how long from then the call would not be refused for this reason;
 	// limit.Never if it always is.
 	RetryAfter time.Duration
 }
 
 // Error reads: leaphttp: not sent: "api.example.com" answered 429 and asked to wait, for
-// 12s from now. Or: leaphttp: not sent: limit "per-host" is used up; retry in 3s.
+// 12s from now. Or: leaphttp: not sent: limit "per-host" is used up; retry in 3s. Or:
+// leaphttp: limit "per-host" cannot count now; retry in 200ms.
 func (e *RefusedError) Error() string {
 	wait := e.RetryAfter.Round(time.Millisecond)
-	if e.Policy == "" {
+	switch {
+	case e.Unavailable:
+		return fmt.Sprintf("leaphttp: limit %.64q cannot count now; retry in %v", e.Policy, wait)
+	case e.Policy == "":
 		return fmt.Sprintf("leaphttp: not sent: %.64q answered %d and asked to wait, for %v from now", e.Target, e.Status, wait)
 	}
 	return fmt.Sprintf("leaphttp: not sent: limit %.64q is used up; retry in %v", e.Policy, wait)
@@ -125,6 +152,22 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 	if cfg.MaxPause > 0 && cfg.MaxPause < time.Millisecond {
 		faults.add("MaxPause is %v; want 1ms or more, 0 for %v, or less for none", cfg.MaxPause, defaultMaxPause)
 	}
+	if isNil(cfg.Base) && cfg.Base != nil {
+		faults.add("Base is a nil %T; want a RoundTripper, or nil for http.DefaultTransport", cfg.Base)
+	}
+	for i, status := range cfg.PauseStatuses {
+		if status < 400 || status > 599 {
+			faults.add("PauseStatuses[%d] is %d; want 400 to 599", i, status)
+		}
+	}
+	if cfg.MaxPause < 0 && len(cfg.PauseStatuses) > 0 {
+		faults.add("PauseStatuses is set and MaxPause is below 0, so that nothing is heeded; want one of them")
+	}
+	if cfg.MaxPause < 0 && cfg.PauseWhenUsedUp {
+		faults.add("PauseWhenUsedUp is set and MaxPause is below 0, so that nothing is heeded; want one of them")
+	}
+	t.statuses = append([]int{http.StatusTooManyRequests, http.StatusServiceUnavailable}, cfg.PauseStatuses...)
+	t.usedUp = cfg.PauseWhenUsedUp
 	if cfg.MaxTargets < 0 {
 		faults.add("MaxTargets is %d; want 1 or more, or 0 for %d", cfg.MaxTargets, defaultMaxTargets)
 	}
@@ -158,35 +201,48 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL == nil {
 		return t.send(r) // which says what is wrong
 	}
+	sent := false
+	defer func() {
+		// A RoundTripper owes that also to requests that it does not send.
+		if !sent && r.Body != nil {
+			_ = r.Body.Close() // it was not read
+		}
+	}()
 	target := ""
 	if t.pauses != nil {
 		if target = bounded(t.target(r)); target != "" {
 			if err := t.pauses.check(target); err != nil {
-				return nil, refuse(r, err)
+				return nil, err
 			}
 		}
 	}
 	var few [fewLimits]charge
-	charges, refusal := t.limits.take(r, few[:0])
+	charges, refusal := t.limits.take(r.Context(), r, few[:0])
 	if refusal != nil {
-		return nil, refuse(r, refusal.err(r.Context()))
+		return nil, refusal.err(r.Context())
 	}
-	sent := false
 	defer func() {
 		if !sent { // also if a Resource of the program panics
-			t.limits.refund(r.Context(), charges)
+			t.limits.refund(r, charges)
 		}
 	}()
 	response, err := t.call(r, &sent)
-	if !sent {
-		return nil, refuse(r, err)
-	}
 	if target != "" && response != nil {
-		if status := response.StatusCode; status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
-			t.pauses.add(target, status, wish(response.Header, time.Now()))
-		}
+		t.pauses.add(target, response.StatusCode, t.wish(response))
 	}
 	return response, err
+}
+
+// wish is how long the server asks to wait; 0 if it does not, or is not heeded.
+func (t *Transport) wish(response *http.Response) time.Duration {
+	switch {
+	case slices.Contains(t.statuses, response.StatusCode):
+		return wish(response.Header, time.Now())
+	case t.usedUp:
+		return untilMore(response.Header)
+	default:
+		return 0
+	}
 }
 
 // call sends the request as a call into its resource, unless the gate refuses. sent tells
@@ -229,14 +285,6 @@ func (t *Transport) CloseIdleConnections() {
 	if c, ok := base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
-}
-
-// refuse does what a RoundTripper owes also to requests that it does not send.
-func refuse(r *http.Request, err error) error {
-	if r.Body != nil {
-		_ = r.Body.Close() // it was not read
-	}
-	return err
 }
 
 // err is the error of an outgoing call that the limits refuse.

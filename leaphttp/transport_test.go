@@ -270,6 +270,94 @@ func TestTransport_RefusalClosesTheBody(t *testing.T) {
 	require.Equal(t, 1, s.calls)
 }
 
+// Whatever function of the program panics before the request is sent, its body is closed.
+func TestTransport_PanicClosesTheBody(t *testing.T) {
+	t.Parallel()
+	clock := newFake()
+	faulty := func(*http.Request) string { panic("fault") }
+	l := clock.newLog(t, "host", 9, time.Second)
+	for name, cfg := range map[string]leaphttp.TransportConfig{
+		"Target":   {Target: faulty},
+		"Key":      {Limits: []leaphttp.Limit{{Limiter: l, Key: faulty}}},
+		"Skip":     {Limits: []leaphttp.Limit{{Limiter: l, Skip: func(*http.Request) bool { panic("fault") }}}},
+		"Resource": {Gate: clock.newGate(t), Resource: faulty},
+		"Limiter":  {Limits: []leaphttp.Limit{{Limiter: panicking{}}}},
+	} {
+		s := &server{status: 200}
+		cfg.Base = s
+		b := &body{Reader: strings.NewReader("x")}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://a/", b)
+		require.NoError(t, err)
+		rt := leaphttp.MustTransport(cfg)
+		require.PanicsWithValue(t, "fault", func() { _, _ = rt.RoundTrip(r) }, name) //nolint:bodyclose // there is none
+		require.Equal(t, 1, b.closed, name)
+		require.Zero(t, s.calls, name)
+	}
+}
+
+type panicking struct{ limit.Limiter }
+
+func (panicking) AllowN(context.Context, string, int64) (limit.Decision, error) { panic("fault") }
+
+// What was sent is closed by who sends it, also if that panics.
+func TestTransport_BodyOfWhatIsSentIsNotTouched(t *testing.T) {
+	t.Parallel()
+	b := &body{Reader: strings.NewReader("x")}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://a/", b)
+	require.NoError(t, err)
+	rt := leaphttp.MustTransport(leaphttp.TransportConfig{
+		Gate: newFake().newGate(t), Base: roundTripper(func(*http.Request) (*http.Response, error) { panic("oh") }),
+	})
+	require.PanicsWithValue(t, "oh", func() { _, _ = rt.RoundTrip(r) }) //nolint:bodyclose // there is none
+	require.Zero(t, b.closed)
+}
+
+// Some servers refuse with another status, or say on the last success that nothing is left.
+func TestTransport_HeedsMoreIfToldTo(t *testing.T) {
+	t.Parallel()
+	github := leaphttp.TransportConfig{PauseStatuses: []int{403}}
+	usedUp := leaphttp.TransportConfig{PauseWhenUsedUp: true}
+	for _, c := range []struct {
+		name   string
+		cfg    leaphttp.TransportConfig
+		status int
+		header []string
+		wait   time.Duration
+	}{
+		{"403 as it is", leaphttp.TransportConfig{}, 403, []string{"Retry-After", "7"}, 0},
+		{"403", github, 403, []string{"Retry-After", "7"}, 7 * time.Second},
+		{"403 of another kind", github, 403, nil, 0},
+		{"403 with RateLimit", github, 403, []string{"RateLimit", `"a";r=0;t=9`}, 9 * time.Second},
+		{"429 goes on being heeded", github, 429, []string{"Retry-After", "7"}, 7 * time.Second},
+		{"400", github, 400, []string{"Retry-After", "7"}, 0},
+		{"200 as it is", leaphttp.TransportConfig{}, 200, []string{"RateLimit", `"a";r=0;t=9`}, 0},
+		{"200 that says that nothing is left", usedUp, 200, []string{"RateLimit", `"a";r=0;t=9`}, 9 * time.Second},
+		{"200 that says that one is left", usedUp, 200, []string{"RateLimit", `"a";r=1;t=9`}, 0},
+		{"202 that asks to poll later", usedUp, 202, []string{"Retry-After", "7"}, 0},
+		{"404 that says that nothing is left", usedUp, 404, []string{"RateLimit", `"a";r=0;t=9`}, 9 * time.Second},
+		{"503 goes on being heeded", usedUp, 503, []string{"Retry-After", "7"}, 7 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				cfg := c.cfg
+				cfg.Base = &server{status: c.status, header: c.header}
+				rt := leaphttp.MustTransport(cfg)
+				_, err := send(t, rt, "http://a/")
+				require.NoError(t, err)
+				_, err = send(t, rt, "http://a/")
+				if c.wait == 0 {
+					require.NoError(t, err)
+					return
+				}
+				var refused *leaphttp.RefusedError
+				require.ErrorAs(t, err, &refused)
+				require.Equal(t, leaphttp.RefusedError{Target: "a", Status: c.status, RetryAfter: c.wait}, *refused)
+			})
+		})
+	}
+}
+
 func TestTransport_Exceptions(t *testing.T) {
 	t.Parallel()
 	failure, cause := errors.New("connection refused"), errors.New("the user went home")

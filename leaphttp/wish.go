@@ -16,7 +16,16 @@ func wish(h http.Header, now time.Time) time.Duration {
 			return wait
 		}
 	}
-	wait, _ := parseRateLimit(strings.Join(h["Ratelimit"], ", "))
+	return untilMore(h)
+}
+
+// untilMore is how long nothing is left, by RateLimit; 0 if it does not say.
+func untilMore(h http.Header) time.Duration {
+	lines := h["Ratelimit"]
+	if len(lines) == 0 {
+		return 0
+	}
+	wait, _ := parseRateLimit(strings.Join(lines, ", "))
 	return wait
 }
 
@@ -66,7 +75,7 @@ func parseDate(s string) (time.Time, bool) {
 	return at, err == nil
 }
 
-// parseRateLimit reads a RateLimit of draft-ietf-httpapi-ratelimit-headers-08 to -10, a
+// parseRateLimit reads a RateLimit of draft-ietf-httpapi-ratelimit-headers-08 to -11, a
 // List of RFC 9651, and gives the longest t of the policies of which nothing is left
 // (r=0). A field that is not written as it should be counts as none, as RFC 9651 says.
 func parseRateLimit(field string) (wait time.Duration, ok bool) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -76,19 +77,32 @@ func FuzzRateLimit(f *testing.F) {
 	})
 }
 
-// FuzzKey: no key of a client is too long for a limiter, or one of the package's own.
+// FuzzKey: no key of a client is too long for a limiter or a gate, or one of the package's
+// own.
 func FuzzKey(f *testing.F) {
-	for _, s := range []string{"", "a", "\x00", "\x00?", "\x00#x", strings.Repeat("x", 1025), "\xff", "a\nb"} {
+	for _, s := range []string{
+		"", "a", "\x00", "\x00?", "\x00#x", strings.Repeat("x", 64), strings.Repeat("x", 65), strings.Repeat("é", 600), "\xff", "a\nb", "a…#b",
+		strings.Repeat("x", 15) + "é" + strings.Repeat("y", 99), LimiterKey(strings.Repeat("x", 65)),
+	} {
 		f.Add(s, "")
 		f.Add(s, "\x00"+s)
+		f.Add(s, s+"x")
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
-		x, y := bounded(a), bounded(b)
-		if len(x) > 1024 || x == unknownKey || (x == "") != (a == "") {
-			t.Fatalf("%q becomes %q", a, x)
-		}
-		if (x == y) != (a == b) {
-			t.Fatalf("%q and %q become %q and %q", a, b, x, y)
+		for _, c := range []struct {
+			of   func(string) string
+			most int
+		}{{bounded, 1024}, {LimiterKey, 64}} {
+			x, y := c.of(a), c.of(b)
+			if len(x) > c.most || (x == "" || x == unknownKey) != (a == "") {
+				t.Fatalf("%q becomes %q", a, x)
+			}
+			if (x == y) != (a == b) {
+				t.Fatalf("%q and %q become %q and %q", a, b, x, y)
+			}
+			if utf8.ValidString(a) && !utf8.ValidString(x) {
+				t.Fatalf("%q becomes %q", a, x)
+			}
 		}
 	})
 }

@@ -45,6 +45,7 @@ type recorder struct {
 	http.ResponseWriter
 	entry  resource.Entry
 	status int       // 0 until it is known
+	unread bool      // a part of the request's body may not have been read, and is in the way of the next request
 	values [2]string // of header fields
 }
 
@@ -123,6 +124,12 @@ func (c *recorder) begin(status int) {
 func (c *recorder) WriteHeader(status int) {
 	// 1xx are sent in advance of the answer, but for 101, after which there is none.
 	if status >= 200 || status == http.StatusSwitchingProtocols {
+		if c.status == 0 && status == http.StatusRequestEntityTooLarge && c.unread {
+			// A server holds an answer until it has read the body, so as to find the next
+			// request behind it. For http.MaxBytesReader it does not, but that knows only
+			// the server's own writer.
+			c.Header().Set("Connection", "close")
+		}
 		c.begin(status)
 	}
 	c.ResponseWriter.WriteHeader(status)

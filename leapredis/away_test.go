@@ -411,8 +411,16 @@ func TestHTTP_BehindTheMiddleware(t *testing.T) {
 		require.Equal(t, http.StatusTooManyRequests, w.Code)
 		require.NotEmpty(t, w.Header().Get("Retry-After"))
 		require.Equal(t, 1, int(own.Peek("192.0.2.1").Remaining))
+
+		// While no server answers, nobody has used up anything.
 		b.set(errCut)
 		time.Sleep(time.Second)
-		require.Equal(t, http.StatusTooManyRequests, get().Code)
+		w = get()
+		require.Equal(t, http.StatusServiceUnavailable, w.Code)
+		require.Contains(t, w.Body.String(), "#temporary-reduced-capacity")
+		require.NotContains(t, w.Body.String(), "shared")
+		require.Equal(t, "1", w.Header().Get("Retry-After"))
+		require.NotContains(t, w.Header().Get("RateLimit-Policy"), "shared", "what is not counted is not announced")
+		require.Equal(t, 1, int(own.Peek("192.0.2.1").Remaining), "the own limit has it back")
 	})
 }

@@ -100,7 +100,8 @@ const (
 	Local Policy = iota
 	// Allow admits everything.
 	Allow
-	// Deny refuses everything.
+	// Deny refuses everything. The decision is marked as Unavailable too, since nobody has
+	// used up a limit: package leaphttp answers 503.
 	Deny
 )
 

@@ -74,6 +74,11 @@ func (c *counting) read(r reply, n int64) (d limit.Decision) {
 	previous, current, elapsed, ahead := r[1], r[2], r[3]%c.length, r[5]
 	held := sliding.Held(previous, current, elapsed, c.length)
 	d.Limit, d.Remaining = c.limit, max(0, c.limit-held)
+	d.MoreAfter = limit.Never
+	if c.limit > 0 {
+		// When all that remains is used at once.
+		d.MoreAfter = time.Duration(ahead+sliding.Wait(c.limit, 1, previous, current+d.Remaining, elapsed, c.length)) * microsecond
+	}
 	if reset := sliding.Reset(previous, current, elapsed, c.length); reset > 0 {
 		d.ResetAfter = time.Duration(ahead+reset) * microsecond
 	}

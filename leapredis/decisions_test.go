@@ -52,9 +52,15 @@ func compare(rt *rapid.T, k kind) {
 		require.Equal(rt, twins.Charged, mine.Charged, what)
 		require.Equal(rt, twins.Limit, mine.Limit, what)
 		require.Equal(rt, twins.ResetAfter, mine.ResetAfter, what)
-		wait := twins.RetryAfter
-		if wait != limit.Never {
-			wait = (wait + microsecond - 1) / microsecond * microsecond
+		up := func(wait time.Duration) time.Duration {
+			if wait == limit.Never {
+				return wait
+			}
+			return (wait + microsecond - 1) / microsecond * microsecond
+		}
+		wait := up(twins.RetryAfter)
+		if twins.MoreAfter > 0 && (k.name == "Counter" || asked && mine.MoreAfter > 0) {
+			require.Equal(rt, up(twins.MoreAfter), mine.MoreAfter, what)
 		}
 		if asked || k.name == "Counter" {
 			require.Equal(rt, twins.Remaining, mine.Remaining, what)

@@ -114,9 +114,9 @@ func (f *fallback) decide(ctx context.Context, key string, n int64, retryAfter t
 			d.RetryAfter = limit.Never
 		}
 	default:
-		d = limit.Decision{Name: f.cfg.Name, Limit: f.limit, RetryAfter: retryAfter}
+		d = limit.Decision{Name: f.cfg.Name, Limit: f.limit, RetryAfter: retryAfter, Unavailable: true}
 		if n > f.limit || f.limit == 0 {
-			d.RetryAfter = limit.Never
+			d.RetryAfter, d.Unavailable = limit.Never, false
 		}
 	}
 	d.Degraded = true

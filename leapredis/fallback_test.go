@@ -90,8 +90,10 @@ func TestPolicies(t *testing.T) {
 		require.Positive(t, d.RetryAfter)
 		require.LessOrEqual(t, d.RetryAfter, retryTime)
 		d.RetryAfter = 0
-		require.Equal(t, limit.Decision{Degraded: true, Name: "n", Limit: 10}, d)
-		require.Equal(t, limit.Never, allow(t, no, "a", 11).RetryAfter)
+		require.Equal(t, limit.Decision{Degraded: true, Unavailable: true, Name: "n", Limit: 10}, d)
+		d = allow(t, no, "a", 11)
+		require.Equal(t, limit.Never, d.RetryAfter)
+		require.False(t, d.Unavailable, "it would not pass with a server either")
 		p, err := no.Peek(t.Context(), "a")
 		require.NoError(t, err)
 		require.True(t, p.Degraded)

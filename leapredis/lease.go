@@ -18,6 +18,7 @@ type lease struct {
 	ticket int64         // of the window that was charged
 	room   atomic.Int64  // what was left for all when the server was last asked
 	reset  time.Duration // how long from sent nothing is held
+	more   time.Duration // how long from sent no more than there is room for can be used
 	sent   int64
 }
 
@@ -149,6 +150,7 @@ func (l *leases) serve(d *limit.Decision, s *station, now, n int64) bool {
 	d.Allowed, d.Limit, d.Charged, d.Ticket = true, l.counting.limit, n, lease.ticket
 	d.Remaining = min(d.Limit, lease.room.Load()+left)
 	d.ResetAfter = lease.reset - time.Duration(now-lease.sent)
+	d.MoreAfter = max(0, lease.more-time.Duration(now-lease.sent)) // by then there is more than is known of
 	return true
 }
 
@@ -157,7 +159,7 @@ func (l *leases) put(n *node, sent, now, extra int64, r *reply, d *limit.Decisio
 	rest := int64(l.counting.rest(r))
 	next := &lease{
 		end: sent + min(rest, int64(l.lasts)), over: sent + rest,
-		ticket: l.counting.ticket(r), sent: sent, reset: d.ResetAfter,
+		ticket: l.counting.ticket(r), sent: sent, reset: d.ResetAfter, more: d.MoreAfter,
 	}
 	next.left.Store(extra)
 	next.room.Store(d.Remaining)

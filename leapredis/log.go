@@ -40,7 +40,8 @@ func NewLog(client Client, cfg Config) (*Log, error) {
 }
 
 // logging is the sliding-window log. Its replies are: taken, held, after how many µs n
-// would fit (0: now, -1: never), after how many nothing is held, when they were taken.
+// would fit (0: now, -1: never), after how many nothing is held, when they were taken, after
+// how many the first of what is held leaves (0: nothing was taken).
 type logging struct {
 	link *link
 	terms
@@ -114,11 +115,14 @@ func (l *logging) read(r reply, n int64) (d limit.Decision) {
 	d.ResetAfter = time.Duration(r[3]) * microsecond
 	switch d.Allowed = r[0] >= n; {
 	case d.Allowed:
-		d.Ticket = r[4]
+		d.Ticket, d.MoreAfter = r[4], time.Duration(r[5])*microsecond
 	case r[2] < 0:
 		d.RetryAfter = limit.Never
 	default:
 		d.RetryAfter = time.Duration(r[2]) * microsecond
+	}
+	if !d.Allowed && n == 1 {
+		d.MoreAfter = d.RetryAfter
 	}
 	return d
 }

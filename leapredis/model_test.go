@@ -243,9 +243,12 @@ func (s *server) logIn(key string, fields bool, limit, length, n, most int64) ([
 	}
 	now := s.now()
 	at := max(now, l.last)
-	var held, newest int64
+	var held, oldest, newest int64
 	for i := range l.at {
 		if l.n[i] > 0 && l.at[i] > at-length {
+			if held == 0 {
+				oldest = l.at[i]
+			}
 			held += l.n[i]
 			newest = l.at[i]
 		}
@@ -275,7 +278,10 @@ func (s *server) logIn(key string, fields bool, limit, length, n, most int64) ([
 		l.last = at
 		l.at, l.n = append(l.at, at), append(l.n, taken)
 		s.logs[key] = l
-		return []int64{taken, held + taken, 0, at - now + length, at}, nil
+		if held == 0 {
+			oldest = at
+		}
+		return []int64{taken, held + taken, 0, at - now + length, at, oldest - now + length}, nil
 	}
 	if held > 0 {
 		reset = newest + length - now

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 )
 
 // Group is several limits together: a call passes if all of them admit it. Make one with
@@ -29,6 +30,9 @@ func All(limiters ...Limiter) *Group {
 		for i, l := range limiters {
 			if l == nil {
 				panic(fmt.Sprintf("limit: All: limiter %d is nil", i))
+			}
+			if v := reflect.ValueOf(l); v.Kind() == reflect.Pointer && v.IsNil() {
+				panic(fmt.Sprintf("limit: All: limiter %d is a nil %T", i, l)) // what a constructor returns with its error
 			}
 			if isRemote(l) == remote {
 				g.limiters = append(g.limiters, l)
@@ -197,11 +201,17 @@ func merge(whole, d Decision, first bool) Decision {
 		return d
 	}
 	if whole.Allowed && (!d.Allowed || d.Remaining < whole.Remaining) {
-		whole.Name, whole.Limit = d.Name, d.Limit
+		whole.Name, whole.Limit, whole.Unavailable = d.Name, d.Limit, d.Unavailable
 	}
 	whole.Allowed = whole.Allowed && d.Allowed
 	whole.Degraded = whole.Degraded || d.Degraded
 	whole.Crowded = whole.Crowded || d.Crowded
+	switch {
+	case d.Remaining < whole.Remaining:
+		whole.MoreAfter = d.MoreAfter
+	case d.Remaining == whole.Remaining:
+		whole.MoreAfter = max(whole.MoreAfter, d.MoreAfter)
+	}
 	whole.Remaining = min(whole.Remaining, d.Remaining)
 	whole.RetryAfter = max(whole.RetryAfter, d.RetryAfter)
 	whole.ResetAfter = max(whole.ResetAfter, d.ResetAfter)

@@ -318,3 +318,9 @@ type refundless struct{ *foreign }
 func (refundless) Refund(context.Context, string, Decision, int64) error {
 	return errors.ErrUnsupported
 }
+
+func TestAll_NilOfAType(t *testing.T) {
+	t.Parallel()
+	var none *Counter
+	require.PanicsWithValue(t, "limit: All: limiter 1 is a nil *limit.Counter", func() { All(All(), none) })
+}

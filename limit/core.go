@@ -100,6 +100,9 @@ func (c *core) decide(now int64, key string, n int64) Decision {
 	d := c.engine.decide(now, key, max(1, n), n > 0)
 	d.Name = c.name
 	c.count(key, n, d.Allowed)
+	if d.Remaining == 0 || n == 0 {
+		c.tellMore(&d, now, key, n)
+	}
 	return d
 }
 
@@ -123,6 +126,7 @@ func (c *core) countRefusal(key string, n int64) {
 func (c *core) ask(now int64, key string, n int64) Decision {
 	d := c.engine.decide(now, key, n, false)
 	d.Name = c.name
+	c.tellMore(&d, now, key, n)
 	return d
 }
 

@@ -73,6 +73,9 @@ func (c *Counter) allow(ctx context.Context, key string, n int64, d *Decision) e
 		} else {
 			c.countRefusal(key, n)
 		}
+		if d.Remaining == 0 {
+			c.tellMore(d, now, key, n)
+		}
 		return nil
 	}
 	*d = c.decide(now, key, n)

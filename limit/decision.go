@@ -13,6 +13,11 @@ type Decision struct {
 	// Crowded says that all MaxKeys were taken by other keys, so that this one has no
 	// count of its own: see [Deny] and [Share].
 	Crowded bool
+	// Unavailable says that the call was refused for want of something to count with,
+	// and not because the key has used up its limit: new keys are denied while all MaxKeys
+	// are taken, or calls are denied while no server answers. Over HTTP that is a 503, not
+	// a 429. It goes with Crowded or with Degraded.
+	Unavailable bool
 
 	generation uint32 // of the count that was charged: its key may have been forgotten since
 
@@ -30,6 +35,13 @@ type Decision struct {
 	// and [Never] if it cannot pass. If Crowded, it is a time by which there is a
 	// place for the key if nobody else comes; one may be free before.
 	RetryAfter time.Duration
+
+	// MoreAfter is how long from now no more than Remaining can be used, even if all of it
+	// is used at once: with a Remaining of 0, it is the wait for the next one. It is 0 if
+	// that was not told. The limiters of this package tell it when nothing remains, and
+	// with what takes nothing: Peek, and AllowN of 0; those that admit pay nothing for it.
+	// It is [Never] where nothing ever passes.
+	MoreAfter time.Duration
 
 	// ResetAfter is how long from now the key has all of Limit again if nobody uses it;
 	// 0 if it has. With [All], it is the longest.

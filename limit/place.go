@@ -78,7 +78,7 @@ func unknown(limit, n int64) Decision {
 func crowdedOut(limit, n, forgets int64) Decision {
 	d := Decision{Limit: limit, Crowded: true, RetryAfter: Never}
 	if n <= limit {
-		d.RetryAfter = time.Duration(forgets)
+		d.RetryAfter, d.Unavailable = time.Duration(forgets), true
 	}
 	return d
 }

@@ -173,7 +173,17 @@ func (p *pair) same(local, remote limit.Decision, format string, args ...any) {
 	p.t.Helper()
 	local.Ticket, remote.Ticket = 0, 0
 	local.RetryAfter, local.ResetAfter = up(local.RetryAfter), up(local.ResetAfter)
+	local.MoreAfter, remote.MoreAfter = bothTell(local, remote)
 	require.Equalf(p.t, local, remote, format, args...)
+}
+
+// bothTell makes two values of MoreAfter comparable: not every decision tells one, and where
+// nothing is held the twins do not agree on the time.
+func bothTell(local, remote limit.Decision) (time.Duration, time.Duration) {
+	if local.MoreAfter == 0 || remote.MoreAfter == 0 || local.ResetAfter == 0 {
+		return 0, 0
+	}
+	return up(local.MoreAfter), remote.MoreAfter
 }
 
 // refund gives back to both, unless the window of a counter may have turned: whether

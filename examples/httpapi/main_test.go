@@ -36,7 +36,7 @@ func TestAPI_AsTheReadmeShows(t *testing.T) {
 		}
 		for i := range 5 {
 			w := get("/time", "")
-			want := fmt.Sprintf(`"per-address";r=%d;t=14`, 4-i)
+			want := fmt.Sprintf(`"per-address";r=%d;t=6`, 4-i)
 			if w.Code != 200 || w.Header().Get("RateLimit") != want || w.Body.String() != "00:00:06\n" {
 				t.Errorf("request %d: %d %v %q; want 200 and %s", i+1, w.Code, w.Header(), w.Body, want)
 			}

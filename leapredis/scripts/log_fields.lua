@@ -96,7 +96,11 @@ if most ~= 0 and taken > 0 then
 		number, struct.pack('>I7I7I7', at, sum, taken))
 	call('PEXPIRE', key, math.floor((at - now + length) / 1000) + 2)
 	call('HPEXPIREAT', key, string.format('%.0f', math.floor((at + length) / 1000) + 2), 'FIELDS', 1, number)
-	return {taken, held, 0, at - now + length, at}
+	local leaves = at
+	if held > taken then
+		leaves = oldest
+	end
+	return {taken, held, 0, at - now + length, at, leaves - now + length}
 end
 local reset = 0
 if held > 0 then

@@ -5,7 +5,8 @@
 --   most == 0: take nothing
 --   most == -1: take n whatever the limit
 -- Reply: taken (with most == 0: n if they would fit), how much is held then, after how many
---   µs n would fit (0: now; -1: never), after how many nothing is held, when they were taken.
+--   µs n would fit (0: now; -1: never), after how many nothing is held, when they were taken,
+--   after how many the first of what is held leaves (0: nothing was taken).
 --
 -- A member's score is the time of an admission in µs; no two have the same. A member is
 -- 14 bytes: all that was taken up to it and with it, modulo 2^52 (7), and with it (7). So
@@ -68,7 +69,11 @@ if most ~= 0 and taken > 0 then
 		call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', at - length))
 	end
 	call('PEXPIRE', key, math.floor((at - now + length) / 1000) + 2)
-	return {taken, held, 0, at - now + length, at}
+	local leaves = at
+	if oldest and oldest[1] then
+		leaves = tonumber(oldest[2])
+	end
+	return {taken, held, 0, at - now + length, at, leaves - now + length}
 end
 local reset = 0
 if held > 0 then
