@@ -55,10 +55,21 @@ type Config struct {
 	// names: 1 to 10,000,000; 0 is 10,000. When they are all taken, a new name gets
 	// the place of a resource on which nothing has happened for a minute, and for
 	// the longest interval of its rules; its totals go to the resource "other". If
-	// there is none such, "other" serves the name. The gate makes a table of 8 to 16
-	// bytes per place, and a larger one if rules name many resources more. A resource takes 0.5 KB, 3.5 KB when it is called, 20 KB when
+	// there is none such among a few, and rules bind all names, it gets the place of
+	// the least used of those few that have no call inside or waiting. Otherwise
+	// "other" serves the name.
+	//
+	// What rules remember of a resource that went too early is kept, for as many resources
+	// as there may be, and at least 1,000: if it comes again, its windows, queues and
+	// warmth go on. If there are more, the least used are forgotten; [Gate.Evictions] counts
+	// them. Finding the rules of new names that take the place of others takes a
+	// quarter of a processor at most; "other" serves those that come faster.
+	//
+	// The gate makes a table of 8 to 16 bytes per place, and a larger one if rules name
+	// many resources more. A resource takes 0.5 KB, 3.5 KB when it is called, 20 KB when
 	// it has been busy for a minute, and up to 2 KB more for each processor that it
-	// keeps busy. What out-of-date statistics take is let go by Snapshot.
+	// keeps busy. One that is remembered takes 1.5 KB with one rule of 10 buckets. What
+	// out-of-date statistics take is let go by Snapshot.
 	MaxResources int
 
 	// Logger gets what goes wrong in the background, at most once per cause. Nil

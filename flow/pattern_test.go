@@ -210,16 +210,27 @@ func TestPattern_ResourceEvictedDuringAWait(t *testing.T) {
 	require.Equal(t, 7*ms, s.AvgRT)
 }
 
-// Names for which there is no place share what the patterns let other have.
+// Names for which there is no place share what the patterns let other have: while all
+// places are in use, whoever has one keeps it.
 func TestPattern_OtherServesWhoHasNoPlace(t *testing.T) {
 	t.Parallel()
 	g := newGateWith(t, leapgate.Config{MaxResources: 2}, flow.Rule{ID: "p", Resource: "a*", Match: flow.Glob, Threshold: 3})
+	var inside []*resource.Entry
+	for i := range 2 {
+		e, err := g.Entry("b" + strconv.Itoa(i))
+		require.NoError(t, err)
+		inside = append(inside, &e)
+	}
 	admitted := 0
 	for i := range 50 {
-		admitted += g.try(t, "b"+strconv.Itoa(i), 1)
+		admitted += g.try(t, "c"+strconv.Itoa(i), 1)
 	}
-	require.Equal(t, 2+3, admitted, "the pattern does not match them, but has to bind what it cannot tell apart")
-	require.Equal(t, figuresOf{"p", 3, 45, 0}, g.rule(t, resource.Other, "p"))
+	require.Equal(t, 3, admitted, "the pattern does not match them, but has to bind what it cannot tell apart")
+	require.Equal(t, figuresOf{"p", 3, 47, 0}, g.rule(t, resource.Other, "p"))
+	for _, e := range inside {
+		e.Exit()
+	}
+	require.Equal(t, 9, g.try(t, "c", 9), "it takes a place")
 }
 
 // Resources that were there before the pattern are bound by it, handles too; and not

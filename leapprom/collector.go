@@ -20,6 +20,10 @@
 //	                                             rule_candidate_threshold, rule_interval_seconds
 //	rule_info{resource, guard, rule, mode}       1
 //	resources, guard_faults_total                of the gate
+//	evicted_resources_total                      resources that gave their place to another name
+//	remembered_resources                         those of which it is remembered what they have used
+//	forgotten_resources_total                    those of which that had to be forgotten too early
+//	forgotten_calls_total                        calls that had passed there
 //
 // and for each limiter, with the label "limiter": limiter_decisions_total{answer},
 // limiter_degraded_decisions_total, limiter_away, limiter_keys, limiter_max_keys,
@@ -164,8 +168,14 @@ func (c *Collector) read() *samples {
 	for guard, sum := range left.rules {
 		c.collectRest(s, guard, sum)
 	}
-	s.gauge(c.descs.resources, c.other.labels[:1:1], float64(len(all)))
-	s.count(c.descs.guardFaults, c.other.labels[:1:1], nil, c.gate.GuardFaults())
+	gate := c.other.labels[:1:1]
+	s.gauge(c.descs.resources, gate, float64(len(all)))
+	s.count(c.descs.guardFaults, gate, nil, c.gate.GuardFaults())
+	evictions := c.gate.Evictions()
+	s.count(c.descs.evicted, gate, nil, evictions.Evicted)
+	s.gauge(c.descs.remembered, gate, float64(evictions.Remembered))
+	s.count(c.descs.forgotten, gate, nil, evictions.Forgotten)
+	s.count(c.descs.forgottenCalls, gate, nil, evictions.ForgottenCalls)
 	for _, l := range c.limiters {
 		l.read(c.descs, s)
 	}

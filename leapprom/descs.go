@@ -10,7 +10,8 @@ type descs struct {
 	blocks, wouldBlocks, candidateWouldBlocks       *prometheus.Desc
 	mode, threshold, effective, candidate, interval *prometheus.Desc
 	// of the gate
-	resources, guardFaults *prometheus.Desc
+	resources, guardFaults                         *prometheus.Desc
+	evicted, remembered, forgotten, forgottenCalls *prometheus.Desc
 	// by limiter
 	decisions, degraded, expiredKeys, evictedKeys, crowded, coarse *prometheus.Desc
 	away, keys, maxKeys, bytes, limit, window                      *prometheus.Desc
@@ -52,6 +53,11 @@ func newDescs(gate string) *descs {
 
 	d.resources = of("resources", "Resources that the gate keeps, the resource other included.")
 	d.guardFaults = of("guard_faults_total", "Panics of guards that the program brought.")
+	d.evicted = of("evicted_resources_total", "Resources that gave their place to another name.")
+	d.remembered = of("remembered_resources", "Evicted resources of which it is remembered what they have used.")
+	d.forgotten = of("forgotten_resources_total",
+		"Evicted resources of which that had to be forgotten too early, because too many were remembered.")
+	d.forgottenCalls = of("forgotten_calls_total", "Calls that had passed in those: so many may pass once more than the rules say.")
 
 	d.decisions = of("limiter_decisions_total", "Answers of a limiter: allowed or refused.", "limiter", "answer")
 	d.degraded = of("limiter_degraded_decisions_total",

@@ -2,6 +2,7 @@ package leapprom_test
 
 import (
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -213,4 +214,22 @@ func TestOther_GuardThatPanics(t *testing.T) {
 	blocked++
 	want[`blocks_total{guard="moods",resource="a",rule="m"}`]++
 	require.Equal(t, want, scrape(t, registry).only("blocks"))
+}
+
+// What names that come and go have cost is seen.
+func TestOther_Evictions(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock(), 1)
+	rule := flow.Rule{Resource: "*", Match: flow.Glob, Threshold: 1, Interval: time.Hour}
+	require.NoError(t, g.LoadFlowRules([]flow.Rule{rule}))
+	registry := registryOf(t, g, leapprom.Config{})
+	for i := range 1500 {
+		call(g, strconv.Itoa(i))
+	}
+	require.Equal(t, reading{
+		`evicted_resources_total{}`:   1499,
+		`remembered_resources{}`:      1000,
+		`forgotten_resources_total{}`: 499,
+		`forgotten_calls_total{}`:     499,
+	}, scrape(t, registry).only("evicted", "remembered", "forgotten"))
 }

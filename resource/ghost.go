@@ -10,9 +10,8 @@ import (
 // ghost is what is remembered of a resource that was evicted before its rules had
 // forgotten what it used: its checks. If it comes again, they go on, whatever they count
 // in windows, queues or degrees of warmth: so being evicted refunds nothing. A resource
-// without rules is remembered as well, for as long as it would not have been idle.
-//
-// Only until changes nothing: what is in a ghost stays as it is.
+// without rules is remembered as well, for as long as it would not have been idle: its name
+// is no new one then. A ghost does not change, but for its index.
 type ghost struct {
 	name     string
 	checks   *checks

@@ -30,9 +30,11 @@ type Guard interface {
 	// are asked, nil if there are none; and whether a rule names this very resource.
 	// One that is named is there before anybody calls it, and is never evicted.
 	// old is what Bind gave for the resource before, nil if it has just appeared:
-	// what a check remembers of the resource lives there, and is forgotten when
-	// the resource is evicted. The IDs of the checks differ. One that has the ID of an
-	// old one goes on with its counts; one that was left out is not to be given again.
+	// what a check remembers of the resource lives there. If the resource is evicted
+	// within the Interval of a check, its checks are kept: when the resource comes again
+	// they go on as they are, or, if rules were loaded meanwhile, are old. The IDs of the
+	// checks differ. One that has the ID of an old one goes on with its counts; one that
+	// was left out is not to be given again.
 	//
 	// Bind is called when a resource appears and when [Registry.Rebind], or Rebind of
 	// the gate, names it. No lock is held meanwhile; but an entry into the resource
@@ -62,8 +64,8 @@ type Check interface {
 	// are asked after all others, so that nobody waits for a refusal. It is the same
 	// at every call.
 	Waits() bool
-	// Interval is how far back the check remembers, 0 if it does not. A resource
-	// is not evicted before that.
+	// Interval is how far back the check remembers, 0 if it does not. If its resource is
+	// evicted before that, the check is kept in case that comes again.
 	Interval() time.Duration
 
 	// Reserve takes n, 1 or more, at now, in nanoseconds on the gate's axis; or it

@@ -56,8 +56,9 @@ type Config struct {
 }
 
 // Registry holds the resources of a gate by name. Looking one up takes no lock;
-// a new name takes one, for a short time however many there are, but when the table
-// grows; it grows when rules name more than MaxResources resources.
+// a new name takes one, for a short time however many there are, but when a table
+// grows: that of the names, when rules name more than MaxResources resources, or that
+// of the names that are remembered.
 type Registry struct {
 	clock              clock.Clock
 	sleep              func(context.Context, time.Duration) error

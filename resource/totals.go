@@ -19,8 +19,9 @@ import (
 type Totals struct {
 	Resource string
 	// Serial tells one stay of a resource in the gate from the next: it is another one
-	// if the resource was evicted and has come again, with totals that began anew. It
-	// grows from one resource to the next, from 1 on.
+	// if the resource was evicted and has come again, with totals that began anew, those of
+	// its rules included, whatever their windows remember. It grows from one resource to
+	// the next, from 1 on.
 	Serial int64
 	Since  time.Time // when the totals began, by the wall clock
 	Named  bool      // by a rule; then the resource is never evicted
