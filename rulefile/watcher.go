@@ -79,7 +79,18 @@ func newWatcher(cfg Config) *Watcher {
 	}
 }
 
-// Status tells what is active and since when, and what is wrong, if anything is.
+// Source returns Config.Path, which is the Source of the rules that are loaded.
+func (w *Watcher) Source() string { return w.cfg.Path }
+
+// LastLoad returns when the active rules were given to the gate, zero if none were yet, and
+// why they are not what the path holds now, nil if they are: Since and Err of the [Status].
+func (w *Watcher) LastLoad() (at time.Time, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.status.Since, w.status.Err
+}
+
+// Status returns what is active and since when, and what is wrong, if anything is.
 func (w *Watcher) Status() Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -234,7 +245,10 @@ func (w *Watcher) refused(err error) {
 	if text := err.Error(); text != w.logged {
 		w.logged = text
 		w.mu.Lock()
-		w.status.Err, w.status.ErrSince = err, time.Now()
+		if w.status.Err == nil {
+			w.status.ErrSince = time.Now()
+		}
+		w.status.Err = err
 		w.mu.Unlock()
 		w.cfg.Logger.Error("leapgate: rule file refused, the rules stay as they are",
 			slog.String("path", escape.Text(w.cfg.Path)), slog.String("error", oneLine(err)))

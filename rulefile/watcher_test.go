@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -166,6 +167,47 @@ func TestReload_KeepsTheLastGoodRules(t *testing.T) {
 	require.Equal(t, 2.0, gate.threshold())
 	require.NoError(t, w.Status().Err)
 	require.Equal(t, int64(2), w.Status().Loads)
+}
+
+// A file that is set right by trial and error has failed since the first fault.
+func TestStatus_FailingSinceTheFirstFault(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	writeFile(t, path, ruleText(1))
+	synctest.Test(t, func(t *testing.T) {
+		w, _, _ := still(t, path)
+		good := time.Now()
+		at, err := w.LastLoad()
+		require.NoError(t, err)
+		require.Equal(t, good, at)
+		require.Equal(t, path, w.Source())
+
+		time.Sleep(time.Hour)
+		failing := time.Now()
+		for _, text := range []string{ruleText(-1), "}", ruleText(-2), ruleText(-2)} {
+			writeFile(t, path, text)
+			require.Error(t, w.Reload())
+			require.Equal(t, failing, w.Status().ErrSince)
+			require.Equal(t, good, w.Status().Since)
+			time.Sleep(time.Minute)
+		}
+		var found Errors
+		require.ErrorAs(t, w.Status().Err, &found)
+		require.Len(t, found, 1)
+		require.Equal(t, 1, found[0].Line)
+		require.Equal(t, "threshold", found[0].Field)
+		at, err = w.LastLoad()
+		require.Equal(t, w.Status().Err, err)
+		require.Equal(t, good, at)
+
+		// Once it was good, the next fault is another failure, also if it reads the same.
+		writeFile(t, path, ruleText(1))
+		require.NoError(t, w.Reload())
+		require.Zero(t, w.Status().ErrSince)
+		time.Sleep(time.Minute)
+		writeFile(t, path, ruleText(-2))
+		require.Error(t, w.Reload())
+		require.Equal(t, time.Now(), w.Status().ErrSince)
+	})
 }
 
 func TestReload_GateRefuses(t *testing.T) {
