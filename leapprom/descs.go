@@ -11,6 +11,8 @@ type descs struct {
 	mode, threshold, effective, candidate, interval *prometheus.Desc
 	// of the gate
 	resources, guardFaults *prometheus.Desc
+	// by source of rules
+	lastLoadSuccessful, lastLoadTimestamp *prometheus.Desc
 	// by limiter
 	decisions, degraded, expiredKeys, evictedKeys, crowded, coarse *prometheus.Desc
 	away, keys, maxKeys, bytes, limit, window                      *prometheus.Desc
@@ -52,6 +54,11 @@ func newDescs(gate string) *descs {
 
 	d.resources = of("resources", "Resources that the gate keeps, the resource other included.")
 	d.guardFaults = of("guard_faults_total", "Panics of guards that the program brought.")
+
+	d.lastLoadSuccessful = of("rules_last_load_successful",
+		"1 if the rules that a source holds now are the active ones, 0 if it is no good, or gone, and older ones stay.", "source")
+	d.lastLoadTimestamp = of("rules_last_load_timestamp_seconds",
+		"When rules were last loaded from a source, in seconds since 1970; 0 if never.", "source")
 
 	d.decisions = of("limiter_decisions_total", "Answers of a limiter: allowed or refused.", "limiter", "answer")
 	d.degraded = of("limiter_degraded_decisions_total",
