@@ -12,7 +12,8 @@ import (
 
 // Parse reads the rules of one file. name is what errors call it, and it says what it
 // holds: a name that ends in .json means JSON; under any other, JSON and YAML are told
-// apart by how they look. Data without rules, such as nil, gives none and no error.
+// apart by how they look. Data without rules, such as nil, is an error, unless it says that
+// none are meant: see the package comment.
 //
 // The error, if any, is [Errors] with everything that is wrong, and there are no rules
 // then. The rules have been validated as loading them would.
@@ -48,14 +49,23 @@ func (d *draft) add(name string, data []byte) {
 		d.fail(name, fault.Line, fault.Column, "", "%s", fault.Message)
 		return
 	}
-	if root != nil {
-		d.readRoot(name, root)
+	if root == nil || root.Kind == document.Null {
+		d.fail(name, 0, 0, "", "the file is empty; %s", wantNone)
+		return
 	}
+	d.readRoot(name, root)
 }
+
+// wantNone says how a file says that it has no rules. One that only happens to have none was
+// emptied, or cut off, by accident, as a rule.
+const wantNone = "want rules, or flow: [] if none are meant"
 
 // full tells whether what is read from here on need not be told: it comes after more errors
 // than are told at once.
 func (d *draft) full() bool { return len(d.errs) >= mostErrors }
+
+// faults is how many faults there are so far, told or not.
+func (d *draft) faults() int { return len(d.errs) + d.untold }
 
 func (d *draft) fail(file string, line, column int, field, format string, args ...any) {
 	if d.full() {
@@ -88,10 +98,10 @@ func verdict(field, value, want string) string {
 var topFields = []string{"flow", "isolation"}
 
 func (d *draft) readRoot(file string, root *document.Node) {
-	if root.Kind == document.Null {
-		return
-	}
-	if root.Kind != document.Mapping {
+	switch {
+	case root.Kind == document.List && len(root.Items) == 0:
+		return // no rules, on purpose
+	case root.Kind != document.Mapping:
 		hint := ""
 		if looksLikeSentinel(root) {
 			hint = "; these look like the rules of Sentinel, which leapgate convert translates"
@@ -99,8 +109,12 @@ func (d *draft) readRoot(file string, root *document.Node) {
 		d.fail(file, root.Line, root.Column, "", "%v; want a mapping with flow and isolation%s", root.Kind, hint)
 		return
 	}
+	before, faults := d.rules.Len(), d.faults()
+	none := false // whether the file says that it has no rules
+	var rules *document.Field
 	seen := map[string]int{}
-	for _, f := range root.Fields {
+	for i := range root.Fields {
+		f := &root.Fields[i]
 		if line, twice := seen[f.Key]; twice {
 			d.fail(file, f.Line, f.Column, f.Key, "%s is there twice, first in line %d", escape.Text(f.Key), line)
 			continue
@@ -108,9 +122,15 @@ func (d *draft) readRoot(file string, root *document.Node) {
 		seen[f.Key] = f.Line
 		switch f.Key {
 		case "flow":
-			readList(d, file, "flow", f.Value, flowFields, &d.rules.Flow, &d.flow)
+			none = readList(d, file, "flow", f, flowFields, &d.rules.Flow, &d.flow) || none
 		case "isolation":
-			readList(d, file, "isolation", f.Value, isolationFields, &d.rules.Isolation, &d.isolation)
+			none = readList(d, file, "isolation", f, isolationFields, &d.rules.Isolation, &d.isolation) || none
+		case "rules":
+			if f.Value.Kind == document.Text && f.Value.Text == "none" {
+				none, rules = true, f
+				continue
+			}
+			d.fail(file, f.Line, f.Column, f.Key, "rules is %s; want none, or the rules in lists that are called flow and isolation", described(f.Value))
 		default:
 			if d.full() {
 				d.untold++
@@ -123,17 +143,27 @@ func (d *draft) readRoot(file string, root *document.Node) {
 			d.fail(file, f.Line, f.Column, f.Key, "unknown field %s; want flow or isolation%s", quoted(f.Key), hint)
 		}
 	}
+	switch {
+	case d.rules.Len() > before && rules != nil:
+		d.fail(file, rules.Line, rules.Column, rules.Key, "rules is none, and the file has some; want that line left out")
+	case d.rules.Len() == before && !none && d.faults() == faults:
+		d.fail(file, root.Line, root.Column, "", "the file has no rules; %s", wantNone)
+	}
 }
 
-// readList reads the rules of one guard.
-func readList[R any](d *draft, file, guard string, list *document.Node, fields *schema[R], rules *[]R, places *[]place) {
-	switch list.Kind {
-	case document.Null:
-		return // flow: with nothing behind it
-	case document.List:
+// readList reads the rules of one guard, and reports whether it is a list without any.
+func readList[R any](d *draft, file, guard string, f *document.Field, fields *schema[R], rules *[]R, places *[]place) (none bool) {
+	list := f.Value
+	switch {
+	case list.Kind == document.List:
+	case list.Kind == document.Null && list.Text != "":
+		return false // as programs write a list that they do not have
+	case list.Kind == document.Null: // all rules were taken out, or the rest of the file is missing
+		d.fail(file, f.Line, f.Column, guard, "%s is empty; want a list of rules, or [] if none are meant", guard)
+		return false
 	default:
 		d.fail(file, list.Line, list.Column, guard, "%s is %v; want a list of rules", guard, list.Kind)
-		return
+		return false
 	}
 	for _, item := range list.Items {
 		if item.Kind != document.Mapping {
@@ -145,6 +175,7 @@ func readList[R any](d *draft, file, guard string, list *document.Node, fields *
 		*rules = append(*rules, rule)
 		*places = append(*places, at)
 	}
+	return len(list.Items) == 0
 }
 
 func readRule[R any](d *draft, file, guard string, item *document.Node, fields *schema[R]) (R, place) {
