@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-
-	"github.com/leapgate-go/leapgate/internal/escape"
+	"sync"
 
 	"github.com/leapgate-go/leapgate/internal/document"
 )
@@ -43,6 +42,14 @@ type place struct {
 	faulty map[string]bool
 }
 
+// fault notes that a field has an error.
+func (p *place) fault(goName string) {
+	if p.faulty == nil {
+		p.faulty = make(map[string]bool)
+	}
+	p.faulty[goName] = true
+}
+
 func (d *draft) add(name string, data []byte) {
 	root, fault := document.Parse(data, strings.EqualFold(filepath.Ext(name), ".json"))
 	if fault != nil {
@@ -60,8 +67,8 @@ func (d *draft) add(name string, data []byte) {
 // emptied, or cut off, by accident, as a rule.
 const wantNone = "want rules, or flow: [] if none are meant"
 
-// full tells whether what is read from here on need not be told: it comes after more errors
-// than are told at once.
+// full reports whether what is read from here on need not be told: it comes after more errors
+// than are told at once. It is to be asked before the text of an error is made.
 func (d *draft) full() bool { return len(d.errs) >= mostErrors }
 
 // faults is how many faults there are so far, told or not.
@@ -76,14 +83,14 @@ func (d *draft) fail(file string, line, column int, field, format string, args .
 }
 
 // failValue tells of a field that holds a wrong value, or none.
-func (d *draft) failValue(file string, at *document.Node, field, label, value, want string) {
+func (d *draft) failValue(file string, at *document.Node, field string, label func() string, value, want string) {
 	if d.full() {
 		d.untold++
 		return
 	}
 	d.errs = append(d.errs, &Error{
 		File: file, Line: at.Line, Column: at.Column, Field: field, Value: value, Want: want,
-		Message: label + ": " + verdict(field, value, want),
+		Message: label() + ": " + verdict(field, value, want),
 	})
 }
 
@@ -116,7 +123,11 @@ func (d *draft) readRoot(file string, root *document.Node) {
 	for i := range root.Fields {
 		f := &root.Fields[i]
 		if line, twice := seen[f.Key]; twice {
-			d.fail(file, f.Line, f.Column, f.Key, "%s is there twice, first in line %d", escape.Text(f.Key), line)
+			if d.full() {
+				d.untold++
+				continue
+			}
+			d.fail(file, f.Line, f.Column, f.Key, "%s is there twice, first in line %d", short(f.Key), line)
 			continue
 		}
 		seen[f.Key] = f.Line
@@ -167,6 +178,10 @@ func readList[R any](d *draft, file, guard string, f *document.Field, fields *sc
 	}
 	for _, item := range list.Items {
 		if item.Kind != document.Mapping {
+			if d.full() {
+				d.untold++
+				continue
+			}
 			d.fail(file, item.Line, item.Column, guard, "%s in the list of %s rules; want a rule: a mapping with resource and %s",
 				described(item), guard, fields.required())
 			continue
@@ -180,43 +195,49 @@ func readList[R any](d *draft, file, guard string, f *document.Field, fields *sc
 
 func readRule[R any](d *draft, file, guard string, item *document.Node, fields *schema[R]) (R, place) {
 	var rule R
-	at := place{file: file, line: item.Line, column: item.Column, fields: make(map[string]*document.Node, len(item.Fields)), faulty: map[string]bool{}}
-	label := func() string { return labelOf(guard, item) } // few rules have errors
-	seen := make(map[string]int, len(item.Fields))
-	for _, f := range item.Fields {
-		if line, twice := seen[f.Key]; twice {
-			d.fail(file, f.Line, f.Column, f.Key, "%s: %s is there twice, first in line %d", label(), escape.Text(f.Key), line)
+	at := place{file: file, line: item.Line, column: item.Column, fields: make(map[string]*document.Node, min(len(item.Fields), len(fields.fields)))}
+	// Few rules have errors. One that has very many is looked through for its name once.
+	label := sync.OnceValue(func() string { return labelOf(guard, item) })
+	fail := func(line, column int, field, message string) {
+		d.fail(file, line, column, field, "%s: %s", label(), message)
+	}
+	seen := make(map[string]int, min(len(item.Fields), len(fields.fields)))
+	for i := range item.Fields {
+		f := &item.Fields[i]
+		line, twice := seen[f.Key]
+		field := fields.known[f.Key]
+		switch {
+		case twice && d.full(), field == nil && d.full():
+			d.untold++
+			continue
+		case twice:
+			fail(f.Line, f.Column, f.Key, fmt.Sprintf("%s is there twice, first in line %d", short(f.Key), line))
 			continue
 		}
 		seen[f.Key] = f.Line
-		field := fields.known[f.Key]
-		if field == nil && d.full() {
-			d.untold++
-			continue
-		}
 		if field == nil {
 			message, near := unknown(f.Key, fields.names)
 			if near != "" {
-				at.faulty[fields.known[near].goName] = true // it is there, under another name
+				at.fault(fields.known[near].goName) // it is there, under another name
 			}
-			d.fail(file, f.Line, f.Column, f.Key, "%s: %s", label(), message)
+			fail(f.Line, f.Column, f.Key, message)
 			continue
 		}
 		at.fields[field.goName] = f.Value
 		if f.Value.Kind == document.Null {
-			at.faulty[field.goName] = true
-			d.fail(file, f.Value.Line, f.Value.Column, f.Key, "%s: %s is empty; want a value, or the line left out", label(), f.Key)
+			at.fault(field.goName)
+			fail(f.Value.Line, f.Value.Column, f.Key, f.Key+" is empty; want a value, or the line left out")
 			continue
 		}
 		if want := field.read(f.Value, &rule); want != "" {
-			at.faulty[field.goName] = true
-			d.failValue(file, f.Value, f.Key, label(), described(f.Value), want)
+			at.fault(field.goName)
+			d.failValue(file, f.Value, f.Key, label, described(f.Value), want)
 		}
 	}
 	for _, f := range fields.fields {
 		if _, there := at.fields[f.goName]; f.required != "" && !there && !at.faulty[f.goName] {
-			at.faulty[f.goName] = true
-			d.failValue(file, item, f.name, label(), "", f.required)
+			at.fault(f.goName)
+			d.failValue(file, item, f.name, label, "", f.required)
 		}
 	}
 	return rule, at
@@ -240,7 +261,7 @@ func described(n *document.Node) string {
 	case document.Text:
 		return quoted(n.Text)
 	case document.Bool, document.Number:
-		return escape.Text(n.Text)
+		return short(n.Text)
 	default:
 		return n.Kind.String()
 	}
