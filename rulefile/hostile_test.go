@@ -93,7 +93,8 @@ func TestParse_ErrorsBeyondTheBoundAreNotMade(t *testing.T) {
 				require.GreaterOrEqual(t, d.faults(), units)
 			})
 		}
-		require.InDelta(t, made(2*mostErrors), made(20*mostErrors), 5, c.what)
+		// Not exactly as many, for the race detector lets some of what is reused go.
+		require.Less(t, made(20*mostErrors), 1.5*made(2*mostErrors), c.what)
 	}
 }
 

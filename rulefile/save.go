@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
@@ -21,9 +19,13 @@ var ErrChanged = errors.New("leapgate: the rule file is not the one that is acti
 //
 // The gate is asked before anything is changed: rules that it refuses are never in the file. The
 // file is written beside its place and renamed over it, so that nobody ever reads half of
-// it; if the path is a symbolic link, what it leads to is replaced. A name that ends in .json gets
-// JSON, another YAML. Comments, and how it was written, are lost. The file keeps its
+// it; if the path is a symbolic link, what it leads to is replaced. The file keeps its
 // permissions, and belongs to the one who runs the program.
+//
+// A name that ends in .json gets JSON, another YAML. Of YAML, what does not change stays as it was
+// written: the comments, the order, and defaults that are not said. A rule that is removed goes
+// with its comments; indentation is made even, and blank lines may go. Where comments stand
+// so that they cannot be kept, Status.LosesComments tells before.
 //
 // A folder can be saved if it has one rule file. With rules that are no good the error is
 // [Errors], with a file that others have changed meanwhile [ErrChanged], after Close
@@ -51,7 +53,7 @@ func (w *Watcher) save(rules func() (Rules, error)) error {
 	if err != nil {
 		return err
 	}
-	data, err := next.encode(name)
+	data, lost, err := next.rewrite(name, c.files[0].data)
 	if err != nil {
 		return err
 	}
@@ -78,6 +80,9 @@ func (w *Watcher) save(rules func() (Rules, error)) error {
 	if err := written.settle(); err != nil {
 		w.log(slog.LevelWarn, "leapgate: after a crash, the rule file may be as it was before it was saved", slog.String("error", escape.Text(err.Error())))
 	}
+	if lost {
+		w.log(slog.LevelWarn, "leapgate: comments of the rule file could not be kept when it was saved")
+	}
 	w.seen, w.still, w.moving = keyOf(c, nil), time.Time{}, time.Time{}
 	w.accepted(c, next)
 	return nil
@@ -93,12 +98,4 @@ func (w *Watcher) unchanged() (*content, error) {
 		return nil, fmt.Errorf("%w: %s was changed, and is not loaded yet or no good", ErrChanged, escape.Text(w.cfg.Path))
 	}
 	return c, nil
-}
-
-// encode writes the rules as a file of that name holds them.
-func (r Rules) encode(name string) ([]byte, error) {
-	if strings.EqualFold(filepath.Ext(name), ".json") {
-		return r.JSON()
-	}
-	return r.YAML()
 }

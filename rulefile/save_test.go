@@ -38,7 +38,7 @@ func onlyFiles(t *testing.T, folder string, names ...string) {
 func TestSave_WritesAndLoads(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"rules.yaml": "flow:\n  - id: a\n    resource: x\n    threshold: 2\n",
+		"rules.yaml": "{\"flow\": [{\"id\": \"a\", \"resource\": \"x\", \"threshold\": 2}]}\n", // as it was written
 		"rules.JSON": "{\n  \"flow\": [\n    {\"id\": \"a\", \"resource\": \"x\", \"threshold\": 2}\n  ]\n}\n",
 	} {
 		folder := t.TempDir()

@@ -248,11 +248,12 @@ func (w *Watcher) give(rules Rules) error {
 // accepted notes that the gate has taken the rules of a content.
 func (w *Watcher) accepted(c *content, rules Rules) {
 	w.loaded, w.active, w.logged = true, keyOf(c, nil), ""
+	loses := c.losesComments(rules)
 	w.mu.Lock()
 	w.rules = rules
 	w.status = Status{
 		Path: w.cfg.Path, Files: c.names(), FlowRules: len(rules.Flow), IsolationRules: len(rules.Isolation),
-		Since: time.Now(), Loads: w.status.Loads + 1,
+		Since: time.Now(), Loads: w.status.Loads + 1, LosesComments: loses,
 	}
 	w.mu.Unlock()
 	w.log(slog.LevelInfo, "leapgate: rules loaded", slog.Int("flow", len(rules.Flow)), slog.Int("isolation", len(rules.Isolation)))
