@@ -106,6 +106,9 @@ func (e *Error) describe(fault *resource.RuleError, at *place, places []place) {
 	}
 	e.Want = escape.Text(e.Want)
 	e.Message = label + verdict(e.Field, e.Value, e.Want)
+	if behavior := at.fields["Behavior"]; fault.Kind == "flow" && fault.Field == "MaxWait" && (behavior == nil || behavior.Text != "pace") {
+		e.Message += "; is behavior: pace meant?"
+	}
 }
 
 // sameID tells of two rules with one ID, if that is what is wrong.
