@@ -24,6 +24,8 @@
 //	remembered_resources                         those of which it is remembered what they have used
 //	forgotten_resources_total                    those of which that had to be forgotten too early
 //	forgotten_calls_total                        calls that had passed there
+//	rules_last_load_successful{source}           whether the rules of a file are the active ones
+//	rules_last_load_timestamp_seconds{source}    when they were loaded
 //
 // and for each limiter, with the label "limiter": limiter_decisions_total{answer},
 // limiter_degraded_decisions_total, limiter_away, limiter_keys, limiter_max_keys,
@@ -86,10 +88,11 @@ import (
 // collectors may export one gate; in one registry, collectors must differ in Config.Gate.
 // Its methods may be called by any number of goroutines at once.
 type Collector struct {
-	gate     *leapgate.Gate
-	cfg      Config
-	descs    *descs
-	limiters []*limiter
+	gate        *leapgate.Gate
+	cfg         Config
+	descs       *descs
+	limiters    []*limiter
+	ruleSources []*ruleSource
 
 	mu       sync.Mutex // guards what is below: one reading at a time
 	sources  map[string]*source
@@ -109,12 +112,12 @@ var _ prometheus.Collector = (*Collector)(nil)
 // New makes a collector of a gate. The error, if any, is [ErrConfig], and tells
 // everything that is wrong.
 func New(gate *leapgate.Gate, cfg Config) (*Collector, error) {
-	limiters, err := cfg.complete(gate)
+	limiters, ruleSources, err := cfg.complete(gate)
 	if err != nil {
 		return nil, err
 	}
 	return &Collector{
-		gate: gate, cfg: cfg, descs: newDescs(cfg.Gate), limiters: limiters,
+		gate: gate, cfg: cfg, descs: newDescs(cfg.Gate), limiters: limiters, ruleSources: ruleSources,
 		sources: make(map[string]*source),
 		values:  map[string]bool{resource.Other: true},
 		other:   newSource(cfg.Gate, resource.Other, resource.Other),
@@ -178,6 +181,9 @@ func (c *Collector) read() *samples {
 	s.count(c.descs.forgottenCalls, gate, nil, evictions.ForgottenCalls)
 	for _, l := range c.limiters {
 		l.read(c.descs, s)
+	}
+	for _, r := range c.ruleSources {
+		r.read(c.descs, s)
 	}
 	c.sizes = [3]int{len(s.counters), len(s.gauges), len(s.histograms)}
 	return s

@@ -3,6 +3,7 @@ package leapprom
 import (
 	"errors"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/leapgate-go/leapgate"
@@ -34,6 +35,20 @@ type Config struct {
 	// Limiters are exported beside the gate. Each must have a name (limit.Config.Name),
 	// which is not that of another one.
 	Limiters []Limiter
+
+	// RuleSources are exported beside the gate: whether rules could be loaded from them, so
+	// that a file that is refused is heard of. Each must have a name of its own.
+	RuleSources []RuleSource
+}
+
+// RuleSource is where rules of the gate come from, and may fail to. A *rulefile.Watcher is one.
+// Its methods must be safe for concurrent use.
+type RuleSource interface {
+	// Source returns its name, as in the Source of its rules. It is the same at every call.
+	Source() string
+	// LastLoad returns when rules were last loaded from it, zero if they never were, and why
+	// what it holds now could not be loaded, nil if it could.
+	LastLoad() (at time.Time, err error)
 }
 
 // Limiter is a limiter with figures. [limit.Counter], [limit.Log] and [limit.Bucketed]
@@ -52,8 +67,9 @@ const (
 // ErrConfig is what every error of [New] is.
 var ErrConfig = errors.New("leapprom: bad configuration")
 
-// complete fills in the defaults, and gives the limiters by name; or every fault.
-func (cfg *Config) complete(gate *leapgate.Gate) (limiters []*limiter, err error) {
+// complete fills in the defaults, and returns the limiters and the sources with their labels; or
+// every fault.
+func (cfg *Config) complete(gate *leapgate.Gate) (limiters []*limiter, sources []*ruleSource, err error) {
 	var faults []error
 	fault := func(format string, args ...any) {
 		faults = append(faults, fmt.Errorf("%w: "+format, append([]any{ErrConfig}, args...)...))
@@ -96,5 +112,23 @@ func (cfg *Config) complete(gate *leapgate.Gate) (limiters []*limiter, err error
 		first[name] = i
 		limiters = append(limiters, newLimiter(l, described[0], name, cfg.Gate))
 	}
-	return limiters, errors.Join(faults...)
+	clear(first)
+	for i, r := range cfg.RuleSources {
+		if isNil(r) {
+			fault("RuleSources[%d] is nil; want a source of rules", i)
+			continue
+		}
+		name := label(r.Source())
+		if name == "" {
+			fault("RuleSources[%d] has no name; want one", i)
+			continue
+		}
+		if other, taken := first[name]; taken {
+			fault("RuleSources[%d] has the name %q, as RuleSources[%d]; want another", i, name, other)
+			continue
+		}
+		first[name] = i
+		sources = append(sources, &ruleSource{r, pairs("gate", cfg.Gate, "source", name)})
+	}
+	return limiters, sources, errors.Join(faults...)
 }

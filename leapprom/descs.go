@@ -12,6 +12,8 @@ type descs struct {
 	// of the gate
 	resources, guardFaults                         *prometheus.Desc
 	evicted, remembered, forgotten, forgottenCalls *prometheus.Desc
+	// by source of rules
+	lastLoadSuccessful, lastLoadTimestamp *prometheus.Desc
 	// by limiter
 	decisions, degraded, expiredKeys, evictedKeys, crowded, coarse *prometheus.Desc
 	away, keys, maxKeys, bytes, limit, window                      *prometheus.Desc
@@ -58,6 +60,11 @@ func newDescs(gate string) *descs {
 	d.forgotten = of("forgotten_resources_total",
 		"Evicted resources of which that had to be forgotten too early, because too many were remembered.")
 	d.forgottenCalls = of("forgotten_calls_total", "Calls that had passed in those: so many may pass once more than the rules say.")
+
+	d.lastLoadSuccessful = of("rules_last_load_successful",
+		"1 if the rules that a source holds now are the active ones, 0 if it is no good, or gone, and older ones stay.", "source")
+	d.lastLoadTimestamp = of("rules_last_load_timestamp_seconds",
+		"When rules were last loaded from a source, in seconds since 1970; 0 if never.", "source")
 
 	d.decisions = of("limiter_decisions_total", "Answers of a limiter: allowed or refused.", "limiter", "answer")
 	d.degraded = of("limiter_degraded_decisions_total",

@@ -22,7 +22,7 @@ type Error struct {
 	Field string
 	// Message says what is wrong and what would be right.
 	Message string
-	// Want is what would be right for the field alone, as at the end of Message, and
+	// Want is what would be right for the field alone, as in Message, and
 	// Value what it holds, shortened, and in quotes if it is text. Value is empty if the
 	// field is missing; both are if Field has not just a wrong value.
 	Value, Want string
@@ -57,10 +57,32 @@ func (e *Error) Unwrap() []error {
 
 // quoted puts quotes around what may be anything, and of any length.
 func quoted(s string) string {
-	const most = 64
-	runes := []rune(s)
-	if len(runes) <= most {
-		return strconv.Quote(s)
+	head, cut := headOf(s)
+	if cut {
+		return strconv.Quote(head) + "…"
 	}
-	return strconv.Quote(string(runes[:most])) + "…"
+	return strconv.Quote(s)
+}
+
+// short is what may be anything, and of any length, in quotes only if it must.
+func short(s string) string {
+	head, cut := headOf(s)
+	if cut {
+		return escape.Text(head) + "…"
+	}
+	return escape.Text(s)
+}
+
+// headOf returns the first characters of a text, and whether there are more. It does not look
+// at the rest, which may be megabytes.
+func headOf(s string) (head string, cut bool) {
+	const most = 64
+	n := 0
+	for i := range s {
+		if n == most {
+			return s[:i], true
+		}
+		n++
+	}
+	return s, false
 }

@@ -2,7 +2,8 @@ package rulefile
 
 import "time"
 
-// Status is what a [Watcher] is doing. It is a plain value.
+// Status is what a [Watcher] is doing: what is active, and what is wrong with the path. It is
+// a plain value.
 type Status struct {
 	// Path is Config.Path.
 	Path string
@@ -17,10 +18,15 @@ type Status struct {
 	// Loads is how often rules were given to the gate and taken by it. A path that is read
 	// and holds what it held is not loaded again.
 	Loads int64
+	// LosesComments is whether the file has comments that Save could not keep, so that who
+	// saves should be warned. It is false if there are several files, which Save refuses.
+	LosesComments bool
 
-	// Err is why the active rules are not what the path holds now: [Errors], if files are
-	// missing or no good, or if the gate refused the rules. Nil if all is well.
+	// Err is why the active rules are not what the path holds now: [Errors], with the
+	// line of each fault, if files are missing or no good, or if the gate refused the
+	// rules. Nil if all is well.
 	Err error
-	// ErrSince is when Err was found first; zero without Err.
+	// ErrSince is since when there has been an Err: since the first one, if others came
+	// after it. Zero without Err.
 	ErrSince time.Time
 }

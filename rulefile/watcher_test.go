@@ -2,7 +2,6 @@ package rulefile
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,10 +10,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/resource"
@@ -168,6 +169,47 @@ func TestReload_KeepsTheLastGoodRules(t *testing.T) {
 	require.Equal(t, int64(2), w.Status().Loads)
 }
 
+// A file that is set right by trial and error has failed since the first fault.
+func TestStatus_FailingSinceTheFirstFault(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	writeFile(t, path, ruleText(1))
+	synctest.Test(t, func(t *testing.T) {
+		w, _, _ := still(t, path)
+		good := time.Now()
+		at, err := w.LastLoad()
+		require.NoError(t, err)
+		require.Equal(t, good, at)
+		require.Equal(t, path, w.Source())
+
+		time.Sleep(time.Hour)
+		failing := time.Now()
+		for _, text := range []string{ruleText(-1), "}", ruleText(-2), ruleText(-2)} {
+			writeFile(t, path, text)
+			require.Error(t, w.Reload())
+			require.Equal(t, failing, w.Status().ErrSince)
+			require.Equal(t, good, w.Status().Since)
+			time.Sleep(time.Minute)
+		}
+		var found Errors
+		require.ErrorAs(t, w.Status().Err, &found)
+		require.Len(t, found, 1)
+		require.Equal(t, 1, found[0].Line)
+		require.Equal(t, "threshold", found[0].Field)
+		at, err = w.LastLoad()
+		require.Equal(t, w.Status().Err, err)
+		require.Equal(t, good, at)
+
+		// Once it was good, the next fault is another failure, also if it reads the same.
+		writeFile(t, path, ruleText(1))
+		require.NoError(t, w.Reload())
+		require.Zero(t, w.Status().ErrSince)
+		time.Sleep(time.Minute)
+		writeFile(t, path, ruleText(-2))
+		require.Error(t, w.Reload())
+		require.Equal(t, time.Now(), w.Status().ErrSince)
+	})
+}
+
 func TestReload_GateRefuses(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "rules.yaml")
@@ -192,85 +234,24 @@ func TestReload_GateRefuses(t *testing.T) {
 	require.Equal(t, 2.0, gate.threshold())
 }
 
-func TestLook_BelievesWhatItSeesTwice(t *testing.T) {
+// A rule that is good by itself may not go with the others of the gate.
+func TestReload_GateRefusesARule(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "rules.yaml")
-	writeFile(t, path, ruleText(1))
-	w, gate, _ := still(t, path)
-	require.False(t, w.look(), "nothing is new")
-	for i := 2; i < 9; i++ { // it is being written
-		writeFile(t, path, ruleText(i))
-		require.True(t, w.look())
-		require.Equal(t, 1.0, gate.threshold())
-	}
-	require.False(t, w.look())
-	require.Equal(t, 8.0, gate.threshold())
-
-	writeFile(t, path, "}")
-	require.True(t, w.look())
-	require.NoError(t, w.Status().Err)
-	require.False(t, w.look())
-	require.Error(t, w.Status().Err)
-	require.False(t, w.look(), "it is known to be wrong, and still is")
-
-	require.NoError(t, os.Remove(path))
-	require.True(t, w.look())
-	writeFile(t, path, ruleText(8)) // delete and return
-	require.False(t, w.look())
-	require.NoError(t, w.Status().Err)
-	require.Equal(t, 2, gate.calls)
-}
-
-func TestLook_EmptyFileIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "rules.yaml")
-	writeFile(t, path, ruleText(1))
-	w, gate, _ := still(t, path)
-	writeFile(t, path, "\n")
-	for range emptyReadings - 1 {
-		require.True(t, w.look())
-	}
-	require.Equal(t, 1.0, gate.threshold())
-	require.False(t, w.look())
-	require.Equal(t, -1.0, gate.threshold())
-	require.NoError(t, w.Status().Err)
-	require.Zero(t, w.Status().FlowRules)
-
-	writeFile(t, path, "flow: [] # none") // says so, and is believed at once
-	require.True(t, w.look())
-	require.False(t, w.look())
-	require.Equal(t, int64(3), w.Status().Loads)
-}
-
-func TestLog_NothingFromOutsideIsUnescaped(t *testing.T) {
-	t.Parallel()
-	folder := filepath.Join(t.TempDir(), "a\x1b[31m\nb")
-	require.NoError(t, os.Mkdir(folder, 0o700))
-	path := filepath.Join(folder, "rules.yaml")
-	writeFile(t, path, ruleText(1))
-	gate := &memory{}
-	var log rawHandler
-	w, err := Watch(Config{Path: path, Gate: gate, Logger: slog.New(&log)})
-	require.NoError(t, err)
-	writeFile(t, path, "flow: [{resource: x, threshold: 1, \"\\e]0;\\n\\u202e\": 5, id: \"\\n\\n\", mode: \"\\e[1m\"}]\n\"\\r\\n\": 1")
-	require.Error(t, w.Reload())
-	gate.refuse = errors.New("\x1b\n\x1b")
-	writeFile(t, path, ruleText(2))
-	require.Error(t, w.Reload())
-	require.NoError(t, w.Close())
-	require.Len(t, log.lines, 3)
-	for _, line := range log.lines {
-		require.NotContains(t, line, "\n")
-		require.NotContains(t, line, "\r")
-		require.NotContains(t, line, "\x1b")
-		require.NotContains(t, line, "\u202e")
-	}
-}
-
-func TestOneLine_IsBounded(t *testing.T) {
-	t.Parallel()
-	err := errors.New(strings.Repeat("a\n", 100) + "z")
-	require.Equal(t, "a; a; a; a; a; a; a; a; a; a; and 91 more", oneLine(err))
+	writeFile(t, path, "flow:\n  - {resource: x, threshold: 1}\n  - {id: a, resource: x, threshold: 1}\nisolation:\n  - {id: i, resource: x, maxInFlight: 1}\n")
+	gate := leapgate.Must(leapgate.Config{})
+	defer gate.Close()
+	require.NoError(t, gate.LoadFlowRules([]flow.Rule{{ID: "a", Resource: "own", Threshold: 1}}))
+	require.NoError(t, gate.LoadIsolationRules([]isolation.Rule{{ID: "i", Resource: "own", MaxInFlight: 1}}))
+	w := newWatcher(Config{Path: path, Gate: gate, Settle: time.Second, Poll: time.Minute, Logger: slog.New(slog.DiscardHandler)})
+	err := w.Reload()
+	require.EqualError(t, err, path+`:3:5: the gate refused the rules: flow rule 2 ("a" on "x"): ID is "a"; want one that is not the ID of rule 0
+`+path+`:5:5: the gate refused the rules: isolation rule 1 ("i" on "x"): ID is "i"; want one that is not the ID of rule 0`)
+	require.ErrorIs(t, err, flow.ErrRule)
+	var faults resource.RuleErrors
+	require.ErrorAs(t, err, &faults)
+	require.Len(t, faults, 2)
+	require.Equal(t, err, w.Status().Err)
 }
 
 func TestWatch_NothingIsStartedIfTheFileIsBad(t *testing.T) {
@@ -308,7 +289,7 @@ func TestWatch_BadConfig(t *testing.T) {
 	require.ErrorIs(t, err, ErrConfig)
 	require.EqualError(t, err, `leapgate: bad configuration of a rule file's watcher: Path is empty; want a file or a folder
 leapgate: bad configuration of a rule file's watcher: Gate is nil; want a gate
-leapgate: bad configuration of a rule file's watcher: Settle is -1ns; want 1ms to 1m0s, or 0 for 100ms
+leapgate: bad configuration of a rule file's watcher: Settle is -1ns; want 1ms to 1m0s, or 0 for 1s
 leapgate: bad configuration of a rule file's watcher: Poll is 25h0m0s; want 10ms to 24h0m0s, or 0 for 30s`)
 }
 
@@ -379,40 +360,4 @@ func (g *slowGate) ReplaceRules(string, []flow.Rule, []isolation.Rule) error {
 		<-g.leave
 	}
 	return nil
-}
-
-// rawHandler writes log records as a careless handler would.
-type rawHandler struct {
-	slog.Handler // for what is not asked
-	mu           sync.Mutex
-	lines        []string
-}
-
-func (h *rawHandler) Enabled(context.Context, slog.Level) bool { return true }
-
-func (h *rawHandler) Handle(_ context.Context, r slog.Record) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	line := r.Message
-	r.Attrs(func(a slog.Attr) bool {
-		line += " " + a.Key + "=" + a.Value.String()
-		return true
-	})
-	h.lines = append(h.lines, line)
-	return nil
-}
-
-func TestLook_EmptyFileInAFolderIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	writeFile(t, filepath.Join(folder, "a.yaml"), ruleText(1))
-	writeFile(t, filepath.Join(folder, "b.yaml"), "flow: [{resource: y, threshold: 1}]")
-	w, gate, _ := still(t, folder)
-	writeFile(t, filepath.Join(folder, "b.yaml"), "")
-	for range emptyReadings - 1 {
-		require.True(t, w.look())
-		require.Len(t, gate.flow, 2)
-	}
-	require.False(t, w.look())
-	require.Len(t, gate.flow, 1)
 }

@@ -77,6 +77,7 @@ func newProgram(t *testing.T) *program {
 	registry := client.NewPedanticRegistry()
 	registry.MustRegister(leapprom.Must(p.gate, leapprom.Config{
 		MaxResources: 10, Limiters: []leapprom.Limiter{counter, log, &away{}},
+		RuleSources: []leapprom.RuleSource{refusedFile{}},
 	}))
 	registry.MustRegister(leapprom.Must(leapgate.Must(leapgate.Config{}), leapprom.Config{Gate: "second"}))
 	p.server = httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{
@@ -113,6 +114,13 @@ func (*away) Describe() []limit.Description {
 }
 
 func (a *away) Stats() limit.Stats { return limit.Stats{Degraded: a.degraded.Add(3), Away: true} }
+
+// refusedFile is a rule file that was good once.
+type refusedFile struct{}
+
+func (refusedFile) Source() string { return "/etc/\"shop\"\n\xff.yaml" }
+
+func (refusedFile) LastLoad() (time.Time, error) { return time.Unix(1_800_000_000, 0), errPretended }
 
 var errPretended = errors.New("pretended")
 
