@@ -25,6 +25,15 @@ type Config struct {
 	// Title is what the page is called: at most 256 bytes; "" is "Leapgate".
 	Title string
 
+	// Hosts are the names that the dashboard answers to, as a browser has them in its address
+	// bar, without port: "gate.example.com"; ".example.com" is all names below that; "*" is
+	// any. Nil: this machine's own name, names without a dot, and those that end in .local,
+	// .internal or .svc. IP addresses and localhost need not be named. A request for another
+	// Host is answered with 421, since an attacker may have led a name of his own here, so
+	// that what this handler says could be read by his page. X-Forwarded-Host does not
+	// count: a proxy must keep the Host, or check it and send one that is named here.
+	Hosts []string
+
 	// Limiters are shown beside the resources, under the names that they describe
 	// themselves with.
 	Limiters []Limiter
@@ -43,10 +52,8 @@ type Config struct {
 	// asked for every change, and to tell the page who is looking. It must be safe for
 	// concurrent use. Nil: nobody may change rules.
 	//
-	// Requests that a page of another origin makes are refused before it is asked. A proxy in
-	// between should keep the Host, for without TLS browsers tell the origin only. Where the
-	// answer hangs on the address alone, as it does for "whoever can reach this port", it
-	// should look at r.Host too: a name that an attacker owns may lead to your address.
+	// Requests that a page of another origin makes, or that come under a name that is not of
+	// Hosts, are refused before it is asked.
 	Authorize func(r *http.Request) (who string, err error)
 
 	// Writer saves rules that are kept elsewhere, such as in rule files: see [RuleFiles].
@@ -105,6 +112,11 @@ func (c *Config) complete(gate *leapgate.Gate) error {
 	}
 	if c.Title == "" {
 		c.Title = DefaultTitle
+	}
+	for i, host := range c.Hosts {
+		if want := hostFault(host); want != "" {
+			fault("Hosts[%d] is %.64q; want %s", i, host, want)
+		}
 	}
 	for i, l := range c.Limiters {
 		if l == nil {

@@ -37,7 +37,7 @@ func pageFiles(t *testing.T) map[string]string {
 }
 
 func fetch(h http.Handler, method, target string, headers ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, target, http.NoBody)
+	r := httptest.NewRequest(method, "http://localhost"+target, http.NoBody)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}

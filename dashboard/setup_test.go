@@ -79,7 +79,7 @@ type answered struct {
 // ask asks the dashboard and gives the answer, whose body is JSON if there is one.
 func ask(t testing.TB, d http.Handler, method, path, body string, headers ...string) (answered, map[string]any) {
 	t.Helper()
-	r := httptest.NewRequest(method, "/leapgate/api/v1/"+path, strings.NewReader(body))
+	r := httptest.NewRequest(method, "http://localhost/leapgate/api/v1/"+path, strings.NewReader(body))
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}

@@ -346,7 +346,7 @@ func TestEvents_NeedAServerThatStreams(t *testing.T) {
 		d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{MaxViewers: 1})
 		for range 3 { // and the place is given back
 			w := httptest.NewRecorder()
-			d.ServeHTTP(plain{w}, httptest.NewRequest(http.MethodGet, "/api/v1/events", http.NoBody))
+			d.ServeHTTP(plain{w}, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/events", http.NoBody))
 			require.Equal(t, http.StatusInternalServerError, w.Code)
 			require.Contains(t, w.Body.String(), "events cannot be sent")
 		}
@@ -370,7 +370,7 @@ func TestEvents_OfOneWhoGoesAtOnce(t *testing.T) {
 		d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{MaxViewers: 1})
 		for range 3 { // and the place is given back
 			w := &cut{httptest.NewRecorder(), t}
-			d.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/events", http.NoBody))
+			d.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/events", http.NoBody))
 			require.Empty(t, w.Body.String())
 		}
 		require.NoError(t, d.Close())
