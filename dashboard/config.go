@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/rulefile"
 )
@@ -38,19 +39,38 @@ type Config struct {
 	// themselves with.
 	Limiters []Limiter
 
-	// HideKeys shows keyed hashes in place of the limiters' keys, where those tell who a
-	// client is. The same key has the same hash until the program ends.
-	HideKeys bool
+	// ShowKeys says who sees the keys of limiters, and the origins of refused calls, which
+	// may tell who a client is: [Editors], which is the default, [Everybody] or [Nobody].
+	// Others see keyed hashes: the same key has the same hash until the program ends. One who
+	// watches is asked once, at the beginning.
+	ShowKeys Audience
 
 	// MaxViewers is how many may watch at a time: 1 to 10,000; 0 is 32. Further ones get 503.
 	// One whose machine is gone without a word keeps its place until the operating system
 	// gives up its connection, which may be some minutes.
 	MaxViewers int
 
+	// MaxViewersPerAddress is how many of them may come from one Address: 1 to MaxViewers; 0
+	// is half of MaxViewers, rounded up.
+	MaxViewersPerAddress int
+
+	// Address returns the address that a request comes from, by which viewers and failed
+	// authorisations are counted. Behind a proxy it should be that of the client, as the Key
+	// of a [leaphttp.Address] is that trusts the proxy: otherwise all who come through it
+	// share one count. Nil: the socket's peer, of IPv6 its network of 64 bits. It must be
+	// safe for concurrent use.
+	Address func(r *http.Request) string
+
 	// Authorize lets rules be changed. It tells who the one is that asks, for the log; or
 	// an error if he may not, whose text he is shown: 403, or 401 if it is a [Challenge]. It is
-	// asked for every change, and to tell the page who is looking. It must be safe for
-	// concurrent use. Nil: nobody may change rules.
+	// asked for every change, and for readings that depend on it: who is looking, and what
+	// ShowKeys shows him. It must be safe for concurrent use. Nil: nobody may change rules.
+	//
+	// Failures are logged, and an Address that fails more than ten times a minute is refused
+	// for a while: changes with 429, and what it reads is what others read. Every failed
+	// change counts, and every failed reading with an Authorization header; the same header
+	// counts once. So what can be guessed, such as a password, belongs into that header, and
+	// not into a cookie or another field.
 	//
 	// Requests that a page of another origin makes, or that come under a name that is not of
 	// Hosts, are refused before it is asked.
@@ -125,9 +145,22 @@ func (c *Config) complete(gate *leapgate.Gate) error {
 	}
 	if c.MaxViewers < 0 || c.MaxViewers > MostMaxViewers {
 		fault("MaxViewers is %d; want 1 to %d, or 0 for %d", c.MaxViewers, MostMaxViewers, DefaultMaxViewers)
+		c.MaxViewers = 0
 	}
 	if c.MaxViewers == 0 {
 		c.MaxViewers = DefaultMaxViewers
+	}
+	if c.MaxViewersPerAddress < 0 || c.MaxViewersPerAddress > c.MaxViewers {
+		fault("MaxViewersPerAddress is %d; want 1 to MaxViewers, which is %d, or 0 for half of it", c.MaxViewersPerAddress, c.MaxViewers)
+	}
+	if c.MaxViewersPerAddress == 0 {
+		c.MaxViewersPerAddress = (c.MaxViewers + 1) / 2
+	}
+	if c.ShowKeys > Nobody {
+		fault("ShowKeys is %v; want Editors, Everybody or Nobody", c.ShowKeys)
+	}
+	if c.Address == nil {
+		c.Address = leaphttp.MustAddress(leaphttp.AddressConfig{}).Key
 	}
 	if c.Writer != nil && c.Authorize == nil {
 		fault("Writer is set and Authorize is not; want both, for nobody may change rules otherwise")

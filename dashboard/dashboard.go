@@ -36,16 +36,17 @@ import (
 // It works below any path that ends in a slash, with or without [http.StripPrefix]: it looks
 // at the end of a path only. So guard all of it, not single paths.
 type Dashboard struct {
-	gate    *leapgate.Gate
-	cfg     Config
-	page    map[string]file
-	started time.Time
-	api     map[string]endpoint
-	sources []string // of rules that can be changed here
-	stream  *stream
-	hosts   hosts
-	seed    maphash.Seed // of versions
-	secret  []byte       // of keys that are not shown
+	gate     *leapgate.Gate
+	cfg      Config
+	page     map[string]file
+	started  time.Time
+	api      map[string]endpoint
+	sources  []string // of rules that can be changed here
+	stream   *stream
+	hosts    hosts
+	seed     maphash.Seed // of versions
+	secret   []byte       // of keys that are not shown
+	attempts *attempts
 
 	reading sync.Mutex // one request at a time reads all figures
 	editing sync.Mutex // one rule at a time is changed
@@ -65,9 +66,10 @@ func New(gate *leapgate.Gate, cfg Config) (*Dashboard, error) {
 		seed:  maphash.MakeSeed(), secret: make([]byte, 32),
 	}
 	_, _ = rand.Read(d.secret) // it never fails
+	d.attempts = newAttempts(&d.cfg, d.secret)
 	d.started = d.timeOf(nil)
 	d.api = d.endpoints()
-	d.stream = newStream(d.read, cfg.MaxViewers)
+	d.stream = newStream(d.read, cfg.MaxViewers, cfg.MaxViewersPerAddress)
 	if cfg.Authorize != nil {
 		d.sources = []string{""}
 		if cfg.Writer != nil {

@@ -41,7 +41,7 @@ func TestEdit_AddChangeRemove(t *testing.T) {
 		},
 	}))})
 	require.Equal(t, map[string]any{
-		"title": "Leapgate", "version": 1.0, "capabilities": map[string]any{"edit": true}, "who": "ann", "sources": []any{""}, "hiddenKeys": false,
+		"title": "Leapgate", "version": 1.0, "capabilities": map[string]any{"edit": true, "keys": true}, "who": "ann", "sources": []any{""}, "hiddenKeys": false,
 	}, get(t, d, "about"))
 
 	answer, v := ask(t, d, http.MethodPost, "rules?kind=flow", `{"resource": "a", "threshold": 5, "interval": "2s"}`)
@@ -192,7 +192,7 @@ func TestEdit_WhoMay(t *testing.T) {
 	d := dashboard.Handler(g, dashboard.Config{})
 	require.Contains(t, every(d, http.StatusForbidden), "cannot be changed here")
 	about := get(t, d, "about")
-	require.Equal(t, []any{map[string]any{"edit": false}, []any{}}, []any{about["capabilities"], about["sources"]})
+	require.Equal(t, []any{map[string]any{"edit": false, "keys": false}, []any{}}, []any{about["capabilities"], about["sources"]})
 	require.NotContains(t, about, "who")
 	require.Equal(t, false, get(t, d, "rule?kind=flow&id=q")["editable"])
 

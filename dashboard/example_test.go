@@ -79,6 +79,7 @@ func ExampleConfig_authorize() {
 	send("from the environment")
 	fmt.Println(gate.FlowRules()[0].ID)
 	// Output:
+	// level=WARN msg="leapgate: failed authorisation on the dashboard" address=192.0.2.1 method=POST error="say who you are"
 	// 401 "Basic realm=\"rules\", charset=\"UTF-8\""
 	// level=INFO msg="leapgate: rule changed on the dashboard" who=ann action=add kind=flow id="GET /orders/1" to="{\"id\": \"GET /orders/1\", \"resource\": \"GET /orders\", \"threshold\": 100, \"interval\": \"1s\", \"buckets\": 10}"
 	// 201 ""
@@ -106,8 +107,8 @@ func ExampleRuleFiles() {
 	board := dashboard.Handler(gate, dashboard.Config{
 		// The server listens on 127.0.0.1 alone, and pages that are led there are refused.
 		Authorize: func(*http.Request) (string, error) { return "whoever is at the machine", nil },
-		Writer: dashboard.RuleFiles(watcher),
-		Logger: silent,
+		Writer:    dashboard.RuleFiles(watcher),
+		Logger:    silent,
 	})
 
 	ask := func(method, body, version string) *httptest.ResponseRecorder {

@@ -103,9 +103,12 @@ const mostShown = 64 // bytes of what a client sent that it is shown again
 
 func quoted(s string) string { return strconv.Quote(shortened(s)) }
 
-func shortened(s string) string {
-	if len(s) <= mostShown {
+func shortened(s string) string { return clip(s, mostShown) }
+
+// clip returns the beginning of a text, of so many bytes at most, if it is longer.
+func clip(s string, most int) string {
+	if len(s) <= most {
 		return s
 	}
-	return s[:mostShown] + "…"
+	return s[:most] + "…"
 }

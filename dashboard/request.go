@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/leapgate-go/leapgate/flow"
@@ -24,9 +25,15 @@ func (d *Dashboard) authorized(w http.ResponseWriter, r *http.Request) (who stri
 		fail(w, problem{Status: http.StatusForbidden, Detail: "rules cannot be changed here: the program has not turned it on"})
 		return "", false
 	}
-	who, err := d.cfg.Authorize(r)
+	who, err := d.attempts.ask(r)
 	if err == nil {
 		return who, true
+	}
+	var tooMany *errTooMany
+	if errors.As(err, &tooMany) {
+		w.Header().Set("Retry-After", strconv.Itoa(tooMany.seconds()))
+		fail(w, problem{Status: http.StatusTooManyRequests, Detail: err.Error()})
+		return "", false
 	}
 	p := problem{Status: http.StatusForbidden, Detail: "you may not change rules: " + escape.Text(err.Error())}
 	var challenge Challenge

@@ -205,12 +205,15 @@ type watching struct {
 }
 
 // watch begins to watch.
-func watch(t *testing.T, client *http.Client) *watching {
+func watch(t *testing.T, client *http.Client, headers ...string) *watching {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://pipe/leapgate/api/v1/events", http.NoBody)
 	require.NoError(t, err)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
 	answer, err := client.Do(r)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = answer.Body.Close() })
