@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/http"
 )
 
@@ -31,6 +32,10 @@ func (d *Dashboard) serveAPI(w http.ResponseWriter, r *http.Request, name string
 		return
 	}
 	if !allowed(w, r, e.methods...) {
+		return
+	}
+	if len(r.URL.RawQuery) > mostQuery {
+		fail(w, problem{Status: http.StatusRequestURITooLong, Detail: fmt.Sprintf("want a query of at most %d bytes", mostQuery)})
 		return
 	}
 	// A page elsewhere could not read the answer, but could take the places of viewers.

@@ -22,7 +22,7 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 )
 
-// from asks as somebody at an address, and returns the answer's status and text.
+// from asks as somebody at an address.
 func from(d http.Handler, address, method, path, authorization string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "http://localhost/api/v1/"+path, strings.NewReader(`{"resource": "b", "threshold": 1}`))
 	r.RemoteAddr = address

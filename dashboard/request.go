@@ -79,6 +79,9 @@ func decode[R comparable](k *kind[R], data []byte) (rule R, faults []fault) {
 		return rule, []fault{{Message: escape.Text(err.Error())}}
 	}
 	for _, e := range errs {
+		if len(faults) == mostFaults {
+			return rule, append(faults, andMore)
+		}
 		if e.Want != "" {
 			faults = append(faults, valueFault(e.Field, e.Value, e.Want))
 			continue
