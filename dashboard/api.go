@@ -60,6 +60,7 @@ type about struct {
 	Who          string       `json:"who,omitempty"`
 	Sources      []string     `json:"sources"`
 	HiddenKeys   bool         `json:"hiddenKeys"` // from the one who asks
+	RuleSources  []sourceView `json:"ruleSources"`
 }
 
 type capabilities struct {
@@ -71,7 +72,7 @@ func (d *Dashboard) serveAbout(w http.ResponseWriter, r *http.Request) {
 	if !d.known(w, r) {
 		return
 	}
-	a := about{Title: d.cfg.Title, Version: 1, HiddenKeys: d.cfg.ShowKeys != Everybody, Sources: []string{}}
+	a := about{Title: d.cfg.Title, Version: 1, HiddenKeys: d.cfg.ShowKeys != Everybody, Sources: []string{}, RuleSources: d.sourceStates()}
 	if d.cfg.Authorize != nil {
 		a.Capabilities.Edit, a.Sources = true, d.sources
 		who, ok := d.editor(r)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
+	"slices"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/leaphttp"
@@ -38,6 +40,11 @@ type Config struct {
 	// Limiters are shown beside the resources, under the names that they describe
 	// themselves with.
 	Limiters []Limiter
+
+	// RuleSources are shown beside the rules: since when what is active of each has been
+	// active, and what is wrong with it. The watchers of a [RuleFiles] that is the Writer are
+	// shown without being named here.
+	RuleSources []RuleSource
 
 	// ShowKeys says who sees the keys of limiters, and the origins of refused calls, which
 	// may tell who a client is: [Editors], which is the default, [Everybody] or [Nobody].
@@ -139,9 +146,17 @@ func (c *Config) complete(gate *leapgate.Gate) error {
 		}
 	}
 	for i, l := range c.Limiters {
-		if l == nil {
+		if isNil(l) {
 			fault("Limiters[%d] is nil; want a limiter", i)
 		}
+	}
+	for i, s := range c.RuleSources {
+		if isNil(s) {
+			fault("RuleSources[%d] is nil; want a source of rules", i)
+		}
+	}
+	if files, ok := c.Writer.(ruleFiles); ok && slices.Contains(files, nil) {
+		fault("Writer has a watcher that is nil; want RuleFiles of watchers")
 	}
 	if c.MaxViewers < 0 || c.MaxViewers > MostMaxViewers {
 		fault("MaxViewers is %d; want 1 to %d, or 0 for %d", c.MaxViewers, MostMaxViewers, DefaultMaxViewers)
@@ -169,4 +184,10 @@ func (c *Config) complete(gate *leapgate.Gate) error {
 		c.Logger = slog.Default()
 	}
 	return errors.Join(faults...)
+}
+
+// isNil reports whether a value is nil, or a pointer that is, which would panic when it is asked.
+func isNil(v any) bool {
+	p := reflect.ValueOf(v)
+	return v == nil || p.Kind() == reflect.Pointer && p.IsNil()
 }

@@ -36,22 +36,24 @@ import (
 // It works below any path that ends in a slash, with or without [http.StripPrefix]: it looks
 // at the end of a path only. So guard all of it, not single paths.
 type Dashboard struct {
-	gate     *leapgate.Gate
-	cfg      Config
-	page     map[string]file
-	started  time.Time
-	api      map[string]endpoint
-	sources  []string // of rules that can be changed here
-	stream   *stream
-	hosts    hosts
-	seed     maphash.Seed // of versions
-	secret   []byte       // of keys that are not shown
-	attempts *attempts
+	gate    *leapgate.Gate
+	cfg     Config
+	page    map[string]file
+	started time.Time
+	api     map[string]endpoint
+	sources []string // of rules that can be changed here
+	stream  *stream
+
+	ruleSources []RuleSource // whose state is shown
+	hosts       hosts
+	seed        maphash.Seed // of versions
+	secret      []byte       // of keys that are not shown
+	attempts    *attempts
 
 	reading sync.Mutex // one request at a time reads all figures
 	editing sync.Mutex // one rule at a time is changed
 
-	hostFault, limiterFault sync.Once // each is logged once
+	hostFault, limiterFault, sourceFault sync.Once // each is logged once
 }
 
 // New makes a dashboard. It starts no goroutine. The error, if any, is [ErrConfig] and tells
@@ -68,7 +70,7 @@ func New(gate *leapgate.Gate, cfg Config) (*Dashboard, error) {
 	_, _ = rand.Read(d.secret) // it never fails
 	d.attempts = newAttempts(&d.cfg, d.secret)
 	d.started = d.timeOf(nil)
-	d.api = d.endpoints()
+	d.api, d.ruleSources = d.endpoints(), cfg.ruleSources()
 	d.stream = newStream(d.read, cfg.MaxViewers, cfg.MaxViewersPerAddress)
 	if cfg.Authorize != nil {
 		d.sources = []string{""}

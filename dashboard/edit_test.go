@@ -41,7 +41,7 @@ func TestEdit_AddChangeRemove(t *testing.T) {
 		},
 	}))})
 	require.Equal(t, map[string]any{
-		"title": "Leapgate", "version": 1.0, "capabilities": map[string]any{"edit": true, "keys": true}, "who": "ann", "sources": []any{""}, "hiddenKeys": false,
+		"title": "Leapgate", "version": 1.0, "capabilities": map[string]any{"edit": true, "keys": true}, "who": "ann", "sources": []any{""}, "hiddenKeys": false, "ruleSources": []any{},
 	}, get(t, d, "about"))
 
 	answer, v := ask(t, d, http.MethodPost, "rules?kind=flow", `{"resource": "a", "threshold": 5, "interval": "2s"}`)

@@ -13,6 +13,7 @@ type reading struct {
 	at           time.Time
 	resources    []stat.Snapshot
 	rulesVersion string
+	ruleSources  []byte         // JSON
 	limiters     [sights][]byte // JSON
 }
 
@@ -20,6 +21,7 @@ func (d *Dashboard) read() reading {
 	r := reading{resources: d.gate.Snapshot()}
 	r.at = d.timeOf(r.resources)
 	r.rulesVersion = d.versionOf(d.gate.FlowRules(), d.gate.IsolationRules())
+	r.ruleSources = jsonOf(d.sourceStates())
 	all := d.limiters()
 	r.limiters[keysShown] = jsonOf(all)
 	r.limiters[keysHidden] = r.limiters[keysShown]
@@ -44,8 +46,10 @@ type board struct {
 	rulesVersion string
 	resources    table[string, figures]
 	rules        table[ruleKey, sums]
+	ruleSources  []byte
 	limiters     [sights][]byte
-	newLimiters  bool // since the frame before
+	newSources   bool // since the frame before
+	newLimiters  bool
 	sums         map[ruleKey]sums
 
 	// The last frame, as it is sent; nil until somebody needs it. It is not written again,
@@ -95,8 +99,9 @@ func (b *board) update(r reading) {
 	}
 	b.resources.end()
 	b.rules.end()
+	b.newSources = !bytes.Equal(b.ruleSources, r.ruleSources)
 	b.newLimiters = !bytes.Equal(b.limiters[keysShown], r.limiters[keysShown])
-	b.at, b.rulesVersion, b.limiters = r.at, r.rulesVersion, r.limiters
+	b.at, b.rulesVersion, b.ruleSources, b.limiters = r.at, r.rulesVersion, r.ruleSources, r.limiters
 	clear(b.delta[:])
 	clear(b.full[:])
 }
@@ -141,6 +146,9 @@ func (b *board) encode(out []byte, s sight, full bool) []byte {
 	} else {
 		out = b.resources.appendUpdate(out)
 		out = b.rules.appendUpdate(append(out, `,"rules":`...))
+	}
+	if full || b.newSources {
+		out = append(append(out, `,"ruleSources":`...), b.ruleSources...)
 	}
 	if full || b.newLimiters {
 		out = append(append(out, `,"limiters":`...), b.limiters[s]...)

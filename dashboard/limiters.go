@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/limit"
@@ -44,21 +45,26 @@ func (d *Dashboard) limiters() []limiterView {
 	all := make([]limiterView, len(d.cfg.Limiters))
 	for i, l := range d.cfg.Limiters {
 		all[i] = limiterView{Limits: []limitView{}, Offenders: []offenderView{}}
-		d.look(l, &all[i])
+		d.call(&d.limiterFault, "a limiter", func() { look(l, &all[i]) })
 	}
 	return all
 }
 
-// look fills in what a limiter says. If one that the program brought panics, the rest is left
-// out, and the log is told the first time: looking must not end the program.
-func (d *Dashboard) look(l Limiter, v *limiterView) {
+// call calls what the program brought. If it panics, what it has not told is left out, and the
+// log is told the first time: looking must not end the program.
+func (d *Dashboard) call(fault *sync.Once, what string, look func()) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			d.limiterFault.Do(func() {
-				d.cfg.Logger.Error("leapgate: a limiter on the dashboard panicked; its figures are left out", "panic", escape.Text(fmt.Sprint(cause)))
+			fault.Do(func() {
+				d.cfg.Logger.Error("leapgate: "+what+" on the dashboard panicked; its figures are left out", "panic", escape.Text(fmt.Sprint(cause)))
 			})
 		}
 	}()
+	look()
+}
+
+// look fills in what a limiter says.
+func look(l Limiter, v *limiterView) {
 	for _, one := range l.Describe() {
 		v.Limits = append(v.Limits, limitView{one.Name, one.Limit, millis(one.Window)})
 	}

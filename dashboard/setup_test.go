@@ -227,6 +227,7 @@ type frame struct {
 	Columns      map[string][]string `json:"columns"`
 	Resources    change              `json:"resources"`
 	Rules        change              `json:"rules"`
+	RuleSources  json.RawMessage     `json:"ruleSources"`
 	Limiters     json.RawMessage     `json:"limiters"`
 }
 

@@ -27,13 +27,13 @@ export function number(v) {
   return grouped.format(Number(v.toPrecision(6)));
 }
 
-/** share is a part of the whole in percent. */
+/** share is a part of the whole in percent: 100 % is all of it and 0 % is none, whatever is rounded. */
 export function share(part, whole) {
   if (!(whole > 0) || part === 0) return "0 %";
   const percent = (100 * part) / whole;
   if (percent < 0.1) return "<0.1 %";
   if (percent > 99.9 && percent < 100) return ">99.9 %";
-  return (percent < 9.95 ? trim(percent.toFixed(1)) : percent.toFixed(0)) + " %";
+  return (percent < 9.95 || percent > 99 ? trim(percent.toFixed(1)) : percent.toFixed(0)) + " %";
 }
 
 const units = [[1e-6, "ns"], [1e-3, "µs"], [1, "ms"], [1e3, "s"]];
