@@ -1,6 +1,7 @@
 // Figures as people read them.
 
 const grouped = new Intl.NumberFormat("en");
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 /** rate is a number per second, and any other that may have a fraction: 0, 4.5, 52, 1,234, 45.6k. */
@@ -68,6 +69,11 @@ export function age(ms) {
 /** time is the time of the day. */
 export function time(ms) {
   return clock.format(ms);
+}
+
+/** moment is the day and the time of it. */
+export function moment(ms) {
+  return day.format(ms) + ", " + clock.format(ms);
 }
 
 // trim takes the noughts from the end of a fraction.

@@ -1,0 +1,104 @@
+//go:build e2e
+
+package browser
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/dashboard"
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/rulefile"
+)
+
+// TestSource_RefusedAndGoodAgain writes rule files that are no good: every view says so, the view of
+// the rules says what is wrong, by line, and what is in force; and so when it is good again.
+func TestSource_RefusedAndGoodAgain(t *testing.T) {
+	t.Parallel()
+	gate := newShop(t)
+	path := filepath.Join(t.TempDir(), "rules <b>of <i>the shop.yaml")
+	write := func(text string) {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	write("flow:\n  - id: of-the-file\n    resource: GET /orders\n    threshold: 1000\n")
+	watcher, err := rulefile.Watch(rulefile.Config{Path: path, Gate: gate, Logger: quiet()})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = watcher.Close() })
+	missing, err := rulefile.Watch(rulefile.Config{Path: filepath.Join(t.TempDir(), "missing.yaml"), Gate: gate, Logger: quiet(), Optional: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = missing.Close() })
+
+	p := open(t, serve(t, gate, dashboard.Config{RuleSources: []dashboard.RuleSource{watcher}}).url)
+	p.until("rows", names+".length === 3")
+	require.False(t, ask[bool](p, `document.querySelector("#trouble").checkVisibility()`))
+	ask[bool](p, `location.hash = "#/rules", true`)
+	panel := `document.querySelector(".source")`
+	p.until("a good source", panel+`?.querySelector(".badge.good")?.textContent === "in force"`)
+	require.Regexp(t, `^1 rule, loaded \d+ \w+ 20\d\d, \d\d:\d\d:\d\d \((now|\d+ s ago)\)\.$`, ask[string](p, panel+`.querySelector(".note:last-child").textContent`))
+	require.Equal(t, path, ask[string](p, panel+`.querySelector(".title").textContent`))
+	p.shoot("source-good")
+
+	write("flow:\n  - id: of-the-file\n    resource: GET /orders\n    threshold: -1\n    intervall: 1s\n")
+	_ = watcher.Reload()
+	p.until("words in every view", `document.querySelector("#trouble").checkVisibility()`)
+	require.Contains(t, ask[string](p, `document.querySelector("#trouble").innerText`), path+" is refused: its latest change is not in force.")
+	p.until("words for those who do not see it", `document.querySelector("#announce").textContent.includes("is refused: its latest change is not in force")`)
+	p.until("a refused source", panel+`.querySelector(".badge.away")?.textContent === "refused"`)
+	require.Regexp(t, `^What it holds has been refused since \d+ \w+ 20\d\d, \d\d:\d\d:\d\d \((now|\d+ s ago)\):$`, ask[string](p, panel+`.querySelector(".note").textContent`))
+	require.Regexp(t, `^Still in force: 1 rule, loaded \d+ `, ask[string](p, panel+`.querySelector(".note:last-child").textContent`))
+	faults := ask[[]string](p, `[...document.querySelectorAll(".faults li")].map((l) => l.textContent)`)
+	require.Len(t, faults, 2)
+	require.Regexp(t, `^line 4, column \d+: flow rule "of-the-file": threshold is -1; want `, faults[0])
+	require.Regexp(t, `^line 5, column \d+: .*intervall`, faults[1])
+	require.False(t, ask[bool](p, `Boolean(document.querySelector("main i, #trouble i, #trouble b"))`), "a name became an element")
+	for _, theme := range []string{"light", "dark"} {
+		p.choose("#theme", theme)
+		for _, width := range []int64{1280, 360} {
+			p.size(width, 800, width < 500)
+			require.LessOrEqual(t, ask[int64](p, "document.documentElement.scrollWidth"), width, "wider than the window")
+			p.shoot("source-refused-" + theme + map[bool]string{true: "-phone"}[width < 500])
+		}
+	}
+	p.size(1280, 800, false)
+	ask[bool](p, `location.hash = "#/", true`)
+	p.until("words in every view", `document.querySelector("#trouble").checkVisibility()`)
+	p.shoot("source-refused-overview")
+	p.click("#trouble a")
+	p.until("what is wrong", `document.querySelectorAll(".faults li").length === 2`)
+
+	write("flow:\n  - id: of-the-file\n    resource: GET /orders\n    threshold: 900\n  - resource: b\n    threshold: 1\n")
+	require.NoError(t, watcher.Reload())
+	p.until("good again", panel+`.querySelector(".badge.good")`)
+	p.until("no words", `!document.querySelector("#trouble").checkVisibility() && !document.querySelector(".faults").checkVisibility()`)
+	p.until("words for those who do not see it", `document.querySelector("#announce").textContent === "All sources of rules are good again."`)
+	p.until("the rules of now", panel+`.querySelector(".note:last-child").textContent.startsWith("2 rules, loaded ")`)
+
+	// One that never was any good, beside it.
+	p = open(t, serve(t, gate, dashboard.Config{RuleSources: []dashboard.RuleSource{watcher, missing}}).url+"#/rules")
+	p.until("two sources", `document.querySelectorAll(".source").length === 2`)
+	second := `document.querySelectorAll(".source")[1]`
+	require.Equal(t, "refused", ask[string](p, second+`.querySelector(".badge").textContent`))
+	require.Equal(t, "No rules have been loaded from it.", ask[string](p, second+`.querySelector(".note:last-child").textContent`))
+	require.Contains(t, ask[string](p, `document.querySelector("#trouble").innerText`), "missing.yaml is refused: no rules could be loaded from it.")
+
+	// A clock of the gate that is not that of the wall does not matter.
+	began := time.Now()
+	odd := leapgate.Must(leapgate.Config{Now: func() int64 { return int64(time.Since(began)) }})
+	t.Cleanup(func() { _ = odd.Close() })
+	require.NoError(t, odd.LoadFlowRules([]flow.Rule{{Resource: "a", Threshold: 1}}))
+	p = open(t, serve(t, odd, dashboard.Config{RuleSources: []dashboard.RuleSource{watcher}}).url+"#/rules")
+	p.until("the age by the clock of the wall", `/\((now|\d+ s ago|\d min ago)\)/.test(`+panel+`?.textContent)`)
+}
+
+// TestSource_NoneAtAll: who has no rule files is not told of any.
+func TestSource_NoneAtAll(t *testing.T) {
+	t.Parallel()
+	p := open(t, serve(t, newShop(t), dashboard.Config{}).url+"#/rules")
+	p.until("the rules", `document.querySelectorAll(".rule").length === 3`)
+	require.False(t, ask[bool](p, `[...document.querySelectorAll("#trouble, section[aria-label='Rule sources']")].some((e) => e.checkVisibility())`))
+}
