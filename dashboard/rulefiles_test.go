@@ -85,12 +85,11 @@ func TestRuleFiles_AreWrittenAndReloaded(t *testing.T) {
 	require.Equal(t, http.StatusOK, answer.StatusCode, v)
 	require.Equal(t, []any{7.0, path}, []any{v["rule"].(map[string]any)["threshold"], v["source"]})
 	require.Equal(t, v["version"], get(t, d, "rule?kind=flow&id=a/1")["version"])
-	require.Equal(t, `flow:
+	require.Equal(t, `# the shop's rules
+flow:
   - id: a/1
     resource: a
     threshold: 7
-    interval: 1s
-    buckets: 10
     mode: shadow
 isolation:
   - id: few

@@ -9,7 +9,7 @@ import (
 
 // Defaults of [Config].
 const (
-	DefaultSettle = 100 * time.Millisecond
+	DefaultSettle = time.Second
 	DefaultPoll   = 30 * time.Second
 )
 
@@ -24,7 +24,7 @@ type Config struct {
 	Gate Gate
 
 	// Logger is told what was loaded, and what was refused, the latter once per distinct
-	// error. Nil is slog.Default().
+	// error. Nil is slog.Default(). Its handler may call the watcher, but for Close.
 	Logger *slog.Logger
 
 	// Optional lets Watch begin without rules if the path is not there or is no good: the
@@ -32,10 +32,10 @@ type Config struct {
 	// the path is good. Without it, Watch fails then, and starts nothing.
 	Optional bool
 
-	// Settle is how long a path must be quiet before it is read, 1 ms to 1 minute; 0 is
-	// 100 ms. It is then read twice, Settle apart, and what was found is loaded if it
-	// was the same both times. So a file that is being written is waited for. With an empty
-	// file it must be the same ten times, for many writers empty a file first.
+	// Settle is how long what the path holds must have been the same before it is loaded, 1 ms
+	// to 1 minute; 0 is 1 s. So a file that is being written is waited for. Where all who write
+	// it rename it into its place, it may be short. Reload does not wait, nor does Watch when it
+	// begins.
 	Settle time.Duration
 
 	// Poll is how often the path is read although nothing was heard of it, 10 ms to 24 h;

@@ -6,14 +6,19 @@
 //	defer watcher.Close()
 //
 // [Watch] loads the rules and follows the file: written in place, replaced by another, or
-// swapped by a symbolic link, as Kubernetes does. A file that is no good, or gone, changes
-// nothing: the last good rules stay, and [Watcher.Status] says what is wrong. [Parse] and
+// swapped by a symbolic link, as Kubernetes does. A change is loaded when the file has been still
+// for a second. A file that is no good, or gone, changes nothing: the last good rules stay,
+// and [Watcher.Status] says what is wrong.
+//
+// The safe way to change a file is to write another beside it and rename that over it; then
+// nobody ever reads half of it. See [Watch].
+// [Parse] and
 // [Read] only read; [Rules.YAML] and [Rules.JSON] write; [Sentinel] translates the rules of
 // Alibaba Sentinel. The command leapgate checks and converts files.
 //
 // # Rule files
 //
-// A rule file is a mapping with two lists, each of which may be left out:
+// A rule file is a mapping with two lists, one of which may be left out:
 //
 //	flow:
 //	  - id: orders-qps
@@ -87,5 +92,9 @@
 // expression may have 2,000 steps, repetitions written out, and all patterns of one kind of
 // rules 500,000; see [resource.MaxPatternSize].
 //
-// A file with nothing in it has no rules, and is no error. flow: [] says so on purpose.
+// # No rules
+//
+// A file that is blank, or has nothing but comments or an empty flow, is an error, since files are
+// emptied, or cut off, by accident, and that would lift all limits. One that is to have no
+// rules says so: with flow: [] or isolation: [], with rules: none, or as an empty list, [].
 package rulefile

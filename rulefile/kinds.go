@@ -26,7 +26,7 @@ var textKind = kind[string]{
 		case document.Text:
 			return n.Text, ""
 		case document.Bool, document.Number:
-			return "", fmt.Sprintf(`text: "%s", in quotes`, n.Text)
+			return "", fmt.Sprintf(`text: "%s", in quotes`, short(n.Text))
 		default:
 			return "", "text"
 		}
@@ -120,7 +120,7 @@ var durationKind = kind[time.Duration]{
 				return 0, wantDuration + "; the largest unit is h"
 			}
 			if document.IsNumber(n.Text) {
-				return 0, fmt.Sprintf("%s; there is no unit, perhaps %q is meant", wantDuration, n.Text+"s")
+				return 0, fmt.Sprintf("%s; there is no unit, perhaps \"%ss\" is meant", wantDuration, short(n.Text))
 			}
 			return 0, wantDuration
 		case document.Number:

@@ -9,9 +9,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// patience is how many times Settle a path that does not come to rest is waited for, before
-// it is read all the same. What is read is loaded only if it is the same twice.
-const patience = 10
+// crowd is how many times in a Settle the path is read at most.
+const crowd = 10
 
 // listen asks the system to tell of changes. Without that there is the poll.
 func (w *Watcher) listen() (<-chan fsnotify.Event, <-chan error) {
@@ -26,7 +25,7 @@ func (w *Watcher) listen() (<-chan fsnotify.Event, <-chan error) {
 	return notices.Events, notices.Errors
 }
 
-// run looks at the path when something was heard of it and it has come to rest, and now and
+// run looks at the path when something was heard of it, until it has come to rest, and now and
 // then, until stop is closed.
 func (w *Watcher) run(notices <-chan fsnotify.Event, faults <-chan error) {
 	defer close(w.ended)
@@ -36,12 +35,10 @@ func (w *Watcher) run(notices <-chan fsnotify.Event, faults <-chan error) {
 	poll := time.NewTicker(w.cfg.Poll)
 	defer poll.Stop()
 	// The first look is at once: nobody has listened since the rules were loaded.
-	settle := time.NewTimer(0)
-	defer settle.Stop()
-	waiting := true
-	var deadline time.Time
+	next := time.NewTimer(0)
+	defer next.Stop()
+	var last time.Time // when it was looked last
 	for {
-		heard := false
 		select {
 		case <-w.stop:
 			return
@@ -49,30 +46,22 @@ func (w *Watcher) run(notices <-chan fsnotify.Event, faults <-chan error) {
 			if !open {
 				notices = nil
 			}
-			heard = open && w.trail.concerns(notice.Name)
+			if !open || !w.trail.concerns(notice.Name) {
+				continue
+			}
 		case _, open := <-faults: // notices were lost
 			if !open {
 				faults = nil
-			}
-			heard = open
-		case <-settle.C:
-			if waiting = w.look(); waiting {
-				deadline = time.Now().Add(patience * w.cfg.Settle)
-				settle.Reset(w.cfg.Settle)
+				continue
 			}
 		case <-poll.C:
-			if !waiting {
-				waiting = true
-				deadline = time.Now()
-				settle.Reset(0)
+		case <-next.C:
+			last = time.Now()
+			if again := w.look(); again > 0 {
+				next.Reset(again)
 			}
+			continue
 		}
-		if heard {
-			if !waiting {
-				waiting = true
-				deadline = time.Now().Add(patience * w.cfg.Settle)
-			}
-			settle.Reset(min(w.cfg.Settle, time.Until(deadline)))
-		}
+		next.Reset(time.Until(last.Add(w.cfg.Settle / crowd)))
 	}
 }

@@ -18,12 +18,14 @@ import (
 
 // ears are a listener that hears nothing.
 type ears struct {
+	added   int // how often it was asked to listen: once for each reading
 	folders []string
 	deaf    error
 	closed  bool
 }
 
 func (e *ears) Add(folder string) error {
+	e.added++
 	if e.deaf != nil {
 		return e.deaf
 	}
@@ -95,22 +97,44 @@ func TestRun_LoadsWhenTheFileHasComeToRest(t *testing.T) {
 		p := play(t, path)
 		defer p.Close()
 		p.hear(2)
-		require.Equal(t, 1.0, p.after(DefaultSettle))
-		require.Equal(t, 1.0, p.after(DefaultSettle-moment), "it is read once")
-		require.Equal(t, 2.0, p.after(moment), "and a second time")
+		require.Equal(t, 1.0, p.after(DefaultSettle-moment))
+		// It is read at once, or, so soon after the last time, a little later.
+		require.Equal(t, 2.0, p.after(DefaultSettle/crowd+moment))
 		require.Equal(t, time.Now(), p.Status().Since)
 
-		for i := range 5 { // each notice puts it off
+		for i := range 5 { // each change puts it off
 			p.hear(3 + i)
 			require.Equal(t, 2.0, p.after(DefaultSettle-moment))
 		}
-		require.Equal(t, 2.0, p.after(moment))
-		require.Equal(t, 7.0, p.after(DefaultSettle))
+		require.Equal(t, 7.0, p.after(moment+DefaultSettle/crowd))
 		require.Equal(t, 3, p.gate.calls)
 	})
 }
 
-func TestRun_FileThatNeverRestsIsReadAllTheSame(t *testing.T) {
+// Half of a file may be a good one.
+func TestRun_GoodHalfOfAFileIsNotLoaded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	synctest.Test(t, func(t *testing.T) {
+		p := play(t, path)
+		defer p.Close()
+		text := ruleText(24)
+		digits := strings.Index(text, "24")
+		for _, half := range []string{"", text[:10], "flow:\n  - {id: a, resource: x, threshold: 2}", "flow:\n  - {id: a, resource: x, threshold: 24}\nisolation: []"} {
+			require.Positive(t, digits)
+			writeFile(t, path, half)
+			p.notices <- fsnotify.Event{Name: path, Op: fsnotify.Write}
+			for range 35 {
+				require.Equal(t, 1.0, p.after(10*time.Millisecond)) // it takes 350 ms to write on
+			}
+		}
+		require.Equal(t, 24.0, p.after(DefaultSettle))
+		require.Equal(t, 2, p.gate.calls, "nothing was loaded in between")
+		require.NoError(t, p.Status().Err)
+	})
+}
+
+// What nobody changes is loaded, however often somebody touches it.
+func TestRun_FileThatIsOnlyTouchedIsStill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	synctest.Test(t, func(t *testing.T) {
 		p := play(t, path)
@@ -118,11 +142,57 @@ func TestRun_FileThatNeverRestsIsReadAllTheSame(t *testing.T) {
 		writeFile(t, path, ruleText(2))
 		start := time.Now()
 		for p.gate.threshold() == 1 {
-			p.notices <- fsnotify.Event{Name: path, Op: fsnotify.Chmod} // somebody touches it, again and again
-			p.after(DefaultSettle / 2)
-			require.LessOrEqual(t, time.Since(start), 25*DefaultSettle)
+			p.notices <- fsnotify.Event{Name: path, Op: fsnotify.Chmod}
+			p.after(DefaultSettle / 20)
+			require.LessOrEqual(t, time.Since(start), DefaultSettle+2*DefaultSettle/crowd)
 		}
 		require.Equal(t, 2.0, p.gate.threshold())
+	})
+}
+
+// A file that never comes to rest is told of, is not loaded, and is loaded when it does.
+func TestRun_FileThatChangesForEver(t *testing.T) {
+	for name, heard := range map[string]bool{"which is heard": true, "which nobody tells": false} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "rules.yaml")
+			synctest.Test(t, func(t *testing.T) {
+				p := play(t, path)
+				defer p.Close()
+				writeFile(t, path, ruleText(2))
+				if !heard {
+					p.after(DefaultPoll) // which finds the first change
+				}
+				start := time.Now()
+				for i := 3; p.Status().Err == nil; i++ {
+					writeFile(t, path, ruleText(i))
+					if heard {
+						p.notices <- fsnotify.Event{Name: path, Op: fsnotify.Write}
+					}
+					require.Equal(t, 1.0, p.after(DefaultSettle/3))
+					require.LessOrEqual(t, time.Since(start), (patience+2)*DefaultSettle)
+				}
+				require.Greater(t, time.Since(start), (patience-1)*DefaultSettle)
+				require.EqualError(t, p.Status().Err, path+": it keeps changing; it is loaded when it has been still for 1s")
+				writeFile(t, path, ruleText(9999))
+				require.Equal(t, 9999.0, p.after(2*DefaultSettle+DefaultPoll))
+				require.NoError(t, p.Status().Err)
+			})
+		})
+	}
+}
+
+// However often a path is told of, it is not read more often than ten times a second.
+func TestRun_FloodOfNoticesIsFewReadings(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	synctest.Test(t, func(t *testing.T) {
+		p := play(t, path)
+		defer p.Close()
+		before := p.ears.added
+		for range 10_000 {
+			p.notices <- fsnotify.Event{Name: path, Op: fsnotify.Write}
+			p.after(time.Millisecond)
+		}
+		require.LessOrEqual(t, p.ears.added-before, 101)
 	})
 }
 
@@ -160,7 +230,7 @@ func TestRun_LostNoticesAreANotice(t *testing.T) {
 		defer p.Close()
 		writeFile(t, path, ruleText(2))
 		p.faults <- fsnotify.ErrEventOverflow
-		require.Equal(t, 2.0, p.after(2*DefaultSettle))
+		require.Equal(t, 2.0, p.after(DefaultSettle+DefaultSettle/crowd))
 	})
 }
 
@@ -173,11 +243,7 @@ func TestRun_HalfWrittenFile(t *testing.T) {
 		for i := range len(text) - 1 { // one byte at a time, as slowly as it likes
 			writeFile(t, path, text[:i])
 			p.notices <- fsnotify.Event{Name: path, Op: fsnotify.Write}
-			pause := 20 * DefaultSettle
-			if i < 7 { // so much of it is a file without rules
-				pause = DefaultSettle / 2
-			}
-			require.Equal(t, 1.0, p.after(pause))
+			require.Equal(t, 1.0, p.after(20*DefaultSettle))
 		}
 		require.Error(t, p.Status().Err)
 		p.hear(2)

@@ -103,16 +103,42 @@ func TestParse_JSONWithTabsIsTheSame(t *testing.T) {
 	}
 }
 
-func TestParse_NothingIsNoRules(t *testing.T) {
+func TestParse_NoRulesOnPurpose(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", " \n", "\ufeff", "# nothing yet\n", "---\n# nothing\n", "flow:\nisolation:\n", "{}", "flow: []", "null", "~"} {
+	for _, text := range []string{
+		"[]", "flow: []", "isolation: []", "flow: []\nisolation: []", "flow: null\nisolation: []", "rules: none", "rules: none\nflow: []",
+		`{"flow": []}`, `{"flow": null, "isolation": []}`, `{"rules": "none"}`, "# all of them went\nflow: [] # for now\n",
+	} {
 		rules, err := Parse("rules.yaml", []byte(text))
 		require.NoError(t, err, "%q", text)
 		require.Zero(t, rules.Len())
 	}
-	rules, err := Parse("rules.json", nil)
-	require.NoError(t, err)
-	require.Zero(t, rules)
+}
+
+// A file that was emptied, or cut off, must not lift all rules.
+func TestParse_NoRulesByAccident(t *testing.T) {
+	t.Parallel()
+	const empty, none = "f: the file is empty; want rules, or flow: [] if none are meant", "f:1:1: the file has no rules; want rules, or flow: [] if none are meant"
+	for text, want := range map[string]string{
+		"": empty, " \n\t\r\n": empty, "\ufeff": empty, "# nothing yet\n": empty, "---\n# nothing\n": empty, "---": empty, "null": empty, "~": empty,
+		"...": empty, "{}": none, "flow: null": none, "flow: ~\nisolation: null": none, `{"flow": null}`: none,
+		"flow:":                "f:1:1: flow is empty; want a list of rules, or [] if none are meant",
+		"flow: []\nisolation:": "f:2:1: isolation is empty; want a list of rules, or [] if none are meant",
+		"flow:\n#  - id: a\n":  "f:1:1: flow is empty; want a list of rules, or [] if none are meant",
+		"rules: []":            "f:1:1: rules is a list; want none, or the rules in lists that are called flow and isolation",
+		"rules: None":          `f:1:1: rules is "None"; want none, or the rules in lists that are called flow and isolation`,
+		"rules:":               "f:1:1: rules is nothing; want none, or the rules in lists that are called flow and isolation",
+		"rules: none\nflow: [{resource: a, threshold: 1}]":  "f:1:1: rules is none, and the file has some; want that line left out",
+		"flow: [{resource: a, threshold: 1}]\nisolation:\n": "f:2:1: isolation is empty; want a list of rules, or [] if none are meant",
+	} {
+		_, err := Parse("f", []byte(text))
+		require.EqualError(t, err, want, "%q", text)
+		require.ErrorIs(t, err, ErrRuleFile)
+	}
+	for _, text := range []string{"", " \n", "null"} {
+		_, err := Parse("f.json", []byte(text))
+		require.EqualError(t, err, "f.json: the file is empty; want rules, or flow: [] if none are meant", "%q", text)
+	}
 }
 
 // Every field of a rule but Source is in the schema, and under its own name.

@@ -1,7 +1,6 @@
 package rulefile
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -9,8 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
 
@@ -46,6 +45,18 @@ type content struct {
 	sum   [sha256.Size]byte // of all of it, names included
 }
 
+// contentOf returns the content of files.
+func contentOf(files []file) *content {
+	c := &content{files: files}
+	hash := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(hash, "%q %d\n", f.name, len(f.data))
+		hash.Write(f.data)
+	}
+	hash.Sum(c.sum[:0])
+	return c
+}
+
 type file struct {
 	name string
 	data []byte
@@ -69,11 +80,6 @@ func (c *content) names() []string {
 	return names
 }
 
-// hasEmpty tells whether there is nothing in one of the files.
-func (c *content) hasEmpty() bool {
-	return slices.ContainsFunc(c.files, func(f file) bool { return len(bytes.TrimSpace(f.data)) == 0 })
-}
-
 // gather reads the files of a path. The error is Errors.
 func gather(path string) (*content, error) {
 	info, err := os.Stat(path)
@@ -86,8 +92,7 @@ func gather(path string) (*content, error) {
 			return nil, err
 		}
 	}
-	c := &content{}
-	hash := sha256.New()
+	var files []file
 	var errs Errors
 	size := 0
 	for _, name := range names {
@@ -100,15 +105,12 @@ func gather(path string) (*content, error) {
 			errs = append(errs, &Error{File: path, Message: fmt.Sprintf("the files of the folder are larger than %d MiB together", MaxFolderSize>>20)})
 			break
 		}
-		c.files = append(c.files, file{name, data})
-		fmt.Fprintf(hash, "%q %d\n", name, len(data))
-		hash.Write(data)
+		files = append(files, file{name, data})
 	}
 	if len(errs) > 0 {
 		return nil, errs.orNil(0)
 	}
-	hash.Sum(c.sum[:0])
-	return c, nil
+	return contentOf(files), nil
 }
 
 // ruleFiles gives the rule files of a folder, in the order of their names.
@@ -160,7 +162,7 @@ var errNotRegular = errors.New("it is no regular file")
 
 // readFile reads a file, as far as its size may go and one byte more.
 func readFile(name string) ([]byte, error) {
-	// Before it is opened, for opening a pipe waits for who writes it.
+	// Before it is opened, for opening a device may do something.
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, err
@@ -168,12 +170,30 @@ func readFile(name string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errNotRegular
 	}
-	f, err := os.Open(name)
+	f, err := openRegular(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, MaxFileSize+1))
+}
+
+// openRegular opens a regular file. It does not wait for a pipe to be written to, which may have
+// been put in the place of the file just now.
+func openRegular(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNotRegular
+	}
+	if err != nil {
+		_ = f.Close() // nothing was written
+		return nil, err
+	}
+	return f, nil
 }
 
 func readError(name string, err error) *Error {

@@ -3,9 +3,8 @@ package rulefile
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
+	"log/slog"
+	"time"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
 )
@@ -18,93 +17,85 @@ var ErrChanged = errors.New("leapgate: the rule file is not the one that is acti
 // active when it returns. It asks for them when nothing is loaded from the file until then, so
 // they may be made from what the gate has of it. An error of theirs is that of Save.
 //
-// The file is written beside its place and renamed over it, so that
-// nobody ever reads half of it; if the path is a symbolic link, what it leads to is replaced. A
-// name that ends in .json gets JSON, another YAML. Comments, and how it was written, are lost.
-// The file keeps its permissions, and belongs to the one who runs the program.
+// The gate is asked before anything is changed: rules that it refuses are never in the file. The
+// file is written beside its place and renamed over it, so that nobody ever reads half of
+// it; if the path is a symbolic link, what it leads to is replaced. The file keeps its
+// permissions, and belongs to the one who runs the program.
+//
+// A name that ends in .json gets JSON, another YAML. Of YAML, what does not change stays as it was
+// written: the comments, the order, and defaults that are not said. A rule that is removed goes
+// with its comments; indentation is made even, and blank lines may go. Where comments stand
+// so that they cannot be kept, Status.LosesComments tells before.
 //
 // A folder can be saved if it has one rule file. With rules that are no good the error is
 // [Errors], with a file that others have changed meanwhile [ErrChanged], after Close
 // [ErrClosed]; otherwise it is what the system or the gate says. With an error nothing is
 // changed.
 func (w *Watcher) Save(rules func() (Rules, error)) error {
-	w.loading.Lock()
-	defer w.loading.Unlock()
-	if w.closed {
-		return ErrClosed
-	}
-	c, err := gather(w.cfg.Path)
+	return w.locked(func() error {
+		if w.closed {
+			return ErrClosed
+		}
+		return w.save(rules)
+	})
+}
+
+func (w *Watcher) save(rules func() (Rules, error)) error {
+	c, err := w.unchanged()
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrChanged, err)
-	}
-	if !w.loaded || keyOf(c, nil) != w.active {
-		return fmt.Errorf("%w: %s was changed, and is not loaded yet or no good", ErrChanged, escape.Text(w.cfg.Path))
+		return err
 	}
 	if len(c.files) != 1 {
 		return fmt.Errorf("leapgate: the rules of %s are in %d files; want one to save them in", escape.Text(w.cfg.Path), len(c.files))
 	}
-	name, before := c.files[0].name, c.files[0].data
+	name := c.files[0].name
 	next, err := rules()
 	if err != nil {
 		return err
 	}
-	data, err := next.encode(name)
+	data, lost, err := next.rewrite(name, c.files[0].data)
 	if err != nil {
 		return err
 	}
-	if _, err := Parse(name, data); err != nil {
+	c = contentOf([]file{{name, data}})
+	next, err = c.parse() // what the file says, as if it were loaded
+	if err != nil {
 		return err
 	}
-	if err := replaceFile(name, data); err != nil {
+	next.own(w.cfg.Path)
+	written, err := stage(name, data)
+	if err != nil {
 		return err
 	}
-	c, err = gather(w.cfg.Path)
-	if err = w.load(c, err); err != nil {
-		return errors.Join(err, replaceFile(name, before))
+	defer written.drop()
+	if _, err := w.unchanged(); err != nil { // writing takes its time
+		return err
 	}
+	if err := w.give(next); err != nil {
+		return err
+	}
+	if err := written.commit(); err != nil {
+		return errors.Join(err, w.give(w.rules)) // which it had
+	}
+	if err := written.settle(); err != nil {
+		w.log(slog.LevelWarn, "leapgate: after a crash, the rule file may be as it was before it was saved", slog.String("error", escape.Text(err.Error())))
+	}
+	if lost {
+		w.log(slog.LevelWarn, "leapgate: comments of the rule file could not be kept when it was saved")
+	}
+	w.seen, w.still, w.moving = keyOf(c, nil), time.Time{}, time.Time{}
+	w.accepted(c, next)
 	return nil
 }
 
-// encode writes the rules as a file of that name holds them.
-func (r Rules) encode(name string) ([]byte, error) {
-	if strings.EqualFold(filepath.Ext(name), ".json") {
-		return r.JSON()
-	}
-	return r.YAML()
-}
-
-// replaceFile puts data into a file at once.
-func replaceFile(name string, data []byte) (err error) {
-	name, err = filepath.EvalSymlinks(name)
+// unchanged returns what the path holds, if that is what is active.
+func (w *Watcher) unchanged() (*content, error) {
+	c, err := gather(w.cfg.Path)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("%w: %w", ErrChanged, err)
 	}
-	info, err := os.Stat(name)
-	if err != nil {
-		return err
+	if !w.loaded || keyOf(c, nil) != w.active {
+		return nil, fmt.Errorf("%w: %s was changed, and is not loaded yet or no good", ErrChanged, escape.Text(w.cfg.Path))
 	}
-	// Rule files of a folder do not begin with a dot: nobody takes this for one.
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if _, err = f.Write(data); err != nil {
-		return err
-	}
-	if err = f.Chmod(info.Mode().Perm()); err != nil {
-		return err
-	}
-	if err = f.Sync(); err != nil { // or a crash may leave an empty file under the name
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
+	return c, nil
 }

@@ -54,10 +54,12 @@ type schema[R any] struct {
 	fields []field[R]
 	names  []string // in the file
 	known  map[string]*field[R]
+	// completed returns good rules with IDs and defaults filled in.
+	completed func([]R) []R
 }
 
-func newSchema[R any](fields []field[R]) *schema[R] {
-	s := &schema[R]{fields: fields, known: map[string]*field[R]{}}
+func newSchema[R any](completed func([]R) []R, fields []field[R]) *schema[R] {
+	s := &schema[R]{fields: fields, known: map[string]*field[R]{}, completed: completed}
 	for i := range fields {
 		s.names = append(s.names, fields[i].name)
 		s.known[fields[i].name] = &fields[i]
@@ -86,7 +88,7 @@ var (
 //
 // A threshold is required: in Go, who leaves it out sees the zero; in a file, a forgotten
 // line would block all.
-var flowFields = newSchema([]field[flow.Rule]{
+var flowFields = newSchema(completeFlow, []field[flow.Rule]{
 	define("id", "ID", textKind, func(r *flow.Rule) *string { return &r.ID }),
 	define("resource", "Resource", textKind, func(r *flow.Rule) *string { return &r.Resource }).along("Match"),
 	define("match", "Match", matchKind, func(r *flow.Rule) *resource.Match { return &r.Match }),
@@ -109,7 +111,7 @@ var flowFields = newSchema([]field[flow.Rule]{
 })
 
 // isolationFields is the schema of isolation rules.
-var isolationFields = newSchema([]field[isolation.Rule]{
+var isolationFields = newSchema(completeIsolation, []field[isolation.Rule]{
 	define("id", "ID", textKind, func(r *isolation.Rule) *string { return &r.ID }),
 	define("resource", "Resource", textKind, func(r *isolation.Rule) *string { return &r.Resource }).along("Match"),
 	define("match", "Match", matchKind, func(r *isolation.Rule) *resource.Match { return &r.Match }),

@@ -23,7 +23,7 @@ var synonyms = map[string]string{
 }
 
 var topSynonyms = map[string]string{
-	"flows": "flow", "flowrules": "flow", "rules": "flow", "isolations": "isolation", "isolationrules": "isolation",
+	"flows": "flow", "flowrules": "flow", "isolations": "isolation", "isolationrules": "isolation",
 }
 
 // unknown is the error of a field that a rule does not have, and the field that was

@@ -38,7 +38,13 @@ func judge[R any](d *draft, err error, fields *schema[R], places []place) {
 		}
 		return
 	}
+	told := 0
 	for _, fault := range faults {
+		if told == mostErrors { // in the order of the rules, so no later one is told
+			d.untold++
+			continue
+		}
+		told++
 		if fault.Index < 0 || fault.Index >= len(places) {
 			d.errs = append(d.errs, &Error{Message: escape.Text(fault.Error()), Err: fault})
 			continue
@@ -53,7 +59,8 @@ func judge[R any](d *draft, err error, fields *schema[R], places []place) {
 		}
 		f := fields.fields[i]
 		if at.faulty[f.goName] || slices.ContainsFunc(f.with, func(other string) bool { return at.faulty[other] }) {
-			continue // it may be a consequence
+			told-- // it may be a consequence
+			continue
 		}
 		e.Field = f.name
 		e.describe(fault, at, places)

@@ -1,6 +1,7 @@
 package rulefile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,11 +30,13 @@ type Watcher struct {
 
 	loading sync.Mutex // one load at a time; guards the rest of this block
 	closed  bool
-	loaded  bool   // whether active is
-	active  string // the key of what was loaded last
-	seen    string // the key of what was read last, if it is not what is active
-	times   int    // how often it was, one after the other
-	logged  string // the last error that was logged, if it still holds
+	loaded  bool      // whether active is
+	active  string    // the key of what was loaded last
+	seen    string    // the key of what was read last
+	still   time.Time // when it was read first; zero if it was dealt with already
+	moving  time.Time // since when there has been nothing still; zero if there is
+	logged  string    // the last error that was logged, if it still holds
+	news    []func()  // what is to be logged once loading is free
 
 	mu     sync.Mutex // guards status and rules; nothing is called under it
 	status Status
@@ -49,9 +52,12 @@ type Watcher struct {
 // folder, is taken away. A file that is taken out of a folder takes its rules with it, if
 // other files are left.
 //
-// A file should be written beside its place and renamed over it. One that is written in place
-// is waited for, but a writer that pauses for longer than Config.Settle may be caught half
-// way, and half a YAML file may be a good one. (Half a JSON file never is.)
+// A file should be written beside its place and renamed over it, in the same folder: then it is
+// only ever there as a whole. One that is written in place may be read half way, and half a
+// YAML file may be a good one: "threshold: 2", before the 4 came. (Half a JSON file never is.) So
+// what is found is loaded when it has not changed for Config.Settle, a second. A writer that
+// pauses for longer than that is believed. A file that goes on changing is not loaded, but told
+// of in Status, after ten times as long.
 //
 // If there are no good rules to begin with, Watch gives the error and starts nothing,
 // unless cfg.Optional is set: a service that starts without the limits that it was given is
@@ -114,19 +120,18 @@ func (w *Watcher) Changes() <-chan struct{} { return w.changes }
 // does not wait for a file that is being written. The error is what is wrong with the path,
 // which is in Status too; [ErrClosed] after Close.
 func (w *Watcher) Reload() error {
-	w.loading.Lock()
-	defer w.loading.Unlock()
-	if w.closed {
-		return ErrClosed
-	}
-	c, err := gather(w.cfg.Path)
-	w.times = 0
-	return w.load(c, err)
+	return w.locked(func() error {
+		if w.closed {
+			return ErrClosed
+		}
+		c, err := gather(w.cfg.Path)
+		return w.load(c, err)
+	})
 }
 
 // Close ends the watching, and waits until it has ended: no rules are given to the gate
 // afterwards. Those that are active stay. Closing again does nothing. The error is always
-// nil.
+// nil. A handler of Config.Logger must not call it, for Close waits for that too.
 func (w *Watcher) Close() error {
 	w.closeOnce.Do(func() {
 		close(w.stop)
@@ -139,41 +144,66 @@ func (w *Watcher) Close() error {
 	return nil
 }
 
-// Readings that must agree before what was read is believed.
-const (
-	readings      = 2
-	emptyReadings = 10
-)
+// locked calls f with the lock of loads held, and logs what came of it afterwards: the handler
+// of the logger belongs to the program, and may call the watcher.
+func (w *Watcher) locked(f func() error) error {
+	var news []func()
+	err := func() error {
+		w.loading.Lock()
+		defer w.loading.Unlock()
+		defer func() { news, w.news = w.news, nil }()
+		return f()
+	}()
+	for _, log := range news {
+		log()
+	}
+	return err
+}
 
-// look reads the path, and loads what it holds if it has held that for long enough. It tells
-// whether to look again after a while.
-func (w *Watcher) look() (again bool) {
-	w.loading.Lock()
-	defer w.loading.Unlock()
+// log keeps a record for when the lock is free.
+func (w *Watcher) log(level slog.Level, message string, attrs ...slog.Attr) {
+	attrs = append([]slog.Attr{slog.String("path", escape.Text(w.cfg.Path))}, attrs...)
+	w.news = append(w.news, func() { w.cfg.Logger.LogAttrs(context.Background(), level, message, attrs...) })
+}
+
+// patience is how many times Settle may pass in which a path is never still, before that is
+// told as an error.
+const patience = 10
+
+// look reads the path, and loads what it holds if it has held that for long enough. It returns
+// after how long to look again, or 0 if there is nothing to wait for.
+func (w *Watcher) look() (again time.Duration) {
+	_ = w.locked(func() error {
+		again = w.lookLocked()
+		return nil // it is in Status
+	})
+	return again
+}
+
+func (w *Watcher) lookLocked() (again time.Duration) {
 	if w.trail != nil {
 		// Before reading: what changes after it is heard of.
 		if err := w.trail.follow(); err != nil {
-			w.cfg.Logger.Warn("leapgate: not every change of the rule file will be heard of; it is read regularly",
-				slog.String("path", escape.Text(w.cfg.Path)), slog.String("error", escape.Text(err.Error())),
-				slog.Duration("every", w.cfg.Poll))
+			w.log(slog.LevelWarn, "leapgate: not every change of the rule file will be heard of; it is read regularly",
+				slog.String("error", escape.Text(err.Error())), slog.Duration("every", w.cfg.Poll))
 		}
 	}
+	now := time.Now()
 	c, err := gather(w.cfg.Path)
-	key := keyOf(c, err)
-	need := readings
-	if err == nil && c.hasEmpty() {
-		need = emptyReadings
+	if key := keyOf(c, err); key != w.seen {
+		w.seen, w.still = key, now
 	}
-	if key != w.seen {
-		w.seen, w.times = key, 0
-	}
-	w.times++
-	active := w.loaded && key == w.active
-	if w.times < need && !active {
-		return true
+	if wait := w.cfg.Settle - now.Sub(w.still); wait > 0 {
+		if w.moving.IsZero() {
+			w.moving = now
+		}
+		if now.Sub(w.moving) >= patience*w.cfg.Settle {
+			w.refused(Errors{&Error{File: w.cfg.Path, Message: fmt.Sprintf("it keeps changing; it is loaded when it has been still for %v", w.cfg.Settle)}})
+		}
+		return wait
 	}
 	_ = w.load(c, err) // it is in Status
-	return false
+	return 0
 }
 
 func keyOf(c *content, err error) string {
@@ -185,7 +215,8 @@ func keyOf(c *content, err error) string {
 
 // load gives what was read to the gate, if it is new and good.
 func (w *Watcher) load(c *content, err error) error {
-	if err == nil && w.loaded && keyOf(c, nil) == w.active {
+	w.seen, w.still, w.moving = keyOf(c, err), time.Time{}, time.Time{}
+	if err == nil && w.loaded && w.seen == w.active {
 		w.recovered()
 		return nil
 	}
@@ -195,26 +226,38 @@ func (w *Watcher) load(c *content, err error) error {
 	}
 	if err == nil {
 		rules.own(w.cfg.Path)
-		if refusal := w.cfg.Gate.ReplaceRules(w.cfg.Path, slices.Clone(rules.Flow), slices.Clone(rules.Isolation)); refusal != nil {
-			err = Errors{&Error{File: w.cfg.Path, Message: "the gate refused the rules: " + oneLine(refusal), Err: refusal}}
-		}
+		err = w.give(rules)
 	}
 	if err != nil {
 		w.refused(err)
 		return err
 	}
+	w.accepted(c, rules)
+	return nil
+}
+
+// give gives rules to the gate.
+func (w *Watcher) give(rules Rules) error {
+	refusal := w.cfg.Gate.ReplaceRules(w.cfg.Path, slices.Clone(rules.Flow), slices.Clone(rules.Isolation))
+	if refusal == nil {
+		return nil
+	}
+	return Errors{&Error{File: w.cfg.Path, Message: "the gate refused the rules: " + oneLine(refusal), Err: refusal}}
+}
+
+// accepted notes that the gate has taken the rules of a content.
+func (w *Watcher) accepted(c *content, rules Rules) {
 	w.loaded, w.active, w.logged = true, keyOf(c, nil), ""
+	loses := c.losesComments(rules)
 	w.mu.Lock()
 	w.rules = rules
 	w.status = Status{
 		Path: w.cfg.Path, Files: c.names(), FlowRules: len(rules.Flow), IsolationRules: len(rules.Isolation),
-		Since: time.Now(), Loads: w.status.Loads + 1,
+		Since: time.Now(), Loads: w.status.Loads + 1, LosesComments: loses,
 	}
 	w.mu.Unlock()
-	w.cfg.Logger.Info("leapgate: rules loaded", slog.String("path", escape.Text(w.cfg.Path)),
-		slog.Int("flow", len(rules.Flow)), slog.Int("isolation", len(rules.Isolation)))
+	w.log(slog.LevelInfo, "leapgate: rules loaded", slog.Int("flow", len(rules.Flow)), slog.Int("isolation", len(rules.Isolation)))
 	w.tell()
-	return nil
 }
 
 // own marks the rules as those of a source.
@@ -235,7 +278,7 @@ func (w *Watcher) recovered() {
 	w.mu.Unlock()
 	if healed {
 		w.logged = ""
-		w.cfg.Logger.Info("leapgate: rule file is good again, with the rules that are active", slog.String("path", escape.Text(w.cfg.Path)))
+		w.log(slog.LevelInfo, "leapgate: rule file is good again, with the rules that are active")
 		w.tell()
 	}
 }
@@ -250,8 +293,7 @@ func (w *Watcher) refused(err error) {
 		}
 		w.status.Err = err
 		w.mu.Unlock()
-		w.cfg.Logger.Error("leapgate: rule file refused, the rules stay as they are",
-			slog.String("path", escape.Text(w.cfg.Path)), slog.String("error", oneLine(err)))
+		w.log(slog.LevelError, "leapgate: rule file refused, the rules stay as they are", slog.String("error", oneLine(err)))
 		w.tell()
 	}
 }

@@ -234,54 +234,126 @@ func TestReload_GateRefuses(t *testing.T) {
 	require.Equal(t, 2.0, gate.threshold())
 }
 
-func TestLook_BelievesWhatItSeesTwice(t *testing.T) {
-	t.Parallel()
+func TestLook_BelievesWhatHasBeenStill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	writeFile(t, path, ruleText(1))
-	w, gate, _ := still(t, path)
-	require.False(t, w.look(), "nothing is new")
-	for i := 2; i < 9; i++ { // it is being written
-		writeFile(t, path, ruleText(i))
-		require.True(t, w.look())
-		require.Equal(t, 1.0, gate.threshold())
-	}
-	require.False(t, w.look())
-	require.Equal(t, 8.0, gate.threshold())
+	synctest.Test(t, func(t *testing.T) {
+		w, gate, _ := still(t, path)
+		require.Zero(t, w.look(), "nothing is new")
+		for i := 2; i < 9; i++ { // it is being written
+			writeFile(t, path, ruleText(i))
+			require.Equal(t, DefaultSettle, w.look())
+			time.Sleep(DefaultSettle - moment)
+			require.Equal(t, moment, w.look())
+			require.Equal(t, 1.0, gate.threshold())
+		}
+		time.Sleep(moment)
+		require.Zero(t, w.look())
+		require.Equal(t, 8.0, gate.threshold())
+		require.Zero(t, w.look())
 
-	writeFile(t, path, "}")
-	require.True(t, w.look())
-	require.NoError(t, w.Status().Err)
-	require.False(t, w.look())
-	require.Error(t, w.Status().Err)
-	require.False(t, w.look(), "it is known to be wrong, and still is")
+		writeFile(t, path, "}")
+		require.Equal(t, DefaultSettle, w.look())
+		require.NoError(t, w.Status().Err)
+		time.Sleep(DefaultSettle)
+		require.Zero(t, w.look())
+		require.Error(t, w.Status().Err)
+		require.Zero(t, w.look(), "it is known to be wrong, and still is")
 
-	require.NoError(t, os.Remove(path))
-	require.True(t, w.look())
-	writeFile(t, path, ruleText(8)) // delete and return
-	require.False(t, w.look())
-	require.NoError(t, w.Status().Err)
-	require.Equal(t, 2, gate.calls)
+		require.NoError(t, os.Remove(path))
+		require.NotZero(t, w.look())
+		writeFile(t, path, ruleText(8)) // delete and return
+		require.NotZero(t, w.look())
+		time.Sleep(DefaultSettle)
+		require.Zero(t, w.look())
+		require.NoError(t, w.Status().Err)
+		require.Equal(t, 2, gate.calls)
+	})
 }
 
-func TestLook_EmptyFileIsWaitedFor(t *testing.T) {
-	t.Parallel()
+// A file that was emptied is no word that there are no rules.
+func TestLook_EmptiedFileLiftsNoRules(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	writeFile(t, path, ruleText(1))
-	w, gate, _ := still(t, path)
-	writeFile(t, path, "\n")
-	for range emptyReadings - 1 {
-		require.True(t, w.look())
-	}
-	require.Equal(t, 1.0, gate.threshold())
-	require.False(t, w.look())
-	require.Equal(t, -1.0, gate.threshold())
-	require.NoError(t, w.Status().Err)
-	require.Zero(t, w.Status().FlowRules)
+	synctest.Test(t, func(t *testing.T) {
+		w, gate, _ := still(t, path)
+		at := func(text string) {
+			writeFile(t, path, text)
+			w.look()
+			time.Sleep(DefaultSettle)
+			require.Zero(t, w.look())
+		}
+		for _, text := range []string{"", "\n", "# " + ruleText(1), "---\n", "flow:\n", "{}"} {
+			at(text)
+			require.Equal(t, 1.0, gate.threshold(), "%q", text)
+			require.ErrorIs(t, w.Status().Err, ErrRuleFile, "%q", text)
+		}
+		at("flow: [] # none")
+		require.Equal(t, -1.0, gate.threshold())
+		require.NoError(t, w.Status().Err)
+		require.Zero(t, w.Status().FlowRules)
+	})
+}
 
-	writeFile(t, path, "flow: [] # none") // says so, and is believed at once
-	require.True(t, w.look())
-	require.False(t, w.look())
-	require.Equal(t, int64(3), w.Status().Loads)
+func TestLook_EmptiedFileInAFolder(t *testing.T) {
+	folder := t.TempDir()
+	b := filepath.Join(folder, "b.yaml")
+	writeFile(t, filepath.Join(folder, "a.yaml"), ruleText(1))
+	writeFile(t, b, "flow: [{resource: y, threshold: 1}]")
+	synctest.Test(t, func(t *testing.T) {
+		w, gate, _ := still(t, folder)
+		writeFile(t, b, "")
+		w.look()
+		time.Sleep(DefaultSettle)
+		require.Zero(t, w.look())
+		require.Len(t, gate.flow, 2)
+		require.ErrorContains(t, w.Status().Err, b+": the file is empty")
+		require.NoError(t, os.Remove(b))
+		w.look()
+		time.Sleep(DefaultSettle)
+		require.Zero(t, w.look())
+		require.Len(t, gate.flow, 1, "a file that is taken away takes its rules along")
+	})
+}
+
+// The handler of the logger belongs to the program, and may ask the watcher.
+func TestLog_HandlerMayCallTheWatcher(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	writeFile(t, path, ruleText(1))
+	synctest.Test(t, func(t *testing.T) { // which fails if all wait for each other
+		h := &asking{seen: map[string]int{}}
+		w := newWatcher(Config{Path: path, Gate: &memory{}, Settle: time.Second, Poll: time.Minute, Logger: slog.New(h)})
+		h.watcher = w
+		w.trail = newTrail(path, &ears{deaf: errors.New("no more watches")})
+		require.NoError(t, w.Reload())
+		require.Zero(t, w.look())
+		writeFile(t, path, ruleText(-1))
+		require.Error(t, w.Reload())
+		writeFile(t, path, ruleText(1))
+		require.NoError(t, w.Reload())
+		require.NoError(t, w.Save(of(2)))
+		require.Equal(t, map[string]int{
+			"leapgate: rules loaded": 2,
+			"leapgate: not every change of the rule file will be heard of; it is read regularly": 1,
+			"leapgate: rule file refused, the rules stay as they are":                            1,
+			"leapgate: rule file is good again, with the rules that are active":                  1,
+		}, h.seen)
+	})
+}
+
+// asking is a log handler that reads the rules again whenever it is told something.
+type asking struct {
+	slog.Handler // for what is not asked
+	watcher      *Watcher
+	seen         map[string]int
+}
+
+func (h *asking) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *asking) Handle(_ context.Context, r slog.Record) error {
+	h.seen[r.Message]++
+	h.watcher.Status()
+	return h.watcher.Reload()
 }
 
 func TestLog_NothingFromOutsideIsUnescaped(t *testing.T) {
@@ -350,7 +422,7 @@ func TestWatch_BadConfig(t *testing.T) {
 	require.ErrorIs(t, err, ErrConfig)
 	require.EqualError(t, err, `leapgate: bad configuration of a rule file's watcher: Path is empty; want a file or a folder
 leapgate: bad configuration of a rule file's watcher: Gate is nil; want a gate
-leapgate: bad configuration of a rule file's watcher: Settle is -1ns; want 1ms to 1m0s, or 0 for 100ms
+leapgate: bad configuration of a rule file's watcher: Settle is -1ns; want 1ms to 1m0s, or 0 for 1s
 leapgate: bad configuration of a rule file's watcher: Poll is 25h0m0s; want 10ms to 24h0m0s, or 0 for 30s`)
 }
 
@@ -442,19 +514,4 @@ func (h *rawHandler) Handle(_ context.Context, r slog.Record) error {
 	})
 	h.lines = append(h.lines, line)
 	return nil
-}
-
-func TestLook_EmptyFileInAFolderIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	writeFile(t, filepath.Join(folder, "a.yaml"), ruleText(1))
-	writeFile(t, filepath.Join(folder, "b.yaml"), "flow: [{resource: y, threshold: 1}]")
-	w, gate, _ := still(t, folder)
-	writeFile(t, filepath.Join(folder, "b.yaml"), "")
-	for range emptyReadings - 1 {
-		require.True(t, w.look())
-		require.Len(t, gate.flow, 2)
-	}
-	require.False(t, w.look())
-	require.Len(t, gate.flow, 1)
 }

@@ -40,7 +40,7 @@ func (r Rules) YAML() ([]byte, error) {
 		}
 	}
 	if out.Len() == 0 {
-		return []byte("flow: []\n"), nil // an empty file would do, but looks like an accident
+		return []byte("flow: []\n"), nil // says that none are meant
 	}
 	return out.Bytes(), nil
 }
@@ -79,18 +79,21 @@ func (r Rules) JSON() ([]byte, error) {
 		out.WriteString("\n  ]")
 		comma = ",\n"
 	}
-	if comma != "\n" {
-		out.WriteString("\n")
+	if comma == "\n" {
+		return []byte("{\"flow\": []}\n"), nil
 	}
-	out.WriteString("}\n")
+	out.WriteString("\n}\n")
 	return out.Bytes(), nil
 }
 
 // MarshalJSON is [Rules.JSON], so that rules in a larger answer look as in a file.
 func (r Rules) MarshalJSON() ([]byte, error) { return r.JSON() }
 
-// UnmarshalJSON is [Parse].
+// UnmarshalJSON is [Parse]. Null changes nothing.
 func (r *Rules) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
 	rules, err := Parse("", data)
 	if err == nil {
 		*r = rules

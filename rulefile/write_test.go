@@ -86,7 +86,8 @@ func TestWrite_NoRules(t *testing.T) {
 	requireText(t, "flow: []\n", string(yaml))
 	text, err := Rules{}.JSON()
 	require.NoError(t, err)
-	requireText(t, "{}\n", string(text))
+	requireText(t, "{\"flow\": []}\n", string(text))
+	requireRoundTrip(t, Rules{})
 }
 
 // requireText demands the text, not what it means.
@@ -188,6 +189,7 @@ func TestRules_InJSON(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &back))
 	require.Equal(t, everyRule(), back.Rules)
 	require.ErrorIs(t, json.Unmarshal([]byte(`{"Rules": {"flow": 5}}`), &back), ErrRuleFile)
+	require.NoError(t, json.Unmarshal([]byte(`{"Rules": null}`), &back))
 	require.Equal(t, everyRule(), back.Rules)
 }
 

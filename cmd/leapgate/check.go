@@ -12,7 +12,8 @@ var checkCommand = command{
 	arguments: "[-q] FILE...",
 	about: `Check reads rule files and prints a table that says in words what each rule means. If
 anything is wrong with a file, it prints all of that instead, as file:line:column: message
-to standard error, and the exit code is 1.
+to standard error, and the exit code is 1. What is allowed, but probably not meant, it prints
+as a warning: a file that says that it has no rules, and a name that looks like a pattern.
 
 A FILE may be a folder of rule files, whose rules belong together, or - for standard input.
 Several FILEs are checked each by itself. JSON arrays of Sentinel's rules are recognised by
@@ -41,6 +42,9 @@ func check(args []string, quiet bool, std streams) int {
 		}
 		if in.skipped() {
 			code = exitFaults
+		}
+		for _, warning := range warnings(in.rules) {
+			fmt.Fprintf(std.err, "%s: warning: %s\n", escape.Text(in.name), warning)
 		}
 		if quiet {
 			continue

@@ -72,9 +72,40 @@ db/1           db                              at most 5 in flight; blocks
 `
 	require.Equal(t, result{0, want, ""}, leapgate(goodFile, "check", "-"))
 	require.Equal(t, result{0, "", ""}, leapgate(goodFile, "check", "-q", "-"))
-	require.Equal(t, result{0, "<standard input>: 0 flow rules, 0 isolation rules\n", ""}, leapgate("", "check", "-"))
 	require.Equal(t, result{0, "<standard input>: 1 flow rule, 0 isolation rules\nID   RESOURCE  MEANING\nx/1  x         at most 1 in any aligned 1s of 1 bucket; blocks\n", ""},
 		leapgate("flow: [{resource: x, threshold: 1, buckets: 1}]", "check", "-"))
+}
+
+func TestCheck_NoRules(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "\n", "# flow: []\n", "---\n", "{}", "flow:\n"} {
+		got := leapgate(text, "check", "-q", "-")
+		require.Equal(t, 1, got.code, "%q", text)
+		require.Regexp(t, `^<standard input>(:1:1)?: .+; want .*\[\] if none are meant\n$`, got.err)
+	}
+	for _, text := range []string{"[]", "flow: []", "rules: none"} { // it was said, and may be a mistake all the same
+		require.Equal(t, result{0, "", "<standard input>: warning: there are no rules; nothing is limited\n"}, leapgate(text, "check", "-q", "-"))
+	}
+}
+
+func TestCheck_WarnsOfNamesThatLookLikePatterns(t *testing.T) {
+	t.Parallel()
+	got := leapgate(`flow:
+  - {resource: "GET /*", threshold: 1}
+  - {resource: "GET /*", match: glob, threshold: 1}
+  - {match: default, resource: "*", threshold: 1}
+  - {resource: "GET /orders/{id}", threshold: 1}
+isolation:
+  - {id: "i\n", resource: "^db.*", maxInFlight: 1}
+`, "check", "-q", "-")
+	require.Equal(t, result{0, "", `<standard input>: warning: flow rule: resource is GET /*, and means the resource of that very name; for a pattern, add match: glob or match: regexp
+<standard input>: warning: isolation rule "i\n": resource is ^db.*, and means the resource of that very name; for a pattern, add match: glob or match: regexp
+`}, got)
+
+	got = leapgate("flow:\n"+strings.Repeat("  - {resource: '*', threshold: 1}\n", 100), "check", "-q", "-")
+	require.Equal(t, 0, got.code)
+	require.Equal(t, 21, strings.Count(got.err, "\n"))
+	require.Contains(t, got.err, "warning: and 80 more names that look like patterns\n")
 }
 
 func TestCheck_TellsAllFaults(t *testing.T) {
