@@ -22,6 +22,9 @@ type sourceView struct {
 	LoadedAt     stamp         `json:"loadedAt,omitzero"`
 	FailingSince stamp         `json:"failingSince,omitzero"`
 	Errors       []sourceFault `json:"errors,omitempty"`
+	// LosesComments is whether saving loses comments, which is only of interest where rules
+	// are written.
+	LosesComments bool `json:"losesComments,omitempty"`
 }
 
 // sourceFault is one thing that is wrong with a source.
@@ -60,7 +63,7 @@ func (d *Dashboard) sourceStates() []sourceView {
 func sourceViewOf(s rulefile.Status) sourceView {
 	v := sourceView{
 		Source: s.Path, Files: append([]string{}, s.Files...), Rules: s.FlowRules + s.IsolationRules,
-		LoadedAt: stamp(s.Since), FailingSince: stamp(s.ErrSince),
+		LoadedAt: stamp(s.Since), FailingSince: stamp(s.ErrSince), LosesComments: s.LosesComments,
 	}
 	var found rulefile.Errors
 	if s.Err != nil && !errors.As(s.Err, &found) {

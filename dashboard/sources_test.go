@@ -91,7 +91,12 @@ func TestRuleSources_OfAWatchedFile(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(fileText), 0o600))
 		require.NoError(t, w.Reload())
 		require.Equal(t, before, state())
+		require.NotContains(t, before, "losesComments")
 	}
+	require.NoError(t, os.WriteFile(path, []byte("flow: [ # where no comment can be kept\n  {resource: a, threshold: 5}\n]\n"), 0o600))
+	require.NoError(t, w.Reload())
+	d := dashboard.Handler(g, dashboard.Config{RuleSources: []dashboard.RuleSource{w}})
+	require.Equal(t, true, list(get(t, d, "about"), "ruleSources")[0]["losesComments"])
 }
 
 func TestRuleSources_InFramesWhenTheyChange(t *testing.T) {

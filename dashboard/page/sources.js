@@ -16,6 +16,20 @@ export function trouble(sources) {
   return loadedAt ? `${shown(source)} is refused: its latest change is not in force.` : `${shown(source)} is refused: no rules could be loaded from it.`;
 }
 
+/** warning is a text for those who are about to change rules of a source: that saving loses comments, or nothing.
+ * set says which source it is. */
+export function warning(store) {
+  const element = el("p", { class: "warning full", role: "status" });
+  return {
+    element,
+    set(source) {
+      const loses = store.ruleSources.some((s) => s.source === source && s.losesComments);
+      setText(element, loses ? `Saving will delete comments: ${shown(source)} has some where they cannot be kept.` : "");
+      element.hidden = !loses;
+    },
+  };
+}
+
 /** Sources is the section of all sources of rules. */
 export class Sources {
   constructor() {

@@ -102,3 +102,69 @@ func TestSource_NoneAtAll(t *testing.T) {
 	p.until("the rules", `document.querySelectorAll(".rule").length === 3`)
 	require.False(t, ask[bool](p, `[...document.querySelectorAll("#trouble, section[aria-label='Rule sources']")].some((e) => e.checkVisibility())`))
 }
+
+// TestSource_CommentsThatWouldBeLost: who changes a rule of a file is told before, in every dialog, and is
+// not where they are kept.
+func TestSource_CommentsThatWouldBeLost(t *testing.T) {
+	t.Parallel()
+	gate := newShop(t)
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	load := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	load("flow: [ # the list\n  {id: of-the-file, resource: GET /orders, threshold: 1000}\n]\n")
+	watcher, err := rulefile.Watch(rulefile.Config{Path: path, Gate: gate, Logger: quiet()})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = watcher.Close() })
+	p := open(t, serve(t, gate, dashboard.Config{Authorize: everybody, Writer: dashboard.RuleFiles(watcher)}).url+"#/rules")
+	p.until("the rules", `document.querySelectorAll(".rule").length === 4`)
+	ofFile := `[...document.querySelectorAll(".rule")].find((r) => r.querySelector(".title").textContent === "of-the-file")`
+	const own = `document.querySelector(".rule")`
+	button := func(panel, which string) {
+		t.Helper()
+		ask[bool](p, panel+`.querySelector(".acts button:nth-child(`+which+`)").click(), true`)
+		p.until("a dialog", `document.querySelector("dialog[open]")`)
+	}
+	warning := func() string {
+		t.Helper()
+		text := ask[string](p, `(() => { const w = document.querySelector("dialog .warning"); return w.checkVisibility() ? w.textContent : "" })()`)
+		return text
+	}
+	cancel := func() {
+		t.Helper()
+		p.click("dialog .buttons button:first-child")
+		p.until("no dialog", `!document.querySelector("dialog")`)
+	}
+	for _, which := range []string{"1", "2", "3"} {
+		button(ofFile, which)
+		require.Equal(t, "Saving will delete comments: "+path+" has some where they cannot be kept.", warning())
+		for _, theme := range []string{"light", "dark"} {
+			p.choose("#theme", theme)
+			p.shoot("comments-" + which + "-" + theme)
+		}
+		cancel()
+		button(own, which)
+		require.Empty(t, warning(), "it is in no file")
+		cancel()
+	}
+	p.click("button.add")
+	p.until("the form", `document.querySelector("dialog[open]")`)
+	require.Empty(t, warning())
+	p.choose("#rule-source", path)
+	require.Contains(t, warning(), "Saving will delete comments")
+	p.choose("#rule-source", "")
+	require.Empty(t, warning())
+	cancel()
+
+	// Where they are kept, there is nothing to warn of.
+	const commented = "# the shop\nflow:\n  - {id: of-the-file, resource: GET /orders, threshold: 1000} # many\n"
+	load(commented)
+	require.NoError(t, watcher.Reload())
+	time.Sleep(2500 * time.Millisecond) // so that a frame has told of it
+	button(ofFile, "1")
+	require.Empty(t, warning())
+	p.fill("#rule-threshold", "900")
+	p.click("dialog button[type=submit]")
+	p.until("saved", `!document.querySelector("dialog")`)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "# the shop\nflow:\n  - {id: of-the-file, resource: GET /orders, threshold: 900} # many\n", string(data))
+}
