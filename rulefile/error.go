@@ -22,7 +22,7 @@ type Error struct {
 	Field string
 	// Message says what is wrong and what would be right.
 	Message string
-	// Want is what would be right for the field alone, as at the end of Message, and
+	// Want is what would be right for the field alone, as in Message, and
 	// Value what it holds, shortened, and in quotes if it is text. Value is empty if the
 	// field is missing; both are if Field has not just a wrong value.
 	Value, Want string

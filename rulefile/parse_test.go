@@ -327,6 +327,16 @@ r.json:4:16: flow rule: resource is ""; want a name of 1 to 1024 bytes`)
 	require.EqualError(t, asYAML, strings.ReplaceAll(asJSON.Error(), "r.json", "r.yaml"))
 }
 
+// A wait that only calls with priority have is rarely what is meant.
+func TestParse_MaxWaitWithReject(t *testing.T) {
+	t.Parallel()
+	_, err := Parse("f", []byte("flow:\n- {id: a, resource: a, threshold: 1, maxWait: 2s}\n- {id: b, resource: a, threshold: 1, maxWait: 25h, behavior: pace}\n"+
+		"- {id: c, resource: a, threshold: 1, maxWait: -1s, behavior: reject}"))
+	require.EqualError(t, err, `f:2:47: flow rule "a": maxWait is "2s"; want 0 to 1s; is behavior: pace meant?
+f:3:47: flow rule "b": maxWait is "25h"; want 0 to 24h
+f:4:47: flow rule "c": maxWait is "-1s"; want 0 to 1s; is behavior: pace meant?`)
+}
+
 func TestParse_FaultsOfRulesAreFound(t *testing.T) {
 	t.Parallel()
 	_, err := Parse("r.yaml", []byte("flow: [{resource: a, threshold: -1}, {resource: '', threshold: 1, unknown: 5}]\nisolation: [{resource: a, maxInFlight: 0}]"))

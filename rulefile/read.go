@@ -63,12 +63,15 @@ type file struct {
 }
 
 // parse reads the rules of all files.
-func (c *content) parse() (Rules, error) {
-	var d draft
+func (c *content) parse() (Rules, error) { return c.draft().finish() }
+
+// draft reads the rules of all files, and where they stand.
+func (c *content) draft() *draft {
+	d := &draft{}
 	for _, f := range c.files {
 		d.add(f.name, f.data)
 	}
-	return d.finish()
+	return d
 }
 
 // names gives the names of the files.

@@ -58,7 +58,8 @@ func (w *Watcher) save(rules func() (Rules, error)) error {
 		return err
 	}
 	c = contentOf([]file{{name, data}})
-	next, err = c.parse() // what the file says, as if it were loaded
+	d := c.draft()
+	next, err = d.finish() // what the file says, as if it were loaded
 	if err != nil {
 		return err
 	}
@@ -71,11 +72,11 @@ func (w *Watcher) save(rules func() (Rules, error)) error {
 	if _, err := w.unchanged(); err != nil { // writing takes its time
 		return err
 	}
-	if err := w.give(next); err != nil {
+	if err := w.give(next, d); err != nil {
 		return err
 	}
 	if err := written.commit(); err != nil {
-		return errors.Join(err, w.give(w.rules)) // which it had
+		return errors.Join(err, w.give(w.rules, &draft{})) // which it had
 	}
 	if err := written.settle(); err != nil {
 		w.log(slog.LevelWarn, "leapgate: after a crash, the rule file may be as it was before it was saved", slog.String("error", escape.Text(err.Error())))

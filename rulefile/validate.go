@@ -71,6 +71,63 @@ func judge[R any](d *draft, err error, fields *schema[R], places []place) {
 	}
 }
 
+// refused returns why a gate refused good rules: it has others beside them. What it says about a rule
+// that has an ID gets the place of that rule.
+func (d *draft) refused(path string, refusal error) Errors {
+	const because = "the gate refused the rules: "
+	faults, all := faultsOf(refusal)
+	if !all {
+		return Errors{&Error{File: path, Message: because + oneLine(refusal), Err: refusal}}
+	}
+	errs := make(Errors, 0, min(len(faults), mostErrors))
+	for _, fault := range faults[:min(len(faults), mostErrors)] {
+		e := &Error{File: path, Message: because + oneLine(fault), Err: fault}
+		if at := d.placeOf(fault); at != nil {
+			e.File, e.Line, e.Column = at.file, at.line, at.column
+		}
+		errs = append(errs, e)
+	}
+	return errs
+}
+
+// faultsOf returns the faults of rules that an error consists of, and whether it has nothing else
+// to say.
+func faultsOf(err error) (faults []*resource.RuleError, all bool) {
+	if fault, ok := err.(*resource.RuleError); ok { //nolint:errorlint // what wraps it has more to say
+		return []*resource.RuleError{fault}, true
+	}
+	several, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return nil, false
+	}
+	for _, err := range several.Unwrap() {
+		some, all := faultsOf(err)
+		if !all {
+			return nil, false
+		}
+		faults = append(faults, some...)
+	}
+	return faults, len(faults) > 0
+}
+
+// placeOf returns where the rule of a fault stands, or nil if that cannot be told.
+func (d *draft) placeOf(fault *resource.RuleError) *place {
+	if fault.ID == "" {
+		return nil
+	}
+	switch fault.Kind {
+	case "flow":
+		if i := slices.IndexFunc(d.rules.Flow, func(r flow.Rule) bool { return r.ID == fault.ID }); i >= 0 {
+			return &d.flow[i]
+		}
+	case "isolation":
+		if i := slices.IndexFunc(d.rules.Isolation, func(r isolation.Rule) bool { return r.ID == fault.ID }); i >= 0 {
+			return &d.isolation[i]
+		}
+	}
+	return nil
+}
+
 func labelOfFault(fault *resource.RuleError) string {
 	switch {
 	case fault.ID != "":
@@ -106,6 +163,9 @@ func (e *Error) describe(fault *resource.RuleError, at *place, places []place) {
 	}
 	e.Want = escape.Text(e.Want)
 	e.Message = label + verdict(e.Field, e.Value, e.Want)
+	if behavior := at.fields["Behavior"]; fault.Kind == "flow" && fault.Field == "MaxWait" && (behavior == nil || behavior.Text != "pace") {
+		e.Message += "; is behavior: pace meant?"
+	}
 }
 
 // sameID tells of two rules with one ID, if that is what is wrong.

@@ -221,12 +221,14 @@ func (w *Watcher) load(c *content, err error) error {
 		return nil
 	}
 	var rules Rules
+	var d *draft
 	if err == nil {
-		rules, err = c.parse()
+		d = c.draft()
+		rules, err = d.finish()
 	}
 	if err == nil {
 		rules.own(w.cfg.Path)
-		err = w.give(rules)
+		err = w.give(rules, d)
 	}
 	if err != nil {
 		w.refused(err)
@@ -236,13 +238,13 @@ func (w *Watcher) load(c *content, err error) error {
 	return nil
 }
 
-// give gives rules to the gate.
-func (w *Watcher) give(rules Rules) error {
+// give gives rules to the gate. Where they stand is in d, for errors.
+func (w *Watcher) give(rules Rules, d *draft) error {
 	refusal := w.cfg.Gate.ReplaceRules(w.cfg.Path, slices.Clone(rules.Flow), slices.Clone(rules.Isolation))
 	if refusal == nil {
 		return nil
 	}
-	return Errors{&Error{File: w.cfg.Path, Message: "the gate refused the rules: " + oneLine(refusal), Err: refusal}}
+	return d.refused(w.cfg.Path, refusal)
 }
 
 // accepted notes that the gate has taken the rules of a content.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/resource"
@@ -232,6 +233,26 @@ func TestReload_GateRefuses(t *testing.T) {
 	gate.refuse = nil
 	require.NoError(t, w.Reload())
 	require.Equal(t, 2.0, gate.threshold())
+}
+
+// A rule that is good by itself may not go with the others of the gate.
+func TestReload_GateRefusesARule(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	writeFile(t, path, "flow:\n  - {resource: x, threshold: 1}\n  - {id: a, resource: x, threshold: 1}\nisolation:\n  - {id: i, resource: x, maxInFlight: 1}\n")
+	gate := leapgate.Must(leapgate.Config{})
+	defer gate.Close()
+	require.NoError(t, gate.LoadFlowRules([]flow.Rule{{ID: "a", Resource: "own", Threshold: 1}}))
+	require.NoError(t, gate.LoadIsolationRules([]isolation.Rule{{ID: "i", Resource: "own", MaxInFlight: 1}}))
+	w := newWatcher(Config{Path: path, Gate: gate, Settle: time.Second, Poll: time.Minute, Logger: slog.New(slog.DiscardHandler)})
+	err := w.Reload()
+	require.EqualError(t, err, path+`:3:5: the gate refused the rules: flow rule 2 ("a" on "x"): ID is "a"; want one that is not the ID of rule 0
+`+path+`:5:5: the gate refused the rules: isolation rule 1 ("i" on "x"): ID is "i"; want one that is not the ID of rule 0`)
+	require.ErrorIs(t, err, flow.ErrRule)
+	var faults resource.RuleErrors
+	require.ErrorAs(t, err, &faults)
+	require.Len(t, faults, 2)
+	require.Equal(t, err, w.Status().Err)
 }
 
 func TestLook_BelievesWhatHasBeenStill(t *testing.T) {

@@ -70,8 +70,9 @@ t/1            t                               one every 500ms, one every 1s whe
 db\..*/1       each matching db\..*            at most 5 in flight; waits up to 1s, then blocks
 db/1           db                              at most 5 in flight; blocks
 `
-	require.Equal(t, result{0, want, ""}, leapgate(goodFile, "check", "-"))
-	require.Equal(t, result{0, "", ""}, leapgate(goodFile, "check", "-q", "-"))
+	const warning = "<standard input>: warning: flow rule on mem: maxWait is 100ms, and only calls with priority wait; is behavior: pace meant?\n"
+	require.Equal(t, result{0, want, warning}, leapgate(goodFile, "check", "-"))
+	require.Equal(t, result{0, "", warning}, leapgate(goodFile, "check", "-q", "-"))
 	require.Equal(t, result{0, "<standard input>: 1 flow rule, 0 isolation rules\nID   RESOURCE  MEANING\nx/1  x         at most 1 in any aligned 1s of 1 bucket; blocks\n", ""},
 		leapgate("flow: [{resource: x, threshold: 1, buckets: 1}]", "check", "-"))
 }
@@ -88,24 +89,29 @@ func TestCheck_NoRules(t *testing.T) {
 	}
 }
 
-func TestCheck_WarnsOfNamesThatLookLikePatterns(t *testing.T) {
+func TestCheck_WarnsOfWhatIsProbablyNotMeant(t *testing.T) {
 	t.Parallel()
 	got := leapgate(`flow:
   - {resource: "GET /*", threshold: 1}
   - {resource: "GET /*", match: glob, threshold: 1}
   - {match: default, resource: "*", threshold: 1}
   - {resource: "GET /orders/{id}", threshold: 1}
+  - {id: wait, resource: a, threshold: 1, maxWait: 500ms}
+  - {resource: a, threshold: 1, maxWait: 500ms, behavior: pace}
+  - {resource: paced, threshold: 1, buckets: 5, behavior: pace}
 isolation:
-  - {id: "i\n", resource: "^db.*", maxInFlight: 1}
+  - {id: "i\n", resource: "^db.*", maxInFlight: 1, maxWait: 1s}
 `, "check", "-q", "-")
-	require.Equal(t, result{0, "", `<standard input>: warning: flow rule: resource is GET /*, and means the resource of that very name; for a pattern, add match: glob or match: regexp
-<standard input>: warning: isolation rule "i\n": resource is ^db.*, and means the resource of that very name; for a pattern, add match: glob or match: regexp
+	require.Equal(t, result{0, "", `<standard input>: warning: flow rule on GET /*: resource is GET /*, and means the resource of that very name; is match: glob or match: regexp meant?
+<standard input>: warning: flow rule wait: maxWait is 500ms, and only calls with priority wait; is behavior: pace meant?
+<standard input>: warning: flow rule on paced: buckets is 5, and means nothing with behavior: pace; is behavior: reject meant?
+<standard input>: warning: isolation rule "i\n": resource is ^db.*, and means the resource of that very name; is match: glob or match: regexp meant?
 `}, got)
 
 	got = leapgate("flow:\n"+strings.Repeat("  - {resource: '*', threshold: 1}\n", 100), "check", "-q", "-")
 	require.Equal(t, 0, got.code)
 	require.Equal(t, 21, strings.Count(got.err, "\n"))
-	require.Contains(t, got.err, "warning: and 80 more names that look like patterns\n")
+	require.Contains(t, got.err, "warning: and 80 more\n")
 }
 
 func TestCheck_TellsAllFaults(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/leapgate-go/leapgate/rulefile"
 )
 
-// mostWarnings is how many warnings of one sort are printed.
+// mostWarnings is how many warnings of a file are printed.
 const mostWarnings = 20
 
 // warnings returns what is allowed in good rules, but probably not meant.
@@ -19,28 +19,36 @@ func warnings(rules rulefile.Rules) []string {
 	}
 	var all []string
 	untold := 0
-	named := func(kind, id string, match flow.Match, resource string) {
-		if match != flow.Exact || !strings.Contains(resource, "*") {
-			return
-		}
+	warn := func(kind, id, resource, format string, args ...any) {
 		if len(all) == mostWarnings {
 			untold++
 			return
 		}
+		name := " on " + escape.Text(resource)
 		if id != "" {
-			id = " " + escape.Text(id)
+			name = " " + escape.Text(id)
 		}
-		all = append(all, fmt.Sprintf("%s rule%s: resource is %s, and means the resource of that very name; for a pattern, add match: glob or match: regexp",
-			kind, id, escape.Text(resource)))
+		all = append(all, kind+" rule"+name+": "+fmt.Sprintf(format, args...))
+	}
+	pattern := func(kind, id string, match flow.Match, resource string) {
+		if match == flow.Exact && strings.Contains(resource, "*") {
+			warn(kind, id, resource, "resource is %s, and means the resource of that very name; is match: glob or match: regexp meant?", escape.Text(resource))
+		}
 	}
 	for _, r := range rules.Flow {
-		named("flow", r.ID, r.Match, r.Resource)
+		pattern("flow", r.ID, r.Match, r.Resource)
+		switch {
+		case r.Behavior == flow.Pace && r.Buckets != 0 && r.Buckets != flow.DefaultBuckets:
+			warn("flow", r.ID, r.Resource, "buckets is %d, and means nothing with behavior: pace; is behavior: reject meant?", r.Buckets)
+		case r.Behavior == flow.Reject && r.MaxWait > 0:
+			warn("flow", r.ID, r.Resource, "maxWait is %s, and only calls with priority wait; is behavior: pace meant?", span(r.MaxWait))
+		}
 	}
 	for _, r := range rules.Isolation {
-		named("isolation", r.ID, r.Match, r.Resource)
+		pattern("isolation", r.ID, r.Match, r.Resource)
 	}
 	if untold > 0 {
-		all = append(all, fmt.Sprintf("and %d more names that look like patterns", untold))
+		all = append(all, fmt.Sprintf("and %d more", untold))
 	}
 	return all
 }

@@ -12,7 +12,7 @@ func TestRun_TellsWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		require.NoError(t, run(&out))
+		require.NoError(t, show(&out))
 		require.Equal(t, `  0 ms  job 1 prints
  30 ms  job 7 is refused; retry in 70ms
  40 ms  job 8 is refused; retry in 70ms

@@ -9,6 +9,7 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,15 +22,31 @@ import (
 	"github.com/leapgate-go/leapgate/rulefile"
 )
 
-func main() {
-	if err := run(os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "rulefile:", err)
-		os.Exit(1)
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run is the program. It returns the exit code.
+func run(args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("rulefile", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() { fmt.Fprint(stderr, "Usage: rulefile\n\nIt takes no flags and no arguments.\n") }
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2
+	case flags.NArg() > 0:
+		fmt.Fprintf(stderr, "rulefile: %q is not known; want no arguments\n", flags.Arg(0))
+		return 2
 	}
+	if err := show(stdout); err != nil {
+		fmt.Fprintln(stderr, "rulefile:", err)
+		return 1
+	}
+	return 0
 }
 
-// run is the program.
-func run(stdout io.Writer) error {
+// show is what the program shows.
+func show(stdout io.Writer) error {
 	folder, err := os.MkdirTemp("", "leapgate-rulefile")
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 func TestRun(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	var out bytes.Buffer
-	require.NoError(t, run(&out))
+	require.NoError(t, show(&out))
 	require.Equal(t, `as it was written             3 of 20 pass
 edited in place               5 of 20 pass
 JSON, renamed over it         7 of 20 pass

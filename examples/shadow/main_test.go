@@ -10,7 +10,7 @@ import (
 func TestRun_CountsWhatWouldHaveBeen(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	require.NoError(t, run(&out))
+	require.NoError(t, show(&out))
 	require.Equal(t, `search: 3999 passed, 195 blocked; rules in mode shadow would have blocked 310 of those that passed
 
 rule        mode     threshold  blocked  would block  candidate  would block

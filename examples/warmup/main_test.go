@@ -11,7 +11,7 @@ import (
 func TestRun_ShowsTheClimbingRate(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	require.NoError(t, run(&out))
+	require.NoError(t, show(&out))
 	var rates []string
 	for _, m := range regexp.MustCompile(`(\d+) admitted`).FindAllStringSubmatch(out.String(), -1) {
 		rates = append(rates, m[1])

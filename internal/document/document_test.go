@@ -234,3 +234,27 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// What looks like a blank and is text is told where it stands, not where the reader stumbles.
+func TestParse_BlanksThatAreNone(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Fault{
+		"flow:\n  - id: a\n    resource:\u00a0x\n    threshold: 1\n":            {3, 14, "U+00A0"},
+		"flow:\n  - id: a\n    threshold:\u00a01\n":                             {3, 15, "U+00A0"},
+		"flow:\n  - id: a\n    resource:\u00a0x\n\n    # why\n    threshold: 1": {3, 14, "U+00A0"},
+		"flow:\n  - id: a\n\u00a0   resource: x\n    threshold: 1\n":            {3, 1, "U+00A0"},
+		"flow:\n  \u3000- id: a\n    resource: x\n":                             {2, 3, "U+3000"},
+		"flow:\n  -\u202fid: a\n    resource: x\n":                              {2, 4, "U+202F"},
+		"a: b\n \u200bc: d\n e: f\n":                                            {2, 2, "U+200B"},
+	} {
+		_, fault := Parse([]byte(text), false)
+		require.NotNil(t, fault, "%q", text)
+		require.Equal(t, Fault{want.Line, want.Column, "a blank that is none in YAML, " + want.Message + "; want a plain space"}, *fault, "%q", text)
+	}
+	// Inside of text it is text.
+	node, fault := Parse([]byte("a: b\u00a0c\n"), false)
+	require.Nil(t, fault)
+	require.Equal(t, "b\u00a0c", node.Fields[0].Value.Text)
+	_, fault = Parse([]byte("a: b\u00a0c\nd\n"), false)
+	require.NotContains(t, fault.Message, "U+00A0")
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
@@ -176,6 +177,9 @@ func syntaxFault(data []byte, err error) *Fault {
 		return &Fault{Message: "bad YAML: " + escape.Text(err.Error())}
 	}
 	fault := &Fault{Line: load.Mark.Line, Column: load.Mark.Column, Message: "bad YAML: " + escape.Text(load.Message)}
+	if blank := oddBlank(data, fault.Line); blank != nil {
+		return blank
+	}
 	if load.ContextMark.Line > 0 && (strings.Contains(load.Message, "unexpected end of stream") || strings.Contains(load.Message, "alphabetic")) {
 		// Where it begins helps more than where it cannot go on.
 		fault.Line, fault.Column = load.ContextMark.Line, load.ContextMark.Column
@@ -199,4 +203,44 @@ func syntaxFault(data []byte, err error) *Fault {
 		}
 	}
 	return fault
+}
+
+// oddBlank finds a blank that is none in YAML, such as a non-breaking space, in the indentation or
+// behind a colon or a hyphen of a line, or of the one before it that says something. The reader
+// takes it for text, and stumbles over what comes after.
+func oddBlank(data []byte, line int) *Fault {
+	var before, found *Fault // in the last two lines that say something
+	n := 0
+	for text := range strings.Lines(string(data)) {
+		if n++; n > line {
+			break
+		}
+		if trimmed := strings.TrimSpace(text); trimmed == "" || trimmed[0] == '#' {
+			continue
+		}
+		before, found = found, nil
+		if column, r := oddBlankIn(text); column > 0 {
+			found = &Fault{n, column, fmt.Sprintf("a blank that is none in YAML, %U; want a plain space", r)}
+		}
+	}
+	if found == nil {
+		return before
+	}
+	return found
+}
+
+// oddBlankIn returns the column of such a blank in a line, and which it is; 0 if there is none.
+func oddBlankIn(line string) (column int, r rune) {
+	could := true // a blank could be here
+	for _, r := range line {
+		column++
+		switch {
+		case r == ' ' || r == '\t':
+		case could && (unicode.Is(unicode.Zs, r) || r == '\u200b' || r == '\ufeff'):
+			return column, r
+		default:
+			could = r == ':' || r == '-'
+		}
+	}
+	return 0, 0
 }
