@@ -124,17 +124,36 @@ func TestOrigin_MustMatchTheHost(t *testing.T) {
 		return func(r *http.Request) { r.Header["Origin"] = origins }
 	}
 	for _, ok := range [][2]string{
-		{"localhost:9090", "http://localhost:9090"}, {"localhost:9090", "https://localhost:9090"}, {"gate.example", "https://gate.example"}, {"Gate.Example", "https://gate.example"},
-		{"gate.example:443", "https://gate.example"}, {"gate.example:80", "http://gate.example"}, {"gate.example", "https://gate.example:443"}, {"[::1]:9090", "http://[::1]:9090"},
+		{"localhost:9090", "http://localhost:9090"},
+		{"localhost:9090", "https://localhost:9090"},
+		{"gate.example", "https://gate.example"},
+		{"Gate.Example", "https://gate.example"},
+		{"gate.example:443", "https://gate.example"},
+		{"gate.example:80", "http://gate.example"},
+		{"gate.example", "https://gate.example:443"},
+		{"[::1]:9090", "http://[::1]:9090"},
 		{"localhost.:80", "http://localhost."},
 	} {
 		require.True(t, served(t, d, ok[0], from(ok[1])), "%q", ok)
 	}
 	for _, bad := range [][2]string{
-		{"localhost:9090", "http://attacker.example"}, {"localhost:9090", "http://localhost"}, {"localhost:9090", "http://localhost:9091"}, {"localhost:9090", "null"}, {"localhost:9090", ""},
-		{"localhost:9090", "localhost:9090"}, {"localhost:9090", "://localhost:9090"}, {"localhost:9090", "file://localhost:9090"}, {"localhost:9090", "http://localhost:9090/"},
-		{"localhost:9090", "http://localhost:9090.attacker.example"}, {"gate.example", "https://a.gate.example"}, {"gate.example", "https://gate.example:80"}, {"gate.example:80", "https://gate.example"},
-		{"", "http://"}, {"", "null"}, {"localhost.", "http://localhost"}, {"gate.example", "https://a@gate.example"},
+		{"localhost:9090", "http://attacker.example"},
+		{"localhost:9090", "http://localhost"},
+		{"localhost:9090", "http://localhost:9091"},
+		{"localhost:9090", "null"},
+		{"localhost:9090", ""},
+		{"localhost:9090", "localhost:9090"},
+		{"localhost:9090", "://localhost:9090"},
+		{"localhost:9090", "file://localhost:9090"},
+		{"localhost:9090", "http://localhost:9090/"},
+		{"localhost:9090", "http://localhost:9090.attacker.example"},
+		{"gate.example", "https://a.gate.example"},
+		{"gate.example", "https://gate.example:80"},
+		{"gate.example:80", "https://gate.example"},
+		{"", "http://"},
+		{"", "null"},
+		{"localhost.", "http://localhost"},
+		{"gate.example", "https://a@gate.example"},
 	} {
 		require.False(t, served(t, d, bad[0], from(bad[1])), "%q", bad)
 	}
