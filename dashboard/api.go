@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/http"
 )
 
@@ -20,6 +21,7 @@ func (d *Dashboard) endpoints() map[string]endpoint {
 		"rules":     {[]string{http.MethodGet, http.MethodPost}, d.serveRules},
 		"rule":      {[]string{http.MethodGet, http.MethodPut, http.MethodDelete}, d.serveRule},
 		"limiters":  {get, d.serveLimiters},
+		"who":       {get, d.serveWho},
 	}
 }
 
@@ -30,6 +32,10 @@ func (d *Dashboard) serveAPI(w http.ResponseWriter, r *http.Request, name string
 		return
 	}
 	if !allowed(w, r, e.methods...) {
+		return
+	}
+	if len(r.URL.RawQuery) > mostQuery {
+		fail(w, problem{Status: http.StatusRequestURITooLong, Detail: fmt.Sprintf("want a query of at most %d bytes", mostQuery)})
 		return
 	}
 	// A page elsewhere could not read the answer, but could take the places of viewers.
@@ -53,23 +59,42 @@ type about struct {
 	Capabilities capabilities `json:"capabilities"`
 	Who          string       `json:"who,omitempty"`
 	Sources      []string     `json:"sources"`
-	HiddenKeys   bool         `json:"hiddenKeys"`
+	HiddenKeys   bool         `json:"hiddenKeys"` // from the one who asks
+	RuleSources  []sourceView `json:"ruleSources"`
 }
 
 type capabilities struct {
 	Edit bool `json:"edit"`
+	Keys bool `json:"keys"` // those who may change rules see keys, and others do not
 }
 
 func (d *Dashboard) serveAbout(w http.ResponseWriter, r *http.Request) {
 	if !d.known(w, r) {
 		return
 	}
-	a := about{Title: d.cfg.Title, Version: 1, HiddenKeys: d.cfg.HideKeys, Sources: []string{}}
+	a := about{Title: d.cfg.Title, Version: 1, HiddenKeys: d.cfg.ShowKeys != Everybody, Sources: []string{}, RuleSources: d.sourceStates()}
 	if d.cfg.Authorize != nil {
 		a.Capabilities.Edit, a.Sources = true, d.sources
-		if who, err := d.cfg.Authorize(r); err == nil {
+		who, ok := d.editor(r)
+		if ok {
 			a.Who = who
 		}
+		if ok && d.cfg.ShowKeys == Editors {
+			a.HiddenKeys = false
+		}
+		a.Capabilities.Keys = d.cfg.ShowKeys == Editors
 	}
 	answer(w, http.StatusOK, a)
+}
+
+// serveWho answers as a change of a rule would be answered, and changes nothing.
+func (d *Dashboard) serveWho(w http.ResponseWriter, r *http.Request) {
+	if !d.known(w, r) {
+		return
+	}
+	if who, ok := d.authorized(w, r); ok {
+		answer(w, http.StatusOK, struct {
+			Who string `json:"who"`
+		}{who})
+	}
 }

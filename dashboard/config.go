@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
+	"slices"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/rulefile"
 )
@@ -25,28 +28,59 @@ type Config struct {
 	// Title is what the page is called: at most 256 bytes; "" is "Leapgate".
 	Title string
 
+	// Hosts are the names that the dashboard answers to, as a browser has them in its address
+	// bar, without port: "gate.example.com"; ".example.com" is all names below that; "*" is
+	// any. Nil: this machine's own name, names without a dot, and those that end in .local,
+	// .internal or .svc. IP addresses and localhost need not be named. A request for another
+	// Host is answered with 421, since an attacker may have led a name of his own here, so
+	// that what this handler says could be read by his page. X-Forwarded-Host does not
+	// count: a proxy must keep the Host, or check it and send one that is named here.
+	Hosts []string
+
 	// Limiters are shown beside the resources, under the names that they describe
 	// themselves with.
 	Limiters []Limiter
 
-	// HideKeys shows keyed hashes in place of the limiters' keys, where those tell who a
-	// client is. The same key has the same hash until the program ends.
-	HideKeys bool
+	// RuleSources are shown beside the rules: since when what is active of each has been
+	// active, and what is wrong with it. The watchers of a [RuleFiles] that is the Writer are
+	// shown without being named here.
+	RuleSources []RuleSource
+
+	// ShowKeys says who sees the keys of limiters, and the origins of refused calls, which
+	// may tell who a client is: [Editors], which is the default, [Everybody] or [Nobody].
+	// Others see keyed hashes: the same key has the same hash until the program ends. One who
+	// watches is asked once, at the beginning.
+	ShowKeys Audience
 
 	// MaxViewers is how many may watch at a time: 1 to 10,000; 0 is 32. Further ones get 503.
 	// One whose machine is gone without a word keeps its place until the operating system
 	// gives up its connection, which may be some minutes.
 	MaxViewers int
 
+	// MaxViewersPerAddress is how many of them may come from one Address: 1 to MaxViewers; 0
+	// is half of MaxViewers, rounded up.
+	MaxViewersPerAddress int
+
+	// Address returns the address that a request comes from, by which viewers and failed
+	// authorisations are counted. Behind a proxy it should be that of the client, as the Key
+	// of a [leaphttp.Address] is that trusts the proxy: otherwise all who come through it
+	// share one count. Nil: the socket's peer, of IPv6 its network of 64 bits. It must be
+	// safe for concurrent use.
+	Address func(r *http.Request) string
+
 	// Authorize lets rules be changed. It tells who the one is that asks, for the log; or
 	// an error if he may not, whose text he is shown: 403, or 401 if it is a [Challenge]. It is
-	// asked for every change, and to tell the page who is looking. It must be safe for
-	// concurrent use. Nil: nobody may change rules.
+	// asked for every change, and for readings that depend on it: who is looking, and what
+	// ShowKeys shows him. It must be safe for concurrent use. Nil: nobody may change rules.
 	//
-	// Requests that a page of another origin makes are refused before it is asked. A proxy in
-	// between should keep the Host, for without TLS browsers tell the origin only. Where the
-	// answer hangs on the address alone, as it does for "whoever can reach this port", it
-	// should look at r.Host too: a name that an attacker owns may lead to your address.
+	// Failures are logged, and an Address that fails more than ten times a minute is refused
+	// for a while: changes with 429, and what it reads is what others read. Every failed
+	// change counts, and every failed reading with an Authorization header; the same header
+	// counts once. So what can be guessed, such as a password, belongs into that header, and
+	// not into a cookie or another field.
+	//
+	// Requests that a page of another origin makes, or that come under a name that is not of
+	// Hosts, are refused before it is asked.
 	Authorize func(r *http.Request) (who string, err error)
 
 	// Writer saves rules that are kept elsewhere, such as in rule files: see [RuleFiles].
@@ -106,16 +140,42 @@ func (c *Config) complete(gate *leapgate.Gate) error {
 	if c.Title == "" {
 		c.Title = DefaultTitle
 	}
+	for i, host := range c.Hosts {
+		if want := hostFault(host); want != "" {
+			fault("Hosts[%d] is %.64q; want %s", i, host, want)
+		}
+	}
 	for i, l := range c.Limiters {
-		if l == nil {
+		if isNil(l) {
 			fault("Limiters[%d] is nil; want a limiter", i)
 		}
 	}
+	for i, s := range c.RuleSources {
+		if isNil(s) {
+			fault("RuleSources[%d] is nil; want a source of rules", i)
+		}
+	}
+	if files, ok := c.Writer.(ruleFiles); ok && slices.Contains(files, nil) {
+		fault("Writer has a watcher that is nil; want RuleFiles of watchers")
+	}
 	if c.MaxViewers < 0 || c.MaxViewers > MostMaxViewers {
 		fault("MaxViewers is %d; want 1 to %d, or 0 for %d", c.MaxViewers, MostMaxViewers, DefaultMaxViewers)
+		c.MaxViewers = 0
 	}
 	if c.MaxViewers == 0 {
 		c.MaxViewers = DefaultMaxViewers
+	}
+	if c.MaxViewersPerAddress < 0 || c.MaxViewersPerAddress > c.MaxViewers {
+		fault("MaxViewersPerAddress is %d; want 1 to MaxViewers, which is %d, or 0 for half of it", c.MaxViewersPerAddress, c.MaxViewers)
+	}
+	if c.MaxViewersPerAddress == 0 {
+		c.MaxViewersPerAddress = (c.MaxViewers + 1) / 2
+	}
+	if c.ShowKeys > Nobody {
+		fault("ShowKeys is %v; want Editors, Everybody or Nobody", c.ShowKeys)
+	}
+	if c.Address == nil {
+		c.Address = leaphttp.MustAddress(leaphttp.AddressConfig{}).Key
 	}
 	if c.Writer != nil && c.Authorize == nil {
 		fault("Writer is set and Authorize is not; want both, for nobody may change rules otherwise")
@@ -124,4 +184,10 @@ func (c *Config) complete(gate *leapgate.Gate) error {
 		c.Logger = slog.Default()
 	}
 	return errors.Join(faults...)
+}
+
+// isNil reports whether a value is nil, or a pointer that is, which would panic when it is asked.
+func isNil(v any) bool {
+	p := reflect.ValueOf(v)
+	return v == nil || p.Kind() == reflect.Pointer && p.IsNil()
 }

@@ -7,10 +7,10 @@
 // elsewhere. What the API says is written down in API.md beside this file.
 //
 // Whoever can reach the handler can read names and figures, so put it on a port, or behind a
-// handler, that only operators reach. A browser on such a machine can be led there by a page
-// whose name an attacker points at your address: to keep that out too, answer only requests
-// whose Host is one of your own. Rules can be changed only if the program passes
-// [Config.Authorize].
+// handler, that only operators reach. Pages from elsewhere that their browsers open cannot
+// read it: a request for a Host that is not one of [Config.Hosts] is refused, for an attacker
+// can lead a name of his own to your address, and so is one with the Origin of another page.
+// Rules can be changed only if the program passes [Config.Authorize].
 //
 // The timeouts of an [http.Server] do not end those who watch, so set them: its WriteTimeout
 // bounds how long one who does not read keeps an answer in memory.
@@ -43,14 +43,17 @@ type Dashboard struct {
 	api     map[string]endpoint
 	sources []string // of rules that can be changed here
 	stream  *stream
-	origins *http.CrossOriginProtection
-	seed    maphash.Seed // of versions
-	secret  []byte       // of keys that are not shown
+
+	ruleSources []RuleSource // whose state is shown
+	hosts       hosts
+	seed        maphash.Seed // of versions
+	secret      []byte       // of keys that are not shown
+	attempts    *attempts
 
 	reading sync.Mutex // one request at a time reads all figures
 	editing sync.Mutex // one rule at a time is changed
 
-	limiterFault sync.Once
+	hostFault, limiterFault, sourceFault sync.Once // each is logged once
 }
 
 // New makes a dashboard. It starts no goroutine. The error, if any, is [ErrConfig] and tells
@@ -61,13 +64,14 @@ func New(gate *leapgate.Gate, cfg Config) (*Dashboard, error) {
 	}
 	d := &Dashboard{
 		gate: gate, cfg: cfg, page: embedded(),
-		origins: http.NewCrossOriginProtection(),
-		seed:    maphash.MakeSeed(), secret: make([]byte, 32),
+		hosts: newHosts(cfg.Hosts),
+		seed:  maphash.MakeSeed(), secret: make([]byte, 32),
 	}
 	_, _ = rand.Read(d.secret) // it never fails
+	d.attempts = newAttempts(&d.cfg, d.secret)
 	d.started = d.timeOf(nil)
-	d.api = d.endpoints()
-	d.stream = newStream(d.read, cfg.MaxViewers)
+	d.api, d.ruleSources = d.endpoints(), cfg.ruleSources()
+	d.stream = newStream(d.read, cfg.MaxViewers, cfg.MaxViewersPerAddress)
 	if cfg.Authorize != nil {
 		d.sources = []string{""}
 		if cfg.Writer != nil {
@@ -101,6 +105,9 @@ const apiPath = "/api/v1/"
 // ServeHTTP serves the page and the API.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
+	if !d.local(w, r) {
+		return
+	}
 	path := r.URL.Path
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path // http.StripPrefix("/leapgate/", …)

@@ -41,7 +41,7 @@ func TestEdit_AddChangeRemove(t *testing.T) {
 		},
 	}))})
 	require.Equal(t, map[string]any{
-		"title": "Leapgate", "version": 1.0, "capabilities": map[string]any{"edit": true}, "who": "ann", "sources": []any{""}, "hiddenKeys": false,
+		"title": "Leapgate", "version": 1.0, "capabilities": map[string]any{"edit": true, "keys": true}, "who": "ann", "sources": []any{""}, "hiddenKeys": false, "ruleSources": []any{},
 	}, get(t, d, "about"))
 
 	answer, v := ask(t, d, http.MethodPost, "rules?kind=flow", `{"resource": "a", "threshold": 5, "interval": "2s"}`)
@@ -192,7 +192,7 @@ func TestEdit_WhoMay(t *testing.T) {
 	d := dashboard.Handler(g, dashboard.Config{})
 	require.Contains(t, every(d, http.StatusForbidden), "cannot be changed here")
 	about := get(t, d, "about")
-	require.Equal(t, []any{map[string]any{"edit": false}, []any{}}, []any{about["capabilities"], about["sources"]})
+	require.Equal(t, []any{map[string]any{"edit": false, "keys": false}, []any{}}, []any{about["capabilities"], about["sources"]})
 	require.NotContains(t, about, "who")
 	require.Equal(t, false, get(t, d, "rule?kind=flow&id=q")["editable"])
 
@@ -227,7 +227,7 @@ func TestEdit_WhoMay(t *testing.T) {
 		every(d, http.StatusForbidden, append(headers, "Authorization", "Basic YW5uOg==")...)
 	}
 	require.Zero(t, asked)
-	answer, v := ask(t, d, "POST", "rules?kind=flow", good, "Authorization", "Basic YW5uOg==", "Sec-Fetch-Site", "same-origin", "Origin", "http://example.com")
+	answer, v := ask(t, d, "POST", "rules?kind=flow", good, "Authorization", "Basic YW5uOg==", "Sec-Fetch-Site", "same-origin", "Origin", "http://localhost")
 	require.Equal(t, http.StatusCreated, answer.StatusCode, v)
 	require.Len(t, g.FlowRules(), 2)
 }
@@ -312,13 +312,13 @@ func TestEdit_Hammer(t *testing.T) {
 		wg.Go(func() {
 			for done := 0; done < edits; {
 				r := httptest.NewRecorder()
-				d.ServeHTTP(r, httptest.NewRequest("GET", "/api/v1/rule?kind=flow&id=sum", http.NoBody))
+				d.ServeHTTP(r, httptest.NewRequest("GET", "http://localhost/api/v1/rule?kind=flow&id=sum", http.NoBody))
 				var sum float64
 				_, err := fmt.Sscanf(r.Body.String()[strings.Index(r.Body.String(), `"threshold":`):], `"threshold":%f`, &sum)
 				if !assert.NoError(t, err) {
 					return
 				}
-				put := httptest.NewRequest("PUT", "/api/v1/rule?kind=flow&id=sum", strings.NewReader(fmt.Sprintf(`{"resource": "a", "threshold": %v}`, sum+1)))
+				put := httptest.NewRequest("PUT", "http://localhost/api/v1/rule?kind=flow&id=sum", strings.NewReader(fmt.Sprintf(`{"resource": "a", "threshold": %v}`, sum+1)))
 				put.Header.Set("Content-Type", "application/json")
 				put.Header.Set("If-Match", r.Header().Get("ETag"))
 				w := httptest.NewRecorder()
@@ -329,7 +329,7 @@ func TestEdit_Hammer(t *testing.T) {
 					return
 				}
 				// One that comes and goes, and one of the program's.
-				post := httptest.NewRequest("POST", "/api/v1/rules?kind=isolation", strings.NewReader(`{"resource": "a", "maxInFlight": 9}`))
+				post := httptest.NewRequest("POST", "http://localhost/api/v1/rules?kind=isolation", strings.NewReader(`{"resource": "a", "maxInFlight": 9}`))
 				post.Header.Set("Content-Type", "application/json")
 				w = httptest.NewRecorder()
 				d.ServeHTTP(w, post)

@@ -13,19 +13,31 @@ type reading struct {
 	at           time.Time
 	resources    []stat.Snapshot
 	rulesVersion string
-	limiters     []byte // JSON
+	ruleSources  []byte         // JSON
+	limiters     [sights][]byte // JSON
 }
 
 func (d *Dashboard) read() reading {
 	r := reading{resources: d.gate.Snapshot()}
 	r.at = d.timeOf(r.resources)
 	r.rulesVersion = d.versionOf(d.gate.FlowRules(), d.gate.IsolationRules())
-	limiters, err := json.Marshal(d.limiters())
-	if err != nil {
-		panic(err) // they are plain values
+	r.ruleSources = jsonOf(d.sourceStates())
+	all := d.limiters()
+	r.limiters[keysShown] = jsonOf(all)
+	r.limiters[keysHidden] = r.limiters[keysShown]
+	if haveKeys(all) {
+		r.limiters[keysHidden] = jsonOf(d.withoutKeys(all))
 	}
-	r.limiters = limiters
 	return r
+}
+
+// jsonOf returns plain values as JSON.
+func jsonOf(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // plain values can always be written
+	}
+	return data
 }
 
 // board is what all viewers have seen, and those who come will see first.
@@ -34,10 +46,16 @@ type board struct {
 	rulesVersion string
 	resources    table[string, figures]
 	rules        table[ruleKey, sums]
-	limiters     []byte
+	ruleSources  []byte
+	limiters     [sights][]byte
+	newSources   bool // since the frame before
+	newLimiters  bool
 	sums         map[ruleKey]sums
 
-	delta, full []byte // the last frame, as it is sent; full is nil until somebody needs it
+	// The last frame, as it is sent; nil until somebody needs it. It is not written again,
+	// for viewers may be about to send it.
+	delta, full [sights][]byte
+	size        int // of the last one that was made
 }
 
 func newBoard() *board {
@@ -81,22 +99,33 @@ func (b *board) update(r reading) {
 	}
 	b.resources.end()
 	b.rules.end()
-	limitersChanged := !bytes.Equal(b.limiters, r.limiters)
-	b.at, b.rulesVersion, b.limiters, b.full = r.at, r.rulesVersion, r.limiters, nil
-	b.delta = b.encode(make([]byte, 0, len(b.delta)+len(b.delta)/4), false, limitersChanged)
+	b.newSources = !bytes.Equal(b.ruleSources, r.ruleSources)
+	b.newLimiters = !bytes.Equal(b.limiters[keysShown], r.limiters[keysShown])
+	b.at, b.rulesVersion, b.ruleSources, b.limiters = r.at, r.rulesVersion, r.ruleSources, r.limiters
+	clear(b.delta[:])
+	clear(b.full[:])
 }
 
-// all gives the last frame for somebody who has seen none.
-func (b *board) all() []byte {
-	if b.full == nil {
-		b.full = b.encode(nil, true, true)
+// changes returns what the last update changed, for one who may see so much.
+func (b *board) changes(s sight) []byte {
+	if b.delta[s] == nil {
+		b.delta[s] = b.encode(make([]byte, 0, b.size+b.size/4), s, false)
+		b.size = len(b.delta[s])
 	}
-	return b.full
+	return b.delta[s]
+}
+
+// all returns the last frame for one who has seen none.
+func (b *board) all(s sight) []byte {
+	if b.full[s] == nil {
+		b.full[s] = b.encode(nil, s, true)
+	}
+	return b.full[s]
 }
 
 // encode writes a frame as a message of an event stream. It is written out, because it is what
 // costs while somebody looks.
-func (b *board) encode(out []byte, full, limiters bool) []byte {
+func (b *board) encode(out []byte, s sight, full bool) []byte {
 	out = append(out, "event: frame\ndata: {\"at\":"...)
 	out = appendStamp(out, b.at)
 	if full {
@@ -118,8 +147,11 @@ func (b *board) encode(out []byte, full, limiters bool) []byte {
 		out = b.resources.appendUpdate(out)
 		out = b.rules.appendUpdate(append(out, `,"rules":`...))
 	}
-	if limiters {
-		out = append(append(out, `,"limiters":`...), b.limiters...)
+	if full || b.newSources {
+		out = append(append(out, `,"ruleSources":`...), b.ruleSources...)
+	}
+	if full || b.newLimiters {
+		out = append(append(out, `,"limiters":`...), b.limiters[s]...)
 	}
 	return append(out, "}\n\n"...)
 }

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -11,7 +12,7 @@ import (
 )
 
 func passed(n int64) reading {
-	return reading{resources: []stat.Snapshot{{Resource: "a", Pass: n}}, limiters: []byte("[]")}
+	return reading{resources: []stat.Snapshot{{Resource: "a", Pass: n}}, ruleSources: []byte("[]"), limiters: [sights][]byte{[]byte("[]"), []byte("[]")}}
 }
 
 // Viewers leave and others come while the figures are read. They wait for that reading, and
@@ -24,12 +25,12 @@ func TestStream_FiguresNeverGoBack(t *testing.T) {
 			mine := make(chan reading)
 			readings <- mine
 			return <-mine
-		}, 5)
-		first, _ := s.join()
+		}, 5, 5)
+		first, _ := s.join("", keysHidden)
 		slow := <-readings
 		s.leave(first)
 
-		second, _ := s.join()
+		second, _ := s.join("", keysHidden)
 		synctest.Wait()
 		select {
 		case <-readings:
@@ -41,7 +42,7 @@ func TestStream_FiguresNeverGoBack(t *testing.T) {
 		quick := <-readings
 		quick <- passed(7)
 		require.Contains(t, string(<-second.frames), "[1,0,0,0,0,0,0,0,0,0,7,0,")
-		third, _ := s.join()
+		third, _ := s.join("", keysHidden)
 		require.Contains(t, string(<-third.frames), "[1,0,0,0,0,0,0,0,0,0,7,0,")
 		s.leave(second)
 		s.leave(third)
@@ -59,19 +60,45 @@ func TestStream_ManyComeAndGoWhileItReads(t *testing.T) {
 			reads.Inc()
 			<-read
 			return passed(reads.Load())
-		}, 5)
+		}, 5, 5)
 		for range 50 {
-			v, _ := s.join()
+			v, _ := s.join("", keysHidden)
 			synctest.Wait()
 			s.leave(v)
 		}
 		require.EqualValues(t, 1, reads.Load())
 		close(read)
 		synctest.Wait()
-		v, _ := s.join()
+		v, _ := s.join("", keysHidden)
 		require.Contains(t, string(<-v.frames), "[1,0,0,0,0,0,0,0,0,0,1,0,", "what was read for them is not lost")
 		require.EqualValues(t, 1, reads.Load())
 		s.leave(v)
+		s.close()
+	})
+}
+
+// Addresses that have no viewer any more are forgotten.
+func TestStream_AddressesAreForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStream(func() reading { return reading{} }, 5, 2)
+		var there []*viewer
+		for i := range 1000 {
+			v, why := s.join(fmt.Sprint("address ", i%3), sight(i%2))
+			if v == nil {
+				require.NotEmpty(t, why)
+				s.leave(there[0])
+				there = there[1:]
+				continue
+			}
+			there = append(there, v)
+			require.LessOrEqual(t, s.by[v.address], 2)
+		}
+		for _, v := range there {
+			s.leave(v)
+		}
+		require.Empty(t, s.by)
+		require.Zero(t, s.places)
 		s.close()
 	})
 }

@@ -1,11 +1,10 @@
 package dashboard
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/http"
+	"slices"
+	"sync"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/limit"
@@ -46,21 +45,26 @@ func (d *Dashboard) limiters() []limiterView {
 	all := make([]limiterView, len(d.cfg.Limiters))
 	for i, l := range d.cfg.Limiters {
 		all[i] = limiterView{Limits: []limitView{}, Offenders: []offenderView{}}
-		d.look(l, &all[i])
+		d.call(&d.limiterFault, "a limiter", func() { look(l, &all[i]) })
 	}
 	return all
 }
 
-// look fills in what a limiter says. If one that the program brought panics, the rest is left
-// out, and the log is told the first time: looking must not end the program.
-func (d *Dashboard) look(l Limiter, v *limiterView) {
+// call calls what the program brought. If it panics, what it has not told is left out, and the
+// log is told the first time: looking must not end the program.
+func (d *Dashboard) call(fault *sync.Once, what string, look func()) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			d.limiterFault.Do(func() {
-				d.cfg.Logger.Error("leapgate: a limiter on the dashboard panicked; its figures are left out", "panic", escape.Text(fmt.Sprint(cause)))
+			fault.Do(func() {
+				d.cfg.Logger.Error("leapgate: "+what+" on the dashboard panicked; its figures are left out", "panic", escape.Text(fmt.Sprint(cause)))
 			})
 		}
 	}()
+	look()
+}
+
+// look fills in what a limiter says.
+func look(l Limiter, v *limiterView) {
 	for _, one := range l.Describe() {
 		v.Limits = append(v.Limits, limitView{one.Name, one.Limit, millis(one.Window)})
 	}
@@ -70,26 +74,37 @@ func (d *Dashboard) look(l Limiter, v *limiterView) {
 	v.Expired, v.Evicted, v.Crowded, v.Bytes, v.Coarse = s.Expired, s.Evicted, s.Crowded, s.Bytes, s.Coarse
 	if o, ok := l.(interface{ Offenders(k int) []limit.Offender }); ok {
 		for _, worst := range o.Offenders(mostOffenders) {
-			v.Offenders = append(v.Offenders, offenderView{d.shownKey(worst.Key), worst.Refused, worst.Excess})
+			v.Offenders = append(v.Offenders, offenderView{worst.Key, worst.Refused, worst.Excess})
 		}
 	}
 }
 
-// shownKey gives a key as viewers see it.
-func (d *Dashboard) shownKey(key string) string {
-	if !d.cfg.HideKeys {
-		return key
+// withoutKeys returns the limiters as those see them who may not see keys.
+func (d *Dashboard) withoutKeys(all []limiterView) []limiterView {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].Offenders = slices.Clone(all[i].Offenders)
+		for k := range all[i].Offenders {
+			all[i].Offenders[k].Key = d.hash(all[i].Offenders[k].Key)
+		}
 	}
-	hash := hmac.New(sha256.New, d.secret) // addresses are few: a bare hash could be undone
-	_, _ = hash.Write([]byte(key))         // it never fails
-	return "key-" + hex.EncodeToString(hash.Sum(nil)[:8])
+	return all
+}
+
+// haveKeys reports whether there are any keys to be seen.
+func haveKeys(all []limiterView) bool {
+	return slices.ContainsFunc(all, func(l limiterView) bool { return len(l.Offenders) > 0 })
 }
 
 func (d *Dashboard) serveLimiters(w http.ResponseWriter, r *http.Request) {
 	if !d.known(w, r) {
 		return
 	}
+	all := d.limiters()
+	if haveKeys(all) && d.sightOf(r) == keysHidden {
+		all = d.withoutKeys(all)
+	}
 	answer(w, http.StatusOK, struct {
 		Limiters []limiterView `json:"limiters"`
-	}{d.limiters()})
+	}{all})
 }

@@ -49,7 +49,7 @@ func TestLimiters_FiguresAndOffenders(t *testing.T) {
 		Keys: 1, MaxKeys: 2, Expired: 3, Evicted: 4, Crowded: 5, Bytes: 6, Coarse: 7, Allowed: 8, Refused: 9, Degraded: 10, Away: true,
 	}
 	d := dashboard.Handler(newGate(t, c), dashboard.Config{
-		Limiters: []dashboard.Limiter{l, &fakeLimiter{func() limit.Stats { return all }}},
+		Limiters: []dashboard.Limiter{l, &fakeLimiter{func() limit.Stats { return all }}}, ShowKeys: dashboard.Everybody,
 	})
 	limiters := list(get(t, d, "limiters"), "limiters")
 	require.Len(t, limiters, 2)
@@ -66,7 +66,7 @@ func TestLimiters_FiguresAndOffenders(t *testing.T) {
 	refused(t, d, http.StatusBadRequest, http.MethodGet, "limiters?k=100", "")
 }
 
-func TestLimiters_KeysCanBeHidden(t *testing.T) {
+func TestLimiters_KeysAreHashesThatStay(t *testing.T) {
 	t.Parallel()
 	c := newClock()
 	l := newLimiter(t, c)
@@ -76,7 +76,7 @@ func TestLimiters_KeysCanBeHidden(t *testing.T) {
 		offenders := list(list(get(t, d, "limiters"), "limiters")[0], "offenders")
 		return [2]string{offenders[0]["key"].(string), offenders[1]["key"].(string)}
 	}
-	cfg := dashboard.Config{Limiters: []dashboard.Limiter{l}, HideKeys: true}
+	cfg := dashboard.Config{Limiters: []dashboard.Limiter{l}, ShowKeys: dashboard.Nobody}
 	d := dashboard.Handler(newGate(t, c), cfg)
 	first := keys(d)
 	require.Regexp(t, "^key-[0-9a-f]{16}$", first[0])
@@ -91,7 +91,7 @@ func TestLimiters_InFramesWhenTheyChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock()
 		l := newLimiter(t, c)
-		client, _ := serve(t, dashboard.Handler(newGate(t, c), dashboard.Config{Limiters: []dashboard.Limiter{l}}))
+		client, _ := serve(t, dashboard.Handler(newGate(t, c), dashboard.Config{Limiters: []dashboard.Limiter{l}, ShowKeys: dashboard.Everybody}))
 		w := watch(t, client)
 		require.Contains(t, string(w.next().Limiters), `"keys":0`)
 		require.Nil(t, w.next().Limiters)

@@ -37,7 +37,7 @@ func pageFiles(t *testing.T) map[string]string {
 }
 
 func fetch(h http.Handler, method, target string, headers ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, target, http.NoBody)
+	r := httptest.NewRequest(method, "http://localhost"+target, http.NoBody)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
@@ -220,13 +220,20 @@ func TestPage_TheFormHasAllFields(t *testing.T) {
 func TestConfig_EveryFaultIsTold(t *testing.T) {
 	t.Parallel()
 	_, err := dashboard.New(nil, dashboard.Config{
-		Title: strings.Repeat("x", 257), MaxViewers: 10_001, Limiters: []dashboard.Limiter{nil}, Writer: dashboard.RuleFiles(),
+		Title: strings.Repeat("x", 257), MaxViewers: 10_001, MaxViewersPerAddress: -1, ShowKeys: 9, Hosts: []string{"gate.example.com", "http://gate.example.com", "gate:8080", "", "*.example.com", "gäte.example"}, Limiters: []dashboard.Limiter{nil}, Writer: dashboard.RuleFiles(),
 	})
 	require.ErrorIs(t, err, dashboard.ErrConfig)
 	require.EqualError(t, err, `dashboard: bad configuration: the gate is nil; want one
 dashboard: bad configuration: Title is "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"…, of 257 bytes; want at most 256
+dashboard: bad configuration: Hosts[1] is "http://gate.example.com"; want a name without port such as "gate.example.com", ".example.com" for all names below that, or "*" for any
+dashboard: bad configuration: Hosts[2] is "gate:8080"; want a name without port such as "gate.example.com", ".example.com" for all names below that, or "*" for any
+dashboard: bad configuration: Hosts[3] is ""; want a name without port such as "gate.example.com", ".example.com" for all names below that, or "*" for any
+dashboard: bad configuration: Hosts[4] is "*.example.com"; want a name without port such as "gate.example.com", ".example.com" for all names below that, or "*" for any
+dashboard: bad configuration: Hosts[5] is "gäte.example"; want a name without port such as "gate.example.com", ".example.com" for all names below that, or "*" for any
 dashboard: bad configuration: Limiters[0] is nil; want a limiter
 dashboard: bad configuration: MaxViewers is 10001; want 1 to 10000, or 0 for 32
+dashboard: bad configuration: MaxViewersPerAddress is -1; want 1 to MaxViewers, which is 32, or 0 for half of it
+dashboard: bad configuration: ShowKeys is Audience(9); want Editors, Everybody or Nobody
 dashboard: bad configuration: Writer is set and Authorize is not; want both, for nobody may change rules otherwise`)
 	require.Panics(t, func() { dashboard.Handler(nil, dashboard.Config{}) })
 	_, err = dashboard.New(newGate(t, newClock()), dashboard.Config{})

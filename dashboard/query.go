@@ -10,6 +10,17 @@ import (
 	"strings"
 )
 
+const (
+	// mostQuery is the length of the longest query that is read, in bytes. The longest names
+	// fit, with each byte escaped.
+	mostQuery = 16 << 10
+	// mostFaults is how many faults one answer tells. Nobody reads more.
+	mostFaults = 16
+)
+
+// andMore stands for the faults that are not told.
+var andMore = fault{Message: "and more"}
+
 // query reads the parameters of a request, and collects what is wrong with them.
 type query struct {
 	values url.Values
@@ -21,16 +32,19 @@ func parameters(r *http.Request, known ...string) *query {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	q := &query{values: values}
 	if err != nil {
-		q.faults = append(q.faults, fault{Message: "the query cannot be read: " + err.Error()})
+		q.add(fault{Message: "the query cannot be read: " + err.Error()})
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if len(q.faults) > mostFaults {
+			break // before the texts of others are made
+		}
 		switch {
 		case !slices.Contains(known, name):
 			want := "no parameters"
 			if known != nil {
 				want = "one of " + strings.Join(known, ", ")
 			}
-			q.faults = append(q.faults, fault{
+			q.add(fault{
 				Field: shortened(name), Want: want,
 				Message: fmt.Sprintf("unknown parameter %s; want %s", quoted(name), want),
 			})
@@ -41,8 +55,18 @@ func parameters(r *http.Request, known ...string) *query {
 	return q
 }
 
+// add notes a fault; of those beyond the bound, only that there are any.
+func (q *query) add(f fault) {
+	switch {
+	case len(q.faults) < mostFaults:
+		q.faults = append(q.faults, f)
+	case len(q.faults) == mostFaults:
+		q.faults = append(q.faults, andMore)
+	}
+}
+
 func (q *query) fault(field, value, want string) {
-	q.faults = append(q.faults, fault{
+	q.add(fault{
 		Field: field, Value: value, Want: want,
 		Message: fmt.Sprintf("%s is %s; want %s", field, value, want),
 	})
@@ -51,7 +75,7 @@ func (q *query) fault(field, value, want string) {
 // required gives a parameter that must be there.
 func (q *query) required(name, want string) string {
 	if !q.values.Has(name) {
-		q.faults = append(q.faults, fault{Field: name, Want: want, Message: name + " is missing; want " + want})
+		q.add(fault{Field: name, Want: want, Message: name + " is missing; want " + want})
 	}
 	return q.values.Get(name)
 }
@@ -103,9 +127,12 @@ const mostShown = 64 // bytes of what a client sent that it is shown again
 
 func quoted(s string) string { return strconv.Quote(shortened(s)) }
 
-func shortened(s string) string {
-	if len(s) <= mostShown {
+func shortened(s string) string { return clip(s, mostShown) }
+
+// clip returns the beginning of a text, of so many bytes at most, if it is longer.
+func clip(s string, most int) string {
+	if len(s) <= most {
 		return s
 	}
-	return s[:mostShown] + "…"
+	return s[:most] + "…"
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/leapgate-go/leapgate/flow"
@@ -20,17 +21,19 @@ const mostBody = 64 << 10
 
 // authorized tells who wants to change a rule, or answers that he may not.
 func (d *Dashboard) authorized(w http.ResponseWriter, r *http.Request) (who string, ok bool) {
-	if err := d.origins.Check(r); err != nil {
-		fail(w, problem{Status: http.StatusForbidden, Detail: "the request comes from another origin"})
-		return "", false
-	}
 	if d.cfg.Authorize == nil {
 		fail(w, problem{Status: http.StatusForbidden, Detail: "rules cannot be changed here: the program has not turned it on"})
 		return "", false
 	}
-	who, err := d.cfg.Authorize(r)
+	who, err := d.attempts.ask(r)
 	if err == nil {
 		return who, true
+	}
+	var tooMany *errTooMany
+	if errors.As(err, &tooMany) {
+		w.Header().Set("Retry-After", strconv.Itoa(tooMany.seconds()))
+		fail(w, problem{Status: http.StatusTooManyRequests, Detail: err.Error()})
+		return "", false
 	}
 	p := problem{Status: http.StatusForbidden, Detail: "you may not change rules: " + escape.Text(err.Error())}
 	var challenge Challenge
@@ -76,6 +79,9 @@ func decode[R comparable](k *kind[R], data []byte) (rule R, faults []fault) {
 		return rule, []fault{{Message: escape.Text(err.Error())}}
 	}
 	for _, e := range errs {
+		if len(faults) == mostFaults {
+			return rule, append(faults, andMore)
+		}
 		if e.Want != "" {
 			faults = append(faults, valueFault(e.Field, e.Value, e.Want))
 			continue

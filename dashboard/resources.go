@@ -198,7 +198,21 @@ func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	v.Rules = d.bound(&s)
+	if refusedSomebody(v.Rules) && d.sightOf(r) == keysHidden {
+		for _, rule := range v.Rules {
+			if last := rule.Figures.LastRefusal; last != nil {
+				last.Origin = d.hash(last.Origin)
+			}
+		}
+	}
 	answer(w, http.StatusOK, v)
+}
+
+// refusedSomebody reports whether the caller of any last refusal is known.
+func refusedSomebody(rules []boundView) bool {
+	return slices.ContainsFunc(rules, func(r boundView) bool {
+		return r.Figures.LastRefusal != nil && r.Figures.LastRefusal.Origin != ""
+	})
 }
 
 // bound gives the rules that bind a resource.

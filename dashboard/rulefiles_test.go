@@ -289,9 +289,9 @@ func TestWriter_OneAtATime(t *testing.T) {
 	for editor := range editors {
 		wg.Go(func() {
 			for i := range edits {
-				r := httptest.NewRequest(http.MethodPost, "/api/v1/rules?kind=flow&source=db", strings.NewReader(`{"resource": "a", "threshold": 1}`))
+				r := httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/rules?kind=flow&source=db", strings.NewReader(`{"resource": "a", "threshold": 1}`))
 				if (editor+i)%2 == 0 {
-					r = httptest.NewRequest(http.MethodPost, "/api/v1/rules?kind=isolation&source=db", strings.NewReader(`{"resource": "a", "maxInFlight": 1}`))
+					r = httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/rules?kind=isolation&source=db", strings.NewReader(`{"resource": "a", "maxInFlight": 1}`))
 				}
 				r.Header.Set("Content-Type", "application/json")
 				w := httptest.NewRecorder()

@@ -79,7 +79,7 @@ type answered struct {
 // ask asks the dashboard and gives the answer, whose body is JSON if there is one.
 func ask(t testing.TB, d http.Handler, method, path, body string, headers ...string) (answered, map[string]any) {
 	t.Helper()
-	r := httptest.NewRequest(method, "/leapgate/api/v1/"+path, strings.NewReader(body))
+	r := httptest.NewRequest(method, "http://localhost/leapgate/api/v1/"+path, strings.NewReader(body))
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -205,12 +205,15 @@ type watching struct {
 }
 
 // watch begins to watch.
-func watch(t *testing.T, client *http.Client) *watching {
+func watch(t *testing.T, client *http.Client, headers ...string) *watching {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://pipe/leapgate/api/v1/events", http.NoBody)
 	require.NoError(t, err)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
 	answer, err := client.Do(r)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = answer.Body.Close() })
@@ -224,6 +227,7 @@ type frame struct {
 	Columns      map[string][]string `json:"columns"`
 	Resources    change              `json:"resources"`
 	Rules        change              `json:"rules"`
+	RuleSources  json.RawMessage     `json:"ruleSources"`
 	Limiters     json.RawMessage     `json:"limiters"`
 }
 

@@ -17,6 +17,8 @@ const (
 	patience = 5 * time.Second
 	// retryAfter is when one for whom there was no place may ask again.
 	retryAfter = 5 * time.Second
+	// mostAddress is how many bytes of an address count.
+	mostAddress = 64
 )
 
 // viewer is one who watches.
@@ -24,19 +26,24 @@ type viewer struct {
 	frames chan []byte   // sent to under the stream's lock
 	gone   chan struct{} // closed when it is dropped
 	fresh  bool          // it has seen nothing; guarded by the stream's lock
+
+	address string
+	sees    sight
 }
 
 // stream sends frames to those who watch. While there are any, one goroutine makes them, once
 // for all.
 type stream struct {
 	read func() reading
-	most int
+	most int // in all
+	each int // of one address
 	runs sync.WaitGroup
 	turn chan struct{} // held by the goroutine that reads
 
 	mu      sync.Mutex // guards what is below
 	viewers map[*viewer]struct{}
-	places  int // taken by viewers, and by those that were dropped and have not ended yet
+	places  int            // taken by viewers, and by those that were dropped and have not ended yet
+	by      map[string]int // the same by address
 	closed  bool
 	stop    chan struct{} // closed when the goroutine is to end; nil if there is none
 	board   *board        // what was sent last
@@ -44,12 +51,16 @@ type stream struct {
 	current bool          // a viewer can begin with what was sent last
 }
 
-func newStream(read func() reading, most int) *stream {
-	return &stream{read: read, most: most, turn: make(chan struct{}, 1), viewers: make(map[*viewer]struct{}), board: newBoard()}
+func newStream(read func() reading, most, each int) *stream {
+	return &stream{
+		read: read, most: most, each: each, turn: make(chan struct{}, 1),
+		viewers: make(map[*viewer]struct{}), by: make(map[string]int), board: newBoard(),
+	}
 }
 
-// join takes a place. If there is none, or the stream is closed, it gives why not.
-func (s *stream) join() (v *viewer, why string) {
+// join takes a place for one who comes from an address and may see so much. If there is none,
+// or the stream is closed, it returns why not.
+func (s *stream) join(address string, sees sight) (v *viewer, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -57,6 +68,8 @@ func (s *stream) join() (v *viewer, why string) {
 		return nil, "the dashboard is closed"
 	case s.places >= s.most:
 		return nil, "no place is left: at most " + strconv.Itoa(s.most) + " may watch"
+	case s.by[address] >= s.each:
+		return nil, "no place is left for your address: at most " + strconv.Itoa(s.each) + " may watch from one"
 	}
 	if s.stop == nil {
 		// Those who come and go do not cause a frame each.
@@ -66,12 +79,13 @@ func (s *stream) join() (v *viewer, why string) {
 		s.stop = stop
 		s.runs.Go(func() { s.run(stop, wait) })
 	}
-	v = &viewer{frames: make(chan []byte, mostBehind), gone: make(chan struct{}), fresh: true}
+	v = &viewer{frames: make(chan []byte, mostBehind), gone: make(chan struct{}), fresh: true, address: address, sees: sees}
 	s.places++
+	s.by[address]++
 	s.viewers[v] = struct{}{}
 	if s.current {
 		v.fresh = false
-		v.frames <- s.board.all()
+		v.frames <- s.board.all(sees)
 	}
 	return v, ""
 }
@@ -81,6 +95,9 @@ func (s *stream) leave(v *viewer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.places--
+	if s.by[v.address]--; s.by[v.address] == 0 {
+		delete(s.by, v.address)
+	}
 	delete(s.viewers, v)
 	s.rest()
 }
@@ -135,9 +152,11 @@ func (s *stream) send(r reading) {
 	s.board.update(r)
 	s.made, s.current = time.Now(), true
 	for v := range s.viewers {
-		frame := s.board.delta
+		var frame []byte
 		if v.fresh {
-			frame, v.fresh = s.board.all(), false
+			frame, v.fresh = s.board.all(v.sees), false
+		} else {
+			frame = s.board.changes(v.sees)
 		}
 		select {
 		case v.frames <- frame:
@@ -178,7 +197,11 @@ func (d *Dashboard) serveEvents(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Type", "text/event-stream")
 		return
 	}
-	v, why := d.stream.join()
+	sees := keysHidden
+	if len(d.cfg.Limiters) > 0 { // there may be keys
+		sees = d.sightOf(r)
+	}
+	v, why := d.stream.join(clip(d.cfg.Address(r), mostAddress), sees)
 	if v == nil {
 		h.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
 		fail(w, problem{Status: http.StatusServiceUnavailable, Detail: why})

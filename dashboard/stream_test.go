@@ -143,7 +143,7 @@ func TestEvents_NoMoreViewersThanThereMayBe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, newClock())
-		client, _ := serve(t, dashboard.Handler(g, dashboard.Config{MaxViewers: 2}))
+		client, _ := serve(t, dashboard.Handler(g, dashboard.Config{MaxViewers: 2, MaxViewersPerAddress: 2}))
 		first, second := watch(t, client), watch(t, client)
 		require.NotNil(t, first.next())
 		require.NotNil(t, second.next())
@@ -162,13 +162,45 @@ func TestEvents_NoMoreViewersThanThereMayBe(t *testing.T) {
 	})
 }
 
+// One who opens many takes the places of one address, and leaves those of others.
+func TestEvents_NoMoreViewersOfOneAddressThanThereMayBe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pipe, _ := serve(t, dashboard.Handler(newGate(t, newClock()), dashboard.Config{
+			MaxViewers: 5, Address: func(r *http.Request) string { return r.Header.Get("X-Client") },
+		}))
+		of := func(client string) *watching { return watch(t, pipe, "X-Client", client) }
+		first := of("a")
+		require.NotNil(t, first.next())
+		require.NotNil(t, of("a").next())
+		require.NotNil(t, of("a").next(), "half of 5, rounded up")
+		fourth := of("a")
+		require.Equal(t, http.StatusServiceUnavailable, fourth.answer.StatusCode)
+		require.Equal(t, "5", fourth.answer.Header.Get("Retry-After"))
+		body, err := io.ReadAll(fourth.answer.Body)
+		require.NoError(t, err)
+		require.Contains(t, string(body), `"no place is left for your address: at most 3 may watch from one"`)
+		require.NotNil(t, of("b").next())
+
+		first.cancel()
+		synctest.Wait()
+		require.NotNil(t, of("a").next())
+		require.NotNil(t, of("c").next())
+		last := of("d")
+		require.Equal(t, http.StatusServiceUnavailable, last.answer.StatusCode)
+		body, err = io.ReadAll(last.answer.Body)
+		require.NoError(t, err)
+		require.Contains(t, string(body), "no place is left: at most 5 may watch")
+	})
+}
+
 func TestEvents_SlowViewersAreDropped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock()
 		g := newGate(t, c)
 		call(t, c, g, "a", 1, 0)
-		client, network := serve(t, dashboard.Handler(g, dashboard.Config{MaxViewers: 2}))
+		client, network := serve(t, dashboard.Handler(g, dashboard.Config{MaxViewers: 2, MaxViewersPerAddress: 2}))
 		slow := slowReader(t, network) // and does not read at all
 		began := time.Now()
 		quick := watch(t, client)
@@ -346,7 +378,7 @@ func TestEvents_NeedAServerThatStreams(t *testing.T) {
 		d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{MaxViewers: 1})
 		for range 3 { // and the place is given back
 			w := httptest.NewRecorder()
-			d.ServeHTTP(plain{w}, httptest.NewRequest(http.MethodGet, "/api/v1/events", http.NoBody))
+			d.ServeHTTP(plain{w}, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/events", http.NoBody))
 			require.Equal(t, http.StatusInternalServerError, w.Code)
 			require.Contains(t, w.Body.String(), "events cannot be sent")
 		}
@@ -370,7 +402,7 @@ func TestEvents_OfOneWhoGoesAtOnce(t *testing.T) {
 		d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{MaxViewers: 1})
 		for range 3 { // and the place is given back
 			w := &cut{httptest.NewRecorder(), t}
-			d.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/events", http.NoBody))
+			d.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/events", http.NoBody))
 			require.Empty(t, w.Body.String())
 		}
 		require.NoError(t, d.Close())
@@ -401,7 +433,7 @@ func TestEvents_Hammer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock()
 		g := newGate(t, c)
-		d := dashboard.Handler(g, dashboard.Config{MaxViewers: 8})
+		d := dashboard.Handler(g, dashboard.Config{MaxViewers: 8, MaxViewersPerAddress: 8})
 		client, _ := serve(t, d)
 		done := make(chan struct{})
 		const viewers = 12

@@ -85,7 +85,7 @@ func TestTable_ViewersKnowWhatThereIs(t *testing.T) {
 func TestTable_NothingIsSaidOfWhatStays(t *testing.T) {
 	t.Parallel()
 	b := newBoard()
-	b.update(reading{limiters: []byte("[]")})
+	b.update(reading{})
 	require.JSONEq(t, `{}`, string(b.resources.appendUpdate(nil)))
 	b.resources.begin()
 	b.resources.set("a\xff", figures{pass: 1})

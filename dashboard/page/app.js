@@ -7,6 +7,7 @@ import { Overview } from "./overview.js";
 import { ResourceView } from "./resource.js";
 import { RulesView } from "./rules.js";
 import { Store } from "./store.js";
+import { refused, trouble } from "./sources.js";
 import { follow } from "./stream.js";
 
 const $ = (id) => document.getElementById(id);
@@ -19,7 +20,7 @@ let view = null;
 const routes = [
   ["#/resource/", (rest) => new ResourceView(rest, context), "nav-resources"],
   ["#/rules", () => new RulesView(context), "nav-rules"],
-  ["#/limiters", () => new Limiters(), "nav-limiters"],
+  ["#/limiters", () => new Limiters(context), "nav-limiters"],
   ["", () => new Overview(), "nav-resources"],
 ];
 
@@ -52,14 +53,28 @@ function update() {
 }
 
 async function askAbout() {
+  const hidden = about.hiddenKeys;
   try {
     Object.assign(about, { who: undefined }, await request("about"));
   } catch {
     return; // the stream tells what is wrong
   }
+  if (hidden && !about.hiddenKeys) stream.restart();
   setText($("title"), shown(about.title));
   document.title = (view?.title ? shown(view.title) + " – " : "") + shown(about.title);
   update();
+}
+
+// sources tells of sources of rules that are refused, in every view, and once to those who do not see it.
+let said = "";
+
+function sources(all) {
+  const what = trouble(all);
+  $("trouble").hidden = what === "";
+  setText($("trouble-what"), what);
+  const which = refused(all).map((s) => s.source).join("\n");
+  if (which !== said) setText($("announce"), what || "All sources of rules are good again.");
+  said = which;
 }
 
 let retryAt = 0;
@@ -86,9 +101,10 @@ function countdown() {
   setText($("banner-when"), retryAt ? `Next try in ${Math.max(0, seconds)} s.` : "Trying …");
 }
 
-const retry = follow({
+const stream = follow({
   onFrame: (frame) => {
     store.take(frame);
+    sources(store.ruleSources);
     update();
   },
   onState: connection,
@@ -100,7 +116,7 @@ setInterval(() => {
   update(); // time goes on, and the charts show it
 }, 1000);
 
-$("banner-retry").addEventListener("click", retry);
+$("banner-retry").addEventListener("click", stream.retry);
 $("skip").addEventListener("click", () => $("main").focus());
 addEventListener("hashchange", () => show(true));
 addEventListener("visibilitychange", update);

@@ -7,8 +7,9 @@ let number = 0;
 
 /** ask shows a dialog and gives whether it was done. send does it, and throws a Problem if it is refused;
  * onFaults gets the faults of fields, and gives those that have no place. explain may give another text
- * for a problem. who is who asks, as far as the server knows. */
-export function ask({ title, body, verb, danger, who, send, onFaults = (faults) => faults, explain = () => null }) {
+ * for a problem; failed is what a text of the server's is put after. who is who asks, as far as the server
+ * knows. */
+export function ask({ title, body, verb, danger, who, send, failed = "Nothing was changed: ", onFaults = (faults) => faults, explain = () => null }) {
   return new Promise((resolve) => {
     let done = false;
     const heading = el("h2", { id: "dialog-" + ++number, text: title });
@@ -50,9 +51,9 @@ export function ask({ title, body, verb, danger, who, send, onFaults = (faults) 
 
     function say(error, rest) {
       if (!(error instanceof Problem)) return "The server cannot be reached, or its answer was lost: look whether anything was changed.";
-      if (error.status === 401) return error.wantsToken && token.value ? "The server does not know this token." : "Nothing was changed: the server wants to know who you are.";
+      if (error.status === 401) return error.wantsToken && token.value ? "The server does not know this token." : failed + "the server wants to know who you are.";
       if (error.faults.length) return rest.map((f) => f.message).join("\n");
-      return "Nothing was changed: " + error.message;
+      return failed + error.message;
     }
 
     setAttr(box, "class", danger ? "danger" : null);

@@ -3,6 +3,7 @@
 import { query, request } from "./api.js";
 import { ask } from "./dialog.js";
 import { el, setAttr, setText, shown } from "./dom.js";
+import { warning } from "./sources.js";
 
 // The kinds of rules, and their fields: [name, label, hint, options]. more puts a field among those that
 // few need, and only shows it with one choice of another field alone. A field is text unless it has a
@@ -52,7 +53,7 @@ export function editRule(context, rule) {
   return edit(context, rule, false);
 }
 
-async function edit(context, { kind, id, raw, version, rule }, isNew) {
+async function edit(context, { kind, id, raw, version, rule, source: kept = "" }, isNew) {
   const parts = fields[kind].filter(([name, , , o]) => isNew || !o?.onlyNew).map((spec) => new Field(spec, rule));
   const byName = Object.fromEntries(parts.map((f) => [f.name, f]));
   const more = parts.filter((f) => f.more);
@@ -60,11 +61,16 @@ async function edit(context, { kind, id, raw, version, rule }, isNew) {
     el("summary", { text: "More" }), el("div", { class: "fields" }, ...more.map((f) => f.element)));
   const sources = isNew && context.about.sources.length > 1 ? context.about.sources : [];
   const source = el("select", { id: "rule-source" }, ...sources.map((s) => el("option", { value: s, text: s ? shown(s) : "this process only" })));
+  const warn = warning(context.store);
   const body = [
     ...parts.filter((f) => !f.more).map((f) => f.element), details,
     sources.length > 0 && el("div", { class: "field full" }, el("label", { for: "rule-source", text: "Kept in" }), source),
+    warn.element,
   ].filter(Boolean);
-  const settle = () => parts.forEach((f) => f.settle(byName));
+  const settle = () => {
+    parts.forEach((f) => f.settle(byName));
+    warn.set(isNew ? source.value : kept);
+  };
   body.forEach((part) => part.addEventListener("change", settle));
   settle();
 

@@ -1,6 +1,7 @@
 // Figures as people read them.
 
 const grouped = new Intl.NumberFormat("en");
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 /** rate is a number per second, and any other that may have a fraction: 0, 4.5, 52, 1,234, 45.6k. */
@@ -27,13 +28,13 @@ export function number(v) {
   return grouped.format(Number(v.toPrecision(6)));
 }
 
-/** share is a part of the whole in percent. */
+/** share is a part of the whole in percent: 100 % is all of it and 0 % is none, whatever is rounded. */
 export function share(part, whole) {
   if (!(whole > 0) || part === 0) return "0 %";
   const percent = (100 * part) / whole;
   if (percent < 0.1) return "<0.1 %";
   if (percent > 99.9 && percent < 100) return ">99.9 %";
-  return (percent < 9.95 ? trim(percent.toFixed(1)) : percent.toFixed(0)) + " %";
+  return (percent < 9.95 || percent > 99 ? trim(percent.toFixed(1)) : percent.toFixed(0)) + " %";
 }
 
 const units = [[1e-6, "ns"], [1e-3, "µs"], [1, "ms"], [1e3, "s"]];
@@ -68,6 +69,11 @@ export function age(ms) {
 /** time is the time of the day. */
 export function time(ms) {
   return clock.format(ms);
+}
+
+/** moment is the day and the time of it. */
+export function moment(ms) {
+  return day.format(ms) + ", " + clock.format(ms);
 }
 
 // trim takes the noughts from the end of a fraction.

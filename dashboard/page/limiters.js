@@ -1,5 +1,7 @@
 // The keyed limiters: decisions, keys, and whom they refuse most.
 
+import { request } from "./api.js";
+import { ask } from "./dialog.js";
 import { el, setAttr, setText, shown } from "./dom.js";
 import { count, share, span } from "./format.js";
 
@@ -11,23 +13,38 @@ const rare = new Set(["crowded", "degraded", "coarse"]); // which are only shown
 
 /** Limiters is the view of all limiters. */
 export class Limiters {
-  constructor() {
+  constructor(context) {
+    this.context = context;
     this.title = "Limiters";
     this.panels = [];
     this.list = el("div", { class: "panels limiters" });
     this.none = el("p", { class: "empty", text: "The program shows no limiters here." });
-    this.element = el("div", {}, el("div", { class: "section" }, el("h1", { text: "Limiters" })), this.list, this.none);
+    this.note = el("p", { class: "note" });
+    this.show = el("button", { type: "button", id: "show-keys", text: "Show keys", onclick: () => this.#showKeys() });
+    this.element = el("div", {}, el("div", { class: "section" }, el("h1", { text: "Limiters" }), this.show), this.note, this.list, this.none);
   }
 
   close() {}
 
   update(store) {
+    const { hiddenKeys, capabilities } = this.context.about;
     this.none.hidden = store.limiters.length > 0;
+    this.note.hidden = !hiddenKeys || store.limiters.length === 0;
+    this.show.hidden = this.note.hidden || !capabilities.keys;
+    setText(this.note, capabilities.keys ? "Keys, which may tell who a client is, are shown as hashes to those who may not change rules." : "Keys, which may tell who a client is, are shown as hashes here.");
     while (this.panels.length > store.limiters.length) this.panels.pop().element.remove();
     store.limiters.forEach((limiter, i) => {
       if (!this.panels[i]) this.list.append((this.panels[i] = new Panel()).element);
       this.panels[i].set(limiter);
     });
+  }
+
+  #showKeys() {
+    ask({
+      title: "Show keys", verb: "Show", failed: "They stay hidden: ",
+      body: [el("p", { class: "note full", text: "Those who may change rules see the keys as they are." })],
+      send: () => request("who"),
+    }).then((done) => done && this.context.changed("The keys are shown."));
   }
 }
 

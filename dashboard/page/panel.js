@@ -5,6 +5,7 @@ import { ask } from "./dialog.js";
 import { el, setAttr, setText, shown } from "./dom.js";
 import { editRule } from "./form.js";
 import { age, count, number, span } from "./format.js";
+import { warning } from "./sources.js";
 
 const remembered = 5; // refusals of a rule
 
@@ -130,21 +131,27 @@ class Panel {
   }
 
   #toggle() {
-    const { kind, id, raw, version, rule } = this.rule;
+    const { kind, id, raw, version, rule, source } = this.rule;
     const shadow = this.current === "enforce";
     ask({
       title: shadow ? `Put ${shown(id)} into shadow?` : `Enforce ${shown(id)}?`,
-      body: [el("p", { class: "note full", text: shadow ? "It goes on deciding and counting what it would block, but it blocks nothing." : "From now on it blocks what goes beyond its threshold." })],
+      body: [el("p", { class: "note full", text: shadow ? "It goes on deciding and counting what it would block, but it blocks nothing." : "From now on it blocks what goes beyond its threshold." }), this.#warning(source)],
       verb: shadow ? "Put into shadow" : "Enforce", who: this.context.about.who,
       send: () => request(`rule?kind=${query(kind)}&id=${query(id, raw)}`, { method: "PUT", version, body: { ...rule, mode: shadow ? "shadow" : "enforce" } }),
     }).then((done) => done && this.context.changed(shadow ? "The rule is in shadow." : "The rule is enforced."));
+  }
+
+  #warning(source) {
+    const warn = warning(this.context.store);
+    warn.set(source);
+    return warn.element;
   }
 
   #remove() {
     const { kind, id, raw, version, source } = this.rule;
     ask({
       title: `Remove ${shown(id)}?`,
-      body: [el("p", { class: "note full", text: "Its calls pass again, unless other rules refuse them, and its counts are gone." + (source ? ` It is also taken out of ${shown(source)}.` : "") })],
+      body: [el("p", { class: "note full", text: "Its calls pass again, unless other rules refuse them, and its counts are gone." + (source ? ` It is also taken out of ${shown(source)}, with its comments.` : "") }), this.#warning(source)],
       verb: "Remove", danger: true, who: this.context.about.who,
       send: () => request(`rule?kind=${query(kind)}&id=${query(id, raw)}`, { method: "DELETE", version }),
     }).then((done) => done && this.context.changed("The rule is removed."));

@@ -5,6 +5,7 @@ import { el, setText } from "./dom.js";
 import { addRule } from "./form.js";
 import { count } from "./format.js";
 import { Panels } from "./panel.js";
+import { Sources } from "./sources.js";
 
 const most = 100; // panels at a time; the filter finds the others
 
@@ -19,6 +20,7 @@ export class RulesView {
     } };
     this.rules = [];
     this.version = "";
+    this.sources = new Sources();
     this.panels = new Panels(this.context, "h2");
     this.filter = el("input", { type: "search", placeholder: "Filter rules", "aria-label": "Filter rules by ID or resource", "aria-keyshortcuts": "/", autocomplete: "off", spellcheck: "false", oninput: () => this.#show() });
     this.matched = el("p", { class: "muted" });
@@ -27,7 +29,7 @@ export class RulesView {
       el("button", { type: "button", class: "add", text: "Add isolation rule", onclick: () => addRule(this.context, "isolation", {}) }));
     this.note = el("p", { class: "note" });
     this.none = el("p", { class: "empty", hidden: true });
-    this.element = el("div", {}, this.adds, this.note,
+    this.element = el("div", {}, this.adds, this.note, this.sources.element,
       el("div", { class: "tools" }, el("div", { class: "filter" }, this.filter, el("kbd", { text: "/", "aria-hidden": "true" })), this.matched),
       this.panels.element, this.none);
   }
@@ -41,6 +43,7 @@ export class RulesView {
 
   update(store) {
     this.store = store;
+    this.sources.set(store.ruleSources);
     if (store.rulesVersion !== this.version) this.#load();
     this.#show();
   }

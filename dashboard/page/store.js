@@ -16,6 +16,7 @@ export class Store {
     this.resources = new Map();
     this.rules = new Map(); // by kind, a blank and the key of the ID
     this.limiters = [];
+    this.ruleSources = [];
     this.rulesVersion = "";
     this.second = 0; // the newest whole one of which there are figures, in Unix time
     this.at = 0; // of the last frame, in ms
@@ -44,6 +45,7 @@ export class Store {
       return this.resources.get(key) ?? { key, name, past: Object.fromEntries(kept.map((k) => [k, new Float32Array(minute).fill(NaN)])) };
     });
     this.#merge("rules", frame.rules, frame.full, ([row, kind, id, raw]) => ({ key: kind + " " + query(id, raw), kind, id, raw }));
+    if (frame.ruleSources) this.ruleSources = frame.ruleSources;
     if (frame.limiters) this.limiters = frame.limiters;
     this.rulesVersion = frame.rulesVersion ?? this.rulesVersion;
     const slot = place(this.second);

@@ -8,11 +8,13 @@ const silence = 5000; // a stream that says nothing for so long is dead
 const waits = [1, 2, 4, 8, 15]; // seconds before the first try, the second, …
 
 /** follow reads the stream for ever. onFrame gets each frame; onState gets "live", "connecting", or
- * "lost" with the reason and the time of the next try. It gives a function that tries at once. */
+ * "lost" with the reason and the time of the next try. It returns retry, which ends the waiting for
+ * the next try, and restart, which takes the stream up anew: for one who now may see more. */
 export function follow({ onFrame, onState }) {
   let tries = 0;
   let wake = () => {};
   let stop = () => {};
+  let again = false;
   const live = (frame) => {
     tries = 0;
     onState("live");
@@ -21,8 +23,10 @@ export function follow({ onFrame, onState }) {
   (async () => {
     for (;;) {
       const control = new AbortController();
+      again = false;
       stop = () => control.abort();
       const { why, after } = await read(live, control);
+      if (again) continue;
       const wait = 1000 * Math.max(after, waits[Math.min(tries++, waits.length - 1)]);
       onState("lost", why, performance.now() + wait);
       await new Promise((resolve) => {
@@ -36,7 +40,14 @@ export function follow({ onFrame, onState }) {
   // A page that is left may be kept for coming back to: it must not keep its place among the viewers.
   addEventListener("pagehide", () => stop());
   addEventListener("pageshow", (e) => e.persisted && wake());
-  return () => wake();
+  return {
+    retry: () => wake(),
+    restart: () => {
+      again = true;
+      stop();
+      wake();
+    },
+  };
 }
 
 // read reads one stream to its end, and tells why it ended and how long the server wants to be left

@@ -3,7 +3,9 @@
 package browser
 
 import (
+	"net/http"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/leapgate-go/leapgate/dashboard"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/rulefile"
 )
 
 // TestAccessibility lets axe-core look at every view, in both themes and at both widths. It must
@@ -30,7 +33,20 @@ func TestAccessibility(t *testing.T) {
 		_, err := logins.Allow(t.Context(), "192.0.2.7")
 		require.NoError(t, err)
 	}
-	s := serve(t, newShop(t), dashboard.Config{Authorize: everybody, Limiters: []dashboard.Limiter{logins}})
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("flow: [ # a comment\n  {resource: a, threshold: -1}\n]\n"), 0o600))
+	gate := newShop(t)
+	refusedFile, err := rulefile.Watch(rulefile.Config{Path: path, Gate: gate, Logger: quiet(), Optional: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = refusedFile.Close() })
+	goodPath := filepath.Join(t.TempDir(), "good.yaml")
+	require.NoError(t, os.WriteFile(goodPath, []byte("flow: [ # a comment\n  {id: of-a-file, resource: x, threshold: 1}\n]\n"), 0o600))
+	goodFile, err := rulefile.Watch(rulefile.Config{Path: goodPath, Gate: gate, Logger: quiet()})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = goodFile.Close() })
+	s := serve(t, gate, dashboard.Config{
+		Authorize: writers, Limiters: []dashboard.Limiter{logins}, Writer: dashboard.RuleFiles(refusedFile, goodFile),
+	})
 	p := open(t, s.url)
 	p.do(chromedp.Evaluate[chromedp.Void](string(axe)))
 	look := func(where string) {
@@ -61,18 +77,36 @@ func TestAccessibility(t *testing.T) {
 			look(where("form with a fault"))
 			p.click("dialog .buttons button:first-child")
 			ask[bool](p, `location.hash = "#/rules", true`)
-			p.until("the rules", `document.querySelectorAll(".rule").length === 3`)
+			p.until("the rules", `document.querySelectorAll(".rule").length === 4`)
+			p.until("a file that is refused, and one that is good", `document.querySelector(".source .faults li") && document.querySelector(".source .badge.good")`)
 			look(where("rules"))
+			p.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll(".rule")].find((r) => r.querySelector(".title").textContent === "of-a-file").querySelector(".remove").click()`))
+			p.until("a warning", `document.querySelector("dialog .warning").checkVisibility()`)
+			look(where("warning"))
+			p.click("dialog .buttons button:first-child")
 			ask[bool](p, `location.hash = "#/limiters", true`)
 			p.until("a limiter", `document.querySelector(".offenders td")`)
 			look(where("limiters"))
+			p.click("#show-keys")
+			p.click("dialog button[type=submit]")
+			p.until("a token is wanted", `document.querySelector("#dialog-token").checkVisibility()`)
+			look(where("show keys"))
+			p.click("dialog .buttons button:first-child")
 		}
 	}
-	p.allowed(`status of 422`)
+	p.allowed(`status of (401|422)`)
 	s.stop()
 	p.allowed(`ERR_|Failed to load resource`)
 	p.until("the banner", `document.querySelector("#banner").checkVisibility()`)
 	look("connection lost")
+}
+
+// writers may change rules, and see what others see until they do.
+func writers(r *http.Request) (string, error) {
+	if r.Method == http.MethodGet {
+		return "", dashboard.Challenge("Bearer")
+	}
+	return "somebody", nil
 }
 
 // TestFocus_IsSeen goes through the page with the Tab key: whatever has the focus shows it, and is

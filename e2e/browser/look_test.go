@@ -163,7 +163,7 @@ func TestLimiters_ShowWhomTheyRefuse(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	p := open(t, serve(t, newShop(t), dashboard.Config{Limiters: []dashboard.Limiter{counter}}).url+"#/limiters")
+	p := open(t, serve(t, newShop(t), dashboard.Config{Limiters: []dashboard.Limiter{counter}, ShowKeys: dashboard.Everybody}).url+"#/limiters")
 	p.until("the panel", `document.querySelector(".limiter .title")?.textContent === "per <i>address</i>"`)
 	p.until("its figures", `document.querySelector(".limiter").innerText.includes("4 of at most 50 keys kept")`)
 	p.until("its answers", `[...document.querySelectorAll(".limiter dl.figures > div")].slice(0, 2).map((f) => f.innerText.replace(/\s+/, " ")).join() === "Allowed 12,Refused 12"`)

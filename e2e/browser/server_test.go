@@ -4,7 +4,6 @@ package browser
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -40,7 +39,7 @@ func serve(t *testing.T, gate *leapgate.Gate, cfg dashboard.Config) *server {
 func (s *server) start(gate *leapgate.Gate, cfg dashboard.Config) {
 	s.t.Helper()
 	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+		cfg.Logger = quiet()
 	}
 	page, err := dashboard.New(gate, cfg)
 	require.NoError(s.t, err)
@@ -101,6 +100,9 @@ func traffic(t *testing.T, gate *leapgate.Gate, calls map[string]int) {
 		running.Wait()
 	})
 }
+
+// quiet is a logger for those who do not look.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // everybody may change rules.
 func everybody(*http.Request) (string, error) { return "somebody", nil }

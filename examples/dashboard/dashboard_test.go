@@ -71,7 +71,7 @@ func TestPage_WantsTheToken(t *testing.T) {
 	change := func(token, sent string) int {
 		page, err := newPage(shop, token, slog.New(slog.NewTextHandler(io.Discard, nil)))
 		require.NoError(t, err)
-		r := httptest.NewRequest(http.MethodPost, "/leapgate/api/v1/rules?kind=flow", strings.NewReader(`{"resource":"new","threshold":1}`))
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/leapgate/api/v1/rules?kind=flow", strings.NewReader(`{"resource":"new","threshold":1}`))
 		r.Header.Set("Content-Type", "application/json")
 		if sent != "" {
 			r.Header.Set("Authorization", "Bearer "+sent)

@@ -1,0 +1,150 @@
+package dashboard_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/dashboard"
+	"github.com/leapgate-go/leapgate/rulefile"
+)
+
+// source is a source of rules as it is told.
+type source struct{ status func() rulefile.Status }
+
+func (s *source) Status() rulefile.Status { return s.status() }
+
+func at(seconds int64) time.Time { return time.Unix(1_700_000_000+seconds, 0) }
+
+func TestRuleSources_StateOfEach(t *testing.T) {
+	t.Parallel()
+	good := &source{func() rulefile.Status {
+		return rulefile.Status{Path: "db", FlowRules: 2, IsolationRules: 1, Since: at(0), Loads: 1}
+	}}
+	never := &source{func() rulefile.Status {
+		return rulefile.Status{Path: "other", ErrSince: at(60), Err: errors.New("no answer\n" + strings.Repeat("x", 5000))}
+	}}
+	refused := &source{func() rulefile.Status {
+		errs := rulefile.Errors{{File: "rules.d/a\xff.yaml", Line: 3, Column: 16, Field: "threshold", Value: "-1", Want: "more", Message: "threshold is -1; want more"}}
+		for range 50 {
+			errs = append(errs, &rulefile.Error{File: "rules.d/b.yaml", Message: "it is no YAML"})
+		}
+		return rulefile.Status{Path: "rules.d", Files: []string{"rules.d/a.yaml", "rules.d/b.yaml"}, FlowRules: 7, Since: at(0), ErrSince: at(90), Err: fmt.Errorf("folder: %w", errs)}
+	}}
+	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{RuleSources: []dashboard.RuleSource{good, never, refused}})
+	sources := list(get(t, d, "about"), "ruleSources")
+	require.Len(t, sources, 3)
+	require.Equal(t, map[string]any{"source": "db", "files": []any{}, "rules": 3.0, "loadedAt": "2023-11-14T22:13:20.000Z"}, sources[0])
+
+	faults := list(sources[1], "errors")
+	require.Len(t, faults, 1)
+	require.Less(t, len(faults[0]["message"].(string)), 1100)
+	require.Equal(t, []any{"other", 0.0, nil, "2023-11-14T22:14:20.000Z"},
+		[]any{sources[1]["source"], sources[1]["rules"], sources[1]["loadedAt"], sources[1]["failingSince"]})
+
+	faults = list(sources[2], "errors")
+	require.Len(t, faults, 17)
+	require.Equal(t, map[string]any{"file": "rules.d/a\ufffd.yaml", "line": 3.0, "column": 16.0, "field": "threshold", "message": "threshold is -1; want more"}, faults[0])
+	require.Equal(t, map[string]any{"message": "and more"}, faults[16])
+	require.Equal(t, []any{[]any{"rules.d/a.yaml", "rules.d/b.yaml"}, 7.0, "2023-11-14T22:13:20.000Z", "2023-11-14T22:14:50.000Z"},
+		[]any{sources[2]["files"], sources[2]["rules"], sources[2]["loadedAt"], sources[2]["failingSince"]})
+}
+
+// A file that is refused is told by the watcher, and that it is good again; the files that are
+// written on the page are shown without being named twice.
+func TestRuleSources_OfAWatchedFile(t *testing.T) {
+	t.Parallel()
+	path, g, w := watched(t)
+	for _, cfg := range []dashboard.Config{
+		{RuleSources: []dashboard.RuleSource{w}},
+		{Authorize: ann, Logger: quiet(), Writer: dashboard.RuleFiles(w)},
+		{Authorize: ann, Logger: quiet(), Writer: dashboard.RuleFiles(w), RuleSources: []dashboard.RuleSource{w}},
+	} {
+		d := dashboard.Handler(g, cfg)
+		state := func() map[string]any {
+			all := list(get(t, d, "about"), "ruleSources")
+			require.Len(t, all, 1)
+			require.Equal(t, path, all[0]["source"])
+			return all[0]
+		}
+		before := state()
+		require.Equal(t, []any{[]any{path}, 2.0}, []any{before["files"], before["rules"]})
+		require.NotContains(t, before, "errors")
+
+		require.NoError(t, os.WriteFile(path, []byte(strings.Replace(fileText, "threshold: 5", "threshold: -5", 1)), 0o600))
+		require.Error(t, w.Reload())
+		failing := state()
+		require.Equal(t, before["loadedAt"], failing["loadedAt"])
+		require.NotEmpty(t, failing["failingSince"])
+		fault := list(failing, "errors")[0]
+		require.Equal(t, []any{path, 4.0, "threshold"}, []any{fault["file"], fault["line"], fault["field"]})
+		require.Contains(t, fault["message"], "threshold is -5; want a finite number of at least 0")
+
+		require.NoError(t, os.WriteFile(path, []byte(fileText), 0o600))
+		require.NoError(t, w.Reload())
+		require.Equal(t, before, state())
+		require.NotContains(t, before, "losesComments")
+	}
+	require.NoError(t, os.WriteFile(path, []byte("flow: [ # where no comment can be kept\n  {resource: a, threshold: 5}\n]\n"), 0o600))
+	require.NoError(t, w.Reload())
+	d := dashboard.Handler(g, dashboard.Config{RuleSources: []dashboard.RuleSource{w}})
+	require.Equal(t, true, list(get(t, d, "about"), "ruleSources")[0]["losesComments"])
+}
+
+func TestRuleSources_InFramesWhenTheyChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		status := rulefile.Status{Path: "db", FlowRules: 2, Since: at(0)}
+		d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{RuleSources: []dashboard.RuleSource{&source{func() rulefile.Status { return status }}}})
+		pipe, _ := serve(t, d)
+		w := watch(t, pipe)
+		const good = `[{"source": "db", "files": [], "rules": 2, "loadedAt": "2023-11-14T22:13:20.000Z"}]`
+		require.JSONEq(t, good, string(w.next().RuleSources))
+		require.Nil(t, w.next().RuleSources)
+		synctest.Wait()
+		status.Err, status.ErrSince = errors.New("gone"), at(5)
+		require.JSONEq(t, `[{"source": "db", "files": [], "rules": 2, "loadedAt": "2023-11-14T22:13:20.000Z", "failingSince": "2023-11-14T22:13:25.000Z", "errors": [{"message": "gone"}]}]`,
+			string(w.next().RuleSources))
+		late := watch(t, pipe)
+		require.Contains(t, string(late.next().RuleSources), "gone")
+		synctest.Wait()
+		status.Err, status.ErrSince = nil, time.Time{}
+		require.JSONEq(t, good, string(w.next().RuleSources))
+	})
+}
+
+// One that the program brought breaks down: the others are shown, and the program goes on.
+func TestRuleSources_ThatPanic(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), RuleSources: []dashboard.RuleSource{
+		&source{func() rulefile.Status { panic("no\nstatus") }}, &source{func() rulefile.Status { return rulefile.Status{Path: "good"} }},
+	}})
+	for range 3 {
+		sources := list(get(t, d, "about"), "ruleSources")
+		require.Len(t, sources, 1)
+		require.Equal(t, "good", sources[0]["source"])
+	}
+	require.Equal(t, 1, strings.Count(log.String(), "panicked"))
+}
+
+func TestRuleSources_ThatAreNil(t *testing.T) {
+	t.Parallel()
+	var none *rulefile.Watcher
+	var noLimiter *fakeLimiter
+	_, err := dashboard.New(newGate(t, newClock()), dashboard.Config{
+		RuleSources: []dashboard.RuleSource{nil, none}, Limiters: []dashboard.Limiter{noLimiter}, Authorize: ann, Writer: dashboard.RuleFiles(none),
+	})
+	require.EqualError(t, err, `dashboard: bad configuration: Limiters[0] is nil; want a limiter
+dashboard: bad configuration: RuleSources[0] is nil; want a source of rules
+dashboard: bad configuration: RuleSources[1] is nil; want a source of rules
+dashboard: bad configuration: Writer has a watcher that is nil; want RuleFiles of watchers`)
+}
