@@ -8,7 +8,7 @@ import (
 	"github.com/leapgate-go/leapgate/internal/enum"
 )
 
-// State is what the breaker of a limiter does with calls: see [Link].
+// State is what is done with calls for a server: see [Link].
 type State uint8
 
 // The states.
@@ -26,6 +26,12 @@ func (s State) String() string { return states.String(uint8(s)) }
 const (
 	failuresToOpen = 5                      // in a row
 	retryTime      = 200 * time.Millisecond // until the next probe; a server that is back is found within a second
+
+	// quietTime is for how long no call is sent after one was not answered in time, if no
+	// other is answered meanwhile. Where a request asks several limits one after the other,
+	// it waits for a server that hangs once, and not once for each. It is at most the time
+	// that was waited.
+	quietTime = 10 * time.Millisecond
 )
 
 // breaker keeps calls from a server that is away. Its time is nanoseconds.
@@ -37,7 +43,7 @@ type breaker struct {
 	//	changes  state
 	word     atomic.Uint64
 	failures atomic.Int64 // in a row, while closed
-	openings atomic.Int64
+	quiet    atomic.Int64 // no call before this, while closed; 0: there is no such time
 	since    atomic.Int64 // when it was opened last; written before word says so
 
 	mu    sync.Mutex // guards the changes of word, and what is below
@@ -60,14 +66,14 @@ func (b *breaker) change(to State) uint64 {
 func (b *breaker) admit(now int64) (p pass, ok bool) {
 	word := b.word.Load()
 	if State(word&3) == Closed {
-		return pass{word}, true
+		return pass{word}, now >= b.quiet.Load()
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	word = b.word.Load()
 	switch {
 	case State(word&3) == Closed:
-		return pass{word}, true
+		return pass{word}, now >= b.quiet.Load()
 	case State(word&3) == Open && now >= b.until:
 		return pass{b.change(HalfOpen)}, true // one at a time
 	default:
@@ -80,6 +86,7 @@ func (b *breaker) succeed(p pass) (closed bool) {
 	if State(p.word&3) == Closed {
 		if b.failures.Load() != 0 && b.word.Load() == p.word {
 			b.failures.Store(0)
+			b.quiet.Store(0)
 		}
 		return false
 	}
@@ -89,13 +96,14 @@ func (b *breaker) succeed(p pass) (closed bool) {
 		return false
 	}
 	b.failures.Store(0)
+	b.quiet.Store(0)
 	b.change(Closed)
 	return true
 }
 
-// fail reports that a call was not answered. opened is true if that has opened a breaker
-// that was closed.
-func (b *breaker) fail(p pass, now int64) (opened bool) {
+// fail reports that a call was not answered, for which so much time was waited in vain; 0: it
+// was an error. opened is true if that has opened a breaker that was closed.
+func (b *breaker) fail(p pass, now int64, waited time.Duration) (opened bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.word.Load() != p.word {
@@ -103,10 +111,12 @@ func (b *breaker) fail(p pass, now int64) (opened bool) {
 	}
 	probe := State(p.word&3) == HalfOpen
 	if !probe && b.failures.Add(1) < failuresToOpen {
+		if waited > 0 {
+			b.quiet.Store(now + int64(min(waited, quietTime)))
+		}
 		return false
 	}
 	if !probe {
-		b.openings.Add(1)
 		b.since.Store(now)
 	}
 	b.change(Open)
@@ -114,18 +124,25 @@ func (b *breaker) fail(p pass, now int64) (opened bool) {
 	return !probe
 }
 
-// giveUp reports that nobody knows what became of a call: its caller has gone. If it was
-// the probe, there is another in its time: callers who wait less than a server that is away
-// takes would all be probes else.
-func (b *breaker) giveUp(p pass, now int64) {
+// excuse reports that a call says nothing about the server. If it was the probe, there is
+// another in its time.
+func (b *breaker) excuse(p pass, now int64) {
 	if State(p.word&3) == HalfOpen {
-		b.fail(p, now)
+		b.fail(p, now, 0)
 	}
 }
 
-// retryAfter is how long it is until the next probe.
+// unasked reports whether it is open, and nobody has long wanted to see whether the server is
+// back.
+func (b *breaker) unasked(now int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return State(b.word.Load()&3) == Open && now-b.until > int64(unasked)
+}
+
+// retryAfter is how long it is until the next call.
 func (b *breaker) retryAfter(now int64) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return time.Duration(min(max(b.until-now, 1), int64(retryTime)))
+	return time.Duration(min(max(b.until-now, b.quiet.Load()-now, 1), int64(retryTime)))
 }

@@ -50,8 +50,8 @@ func (i *instances) count() int64 {
 		return i.given
 	}
 	at := i.clock.Now()
-	if i.link.breaker.state() != Closed {
-		at = i.link.breaker.since.Load()
+	if b := &i.link.servers.part(i.key).breaker; b.state() != Closed {
+		at = b.since.Load()
 	}
 	n := i.counted.Load()
 	if n > 0 && at-i.heard.Load() <= int64(beatLasts) {
@@ -101,7 +101,7 @@ func (i *instances) send(lasts time.Duration) (reply, error) {
 	var a args
 	a.add(i.name)
 	a.addInt(lasts.Microseconds())
-	return i.link.do(context.Background(), i.link.deadline(), instancesScript, i.key, &a)
+	return i.link.do(context.Background(), i.link.deadline(), &request{script: instancesScript, key: i.key, args: a})
 }
 
 // close ends the heartbeat.

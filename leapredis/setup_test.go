@@ -165,3 +165,9 @@ func (s *server) held(wire string) (n int64) {
 	}
 	return n
 }
+
+// stuck is how many calls hang after their deadlines.
+func stuck(l *link) (n int64) {
+	l.servers.each(func(p *part) { n += p.stuck.Load() })
+	return n
+}

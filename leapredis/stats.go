@@ -3,10 +3,13 @@ package leapredis
 import "github.com/leapgate-go/leapgate/limit"
 
 // Link is the figures of a limiter's link to the servers. The numbers count from when
-// the limiter was made.
+// the limiter was made, and those of State, Away and Openings from when the first of those
+// limiters was that share a client and have the same Timeout: they share what they know of
+// its servers.
 type Link struct {
-	State    State // of the breaker
-	Openings int64 // how often it opened: how often the server went away
+	State    State // Open if any server is away
+	Away     int   // servers that are away or, where the client cannot name them, 64ths of a Cluster's slots
+	Openings int64 // how often a server went away; some such parts of the slots at a time count as one
 
 	RoundTrips int64 // scripts that were sent, of any kind; not those that were sent late or again with their text
 	Failures   int64 // those that were not answered in time, or with an error
@@ -21,10 +24,11 @@ type Link struct {
 // Stats gives the figures that all limiters have: of what this process keeps of keys, and
 // how it has answered. They are read one after the other.
 func (c *core) Stats() limit.Stats {
+	_, away := c.link.servers.state()
 	s := limit.Stats{
 		Keys: c.keys.Len(), MaxKeys: c.keys.Max(), Expired: c.keys.Expired(), Evicted: c.keys.Evicted(),
 		Allowed: c.allowed.Load(), Refused: c.refused.Load(), Degraded: c.degraded.Load(),
-		Away: c.link.breaker.state() != Closed,
+		Away: away > 0,
 	}
 	if c.leases != nil {
 		s.Allowed += c.leases.served.Load()
@@ -34,8 +38,9 @@ func (c *core) Stats() limit.Stats {
 
 // Link gives the figures of the link to the servers. They are read one after the other.
 func (c *core) Link() Link {
+	state, away := c.link.servers.state()
 	l := Link{
-		State: c.link.breaker.state(), Openings: c.link.breaker.openings.Load(),
+		State: state, Away: away, Openings: c.link.servers.openings(),
 		RoundTrips: c.link.trips.Load(), Failures: c.link.failures.Load(),
 		Instances: c.instances.count(),
 	}

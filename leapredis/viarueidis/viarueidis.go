@@ -46,6 +46,12 @@ func (a adapter) Eval(ctx context.Context, script, key string, args ...string) (
 	return a.do(ctx, a.client.B().Eval().Script(script).Numkeys(1).Key(key).Arg(args...).Build())
 }
 
+// Clustered is true for a Cluster's client.
+func (a adapter) Clustered() bool { return a.client.Mode() == rueidis.ClientModeCluster }
+
+// Node knows none: the client does not tell which node keeps a key.
+func (a adapter) Node(string) string { return "" }
+
 func (a adapter) do(ctx context.Context, command rueidis.Completed) ([]int64, error) {
 	reply, err := a.client.Do(ctx, command).AsIntSlice()
 	var replied *rueidis.RedisError
