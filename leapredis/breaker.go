@@ -32,6 +32,10 @@ const (
 	// it waits for a server that hangs once, and not once for each. It is at most the time
 	// that was waited.
 	quietTime = 10 * time.Millisecond
+
+	// excusedTime is for how long time-outs say nothing about the server while this process is
+	// late itself. A process that is starved of CPU gets to its answers seconds late.
+	excusedTime = 5 * time.Second
 )
 
 // breaker keeps calls from a server that is away. Its time is nanoseconds.
@@ -44,6 +48,7 @@ type breaker struct {
 	word     atomic.Uint64
 	failures atomic.Int64 // in a row, while closed
 	quiet    atomic.Int64 // no call before this, while closed; 0: there is no such time
+	excused  atomic.Int64 // since when time-outs are excused, while closed; 0: none was since an answer
 	since    atomic.Int64 // when it was opened last; written before word says so
 
 	mu    sync.Mutex // guards the changes of word, and what is below
@@ -84,9 +89,8 @@ func (b *breaker) admit(now int64) (p pass, ok bool) {
 // succeed reports that a call was answered. closed is true if that has closed the breaker.
 func (b *breaker) succeed(p pass) (closed bool) {
 	if State(p.word&3) == Closed {
-		if b.failures.Load() != 0 && b.word.Load() == p.word {
-			b.failures.Store(0)
-			b.quiet.Store(0)
+		if b.failures.Load()|b.excused.Load() != 0 && b.word.Load() == p.word {
+			b.forgive()
 		}
 		return false
 	}
@@ -95,10 +99,16 @@ func (b *breaker) succeed(p pass) (closed bool) {
 	if b.word.Load() != p.word {
 		return false
 	}
-	b.failures.Store(0)
-	b.quiet.Store(0)
+	b.forgive()
 	b.change(Closed)
 	return true
+}
+
+// forgive forgets what went wrong.
+func (b *breaker) forgive() {
+	b.failures.Store(0)
+	b.quiet.Store(0)
+	b.excused.Store(0)
 }
 
 // fail reports that a call was not answered, for which so much time was waited in vain; 0: it
@@ -124,11 +134,22 @@ func (b *breaker) fail(p pass, now int64, waited time.Duration) (opened bool) {
 	return !probe
 }
 
-// excuse reports that a call says nothing about the server. If it was the probe, there is
-// another in its time.
-func (b *breaker) excuse(p pass, now int64) {
-	if State(p.word&3) == HalfOpen {
-		b.fail(p, now, 0)
+// excuse reports that a call was not answered in time, and that this process was late itself,
+// as a fail that does not count unless it goes on for long without an answer. If it was the
+// probe, there is another in its time.
+func (b *breaker) excuse(p pass, now int64, waited time.Duration) (opened bool) {
+	if State(p.word&3) == Closed {
+		if b.excused.CompareAndSwap(0, now) || now-b.excused.Load() < int64(excusedTime) {
+			return false
+		}
+	}
+	return b.fail(p, now, waited)
+}
+
+// heard reports that a call was answered late. If such are excused, the server is there.
+func (b *breaker) heard(p pass) {
+	if State(p.word&3) == Closed && b.excused.Load() != 0 && b.word.Load() == p.word {
+		b.forgive()
 	}
 }
 

@@ -83,18 +83,18 @@ func TestBreaker_AProbeIsGivenUp(t *testing.T) {
 	open(t, &b, 0)
 	now := int64(retryTime)
 	probe, _ := b.admit(now)
-	b.excuse(probe, now)
+	b.excuse(probe, now, 0)
 	require.Equal(t, Open, b.state())
 	_, ok := b.admit(2*now - 1)
 	require.False(t, ok)
 	next, ok := b.admit(2 * now)
 	require.True(t, ok)
-	b.excuse(probe, now) // not its business any more
+	b.excuse(probe, now, 0) // not its business any more
 	require.Equal(t, HalfOpen, b.state())
 	require.True(t, b.succeed(next))
 
 	p, _ := b.admit(now)
-	b.excuse(p, now)
+	b.excuse(p, now, 0)
 	require.Equal(t, Closed, b.state())
 }
 
@@ -128,7 +128,7 @@ func TestBreaker_Hammer(t *testing.T) {
 					opened = b.fail(p, now, 0)
 				default:
 					if g == 0 {
-						b.excuse(p, now)
+						b.excuse(p, now, 0)
 					} else {
 						opened = b.fail(p, now, 0)
 					}

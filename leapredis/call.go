@@ -51,6 +51,7 @@ func (c *call) run() {
 	switch c.state.Load() {
 	case late:
 		if c.err == nil {
+			c.part.breaker.heard(c.pass)
 			c.state.Store(waiting) // for what giveBack sends
 			l.giveBack(c)
 		}
@@ -58,6 +59,8 @@ func (c *call) run() {
 	case left:
 		if c.inTime() {
 			c.err = l.judge(c.part, c.pass, c.err)
+		} else if c.err == nil {
+			c.part.breaker.heard(c.pass)
 		}
 		if c.question.core != nil {
 			c.question.core.keep(&c.question, c.reply, c.err)

@@ -23,6 +23,9 @@ type link struct {
 	servers *servers
 	timeout time.Duration
 	clock   clock.Clock
+	// lateness is how late a call's own timer is when this process is so starved of CPU that an
+	// answer may lie unread.
+	lateness int64
 	// giveBack gives back what was taken by a call that was answered late, in the call's
 	// goroutine, and may use the client.
 	giveBack func(c *call)
@@ -31,12 +34,14 @@ type link struct {
 	calls    sync.Pool // of *call; of this link's own, since timers belong to a test's bubble
 	trips    atomic.Int64
 	failures atomic.Int64
+	late     atomic.Int64 // of failures, those that are excused
 	broken   atomic.Int64 // when a script that failed was last logged
 }
 
 func newLink(client Client, cfg *Config) *link {
 	l := &link{client: client, servers: serversOf(client, cfg.Timeout), timeout: cfg.Timeout}
 	l.clock = l.servers.clock // breakers keep times of it
+	l.lateness = int64(max(leastLateness, cfg.Timeout/25))
 	l.calls.New = func() any {
 		timer := time.NewTimer(time.Hour)
 		timer.Stop()
@@ -52,6 +57,9 @@ func newLink(client Client, cfg *Config) *link {
 	return l
 }
 
+// leastLateness is more than timers are late where there is CPU enough: 1 ms.
+const leastLateness = 2 * time.Millisecond
+
 // deadline is when a call that begins now must have its answer.
 func (l *link) deadline() int64 { return l.clock.Now() + int64(l.timeout) }
 
@@ -66,7 +74,7 @@ func (l *link) do(ctx context.Context, deadline int64, r *request) (reply, error
 		return reply{}, ErrAway
 	}
 	if part.stuck.Load() >= part.most {
-		return reply{}, l.fail(part, p, errStuck, 0)
+		return reply{}, l.fail(part, p, errStuck, part.breaker.excused.Load() != 0)
 	}
 	c := l.calls.Get().(*call)
 	c.request, c.part, c.pass = *r, part, p
@@ -131,7 +139,7 @@ func (l *link) judge(part *part, p pass, err error) error {
 		}
 		return nil
 	}
-	return l.fail(part, p, err, 0)
+	return l.fail(part, p, err, false)
 }
 
 // back tells that a part is back.
@@ -156,20 +164,29 @@ func ofKey(text string) bool {
 	return strings.HasPrefix(text, "WRONGTYPE ") || strings.HasPrefix(text, "ERR ") && strings.Contains(text, "script: ")
 }
 
-// fail tells the breaker that a call was not answered, and how long it was waited for in vain,
-// and returns ErrAway.
-func (l *link) fail(part *part, p pass, err error, waited time.Duration) error {
+// timedOut fails a call that was not answered by its deadline, which has just passed.
+func (l *link) timedOut(part *part, p pass, deadline int64) error {
+	return l.fail(part, p, errTimeout, l.clock.Now()-deadline >= l.lateness)
+}
+
+// fail tells the breaker that a call was not answered, and returns ErrAway. The call is
+// excused if this process is late itself, so that it cannot tell.
+func (l *link) fail(part *part, p pass, err error, excused bool) error {
 	l.failures.Add(1)
-	now := l.clock.Now()
-	if part.breaker.fail(p, now, waited) && part.outage.begin(now) {
+	now, waited, opened := l.clock.Now(), time.Duration(0), false
+	if err == errTimeout { //nolint:errorlint // it is this very one
+		waited = l.timeout
+	}
+	if excused {
+		l.late.Add(1)
+		opened = part.breaker.excuse(p, now, waited)
+	} else {
+		opened = part.breaker.fail(p, now, waited)
+	}
+	if opened && part.outage.begin(now) {
 		l.logOf(part).Warn("leapredis: the server is away", "error", loggable(err))
 	}
 	return ErrAway
-}
-
-// timedOut fails a call that was not answered by its deadline.
-func (l *link) timedOut(part *part, p pass, deadline int64) error {
-	return l.fail(part, p, errTimeout, l.timeout)
 }
 
 // complain logs once a minute that the server answers, but cannot decide. What it says

@@ -13,6 +13,7 @@ type Link struct {
 
 	RoundTrips int64 // scripts that were sent, of any kind; not those that were sent late or again with their text
 	Failures   int64 // those that were not answered in time, or with an error
+	Late       int64 // of them, those for which this process was late itself, so that they say nothing about the server
 
 	Instances int64 // how many processes share the limit: given, counted, or [AssumedInstances]
 
@@ -41,7 +42,7 @@ func (c *core) Link() Link {
 	state, away := c.link.servers.state()
 	l := Link{
 		State: state, Away: away, Openings: c.link.servers.openings(),
-		RoundTrips: c.link.trips.Load(), Failures: c.link.failures.Load(),
+		RoundTrips: c.link.trips.Load(), Failures: c.link.failures.Load(), Late: c.link.late.Load(),
 		Instances: c.instances.count(),
 	}
 	if c.leases != nil {
