@@ -51,6 +51,7 @@ type breaker struct {
 	excused  atomic.Int64 // since when time-outs are excused, while closed; 0: none was since an answer
 	since    atomic.Int64 // when it was opened last; written before word says so
 
+	more  int64      // failures than failuresToOpen that open it
 	mu    sync.Mutex // guards the changes of word, and what is below
 	until int64      // no probe before this, while open
 }
@@ -120,7 +121,7 @@ func (b *breaker) fail(p pass, now int64, waited time.Duration) (opened bool) {
 		return false
 	}
 	probe := State(p.word&3) == HalfOpen
-	if !probe && b.failures.Add(1) < failuresToOpen {
+	if !probe && b.failures.Add(1) < failuresToOpen+b.more {
 		if waited > 0 {
 			b.quiet.Store(now + int64(min(waited, quietTime)))
 		}

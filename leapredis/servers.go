@@ -38,7 +38,11 @@ const (
 	// maxStuck is how many calls may hang in the client, each in a goroutine, after their
 	// deadlines. Beyond it, calls are not sent. A range of slots has a part of that.
 	maxStuck        = 256
-	maxStuckOfRange = maxStuck / 8
+	maxStuckOfRange = maxStuck / 4
+
+	// moreFailures are those beyond failuresToOpen after which a range is taken for away. It may
+	// belong to two servers, of which one answers: then so many in a row are rare.
+	moreFailures = failuresToOpen
 
 	// mostNamed is how many names of servers are kept: those of a Cluster may change.
 	mostNamed = 256
@@ -124,6 +128,7 @@ func newServers(client Client, timeout time.Duration) *servers {
 	s.whole.outage, s.whole.most = &s.whole.own, maxStuck
 	for i := range s.ranges {
 		s.ranges[i].outage, s.ranges[i].most = &s.spread, maxStuckOfRange
+		s.ranges[i].breaker.more = moreFailures
 	}
 	s.named.Store(&map[string]*part{})
 	return s
