@@ -61,7 +61,7 @@ func TestAway_TheServerIsSlow(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second) // what came late is given back
-		require.EqualValues(t, 1, s.held("test:a"))
+		require.EqualValues(t, 1, s.held("test:{}a"))
 
 		// What was admitted here is not charged there, and what is refunded is refunded here.
 		d := allow(t, l, "a", 1)
@@ -93,7 +93,7 @@ func TestAway_NothingIsCountedTwice(t *testing.T) {
 		d := limit.Decision{Charged: 1}
 		require.ErrorIs(t, l.Settle(t.Context(), "a", d, 11), ErrAway)
 		b.set(nil)
-		require.EqualValues(t, 4+10, s.held("test:a"), "the answers were lost, not the calls")
+		require.EqualValues(t, 4+10, s.held("test:{}a"), "the answers were lost, not the calls")
 		require.Equal(t, 5, s.called(k.script))
 	})
 }
@@ -199,7 +199,7 @@ func TestAway_ACallersEndIsNoFailure(t *testing.T) {
 			require.Error(t, err)
 		}
 		time.Sleep(time.Second)
-		require.EqualValues(t, 1, s.held("test:a"), "nothing stays taken")
+		require.EqualValues(t, 1, s.held("test:{}a"), "nothing stays taken")
 		require.Equal(t, Closed, l.Link().State)
 		require.Zero(t, l.Link().Failures)
 		require.Equal(t, limit.Stats{MaxKeys: limit.DefaultMaxKeys, Allowed: 1}, l.Stats())

@@ -26,13 +26,15 @@ type Config struct {
 	// is 1 s.
 	Window time.Duration
 
-	// Prefix is what every key on the server begins with: 1 to [MaxPrefix] bytes, such
-	// as "api-calls:". It is for one limiter, and none should be the beginning of
-	// another. A different Limit goes on with what was counted under it; another Window,
-	// or a Log in place of a Counter, needs another Prefix.
+	// Prefix is what every name on the server begins with: 1 to [MaxPrefix] bytes, such as
+	// "api-calls:". It is for one limiter. A different Limit goes on with what was counted
+	// under it; another Window, or a Log in place of a Counter, needs another Prefix.
 	//
-	// It has no "{" and no "}", so that the keys are spread over all servers of a
-	// Cluster, whatever bytes they hold.
+	// It must not have "{" or "}". The name of a key is Prefix, "{}" and the key. So a Prefix
+	// may be the beginning of another: "api:" and "api:v2:" never meet, whatever bytes keys
+	// have; and a Cluster spreads the keys over all its servers, braces in them or not. Under
+	// Prefix alone, the processes are counted: see Instances. A server that grants access by
+	// names must grant Prefix followed by "*".
 	Prefix string
 
 	// Timeout is how long a call waits for a server, within the deadline of its context:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 
 	"github.com/leapgate-go/leapgate/internal/keys"
@@ -46,15 +45,12 @@ func (c *core) init(cfg Config, l *link, a algorithm) {
 	c.fallback.init(&cfg, log, &c.instances)
 }
 
-// wire is the name of a key on the server. Where a key has a "{", an empty pair of braces
-// comes before it: then no server takes a part of the key for all of it when it chooses a
-// slot, so that nobody can aim all keys at one server.
-func (c *core) wire(key string) string {
-	if strings.IndexByte(key, '{') >= 0 {
-		return c.cfg.Prefix + "{}" + key
-	}
-	return c.cfg.Prefix + key
-}
+// wire is the name of a key on the server. An empty pair of braces ends the prefix, which has
+// no brace itself: so no two limiters meet where the prefix of one begins with that of the
+// other, and neither do a key and the prefix alone, under which processes are counted. And
+// since it is the first pair, and empty, no server of a Cluster takes a part of the name for
+// all of it when it chooses a slot: nobody can aim all keys at one server.
+func (c *core) wire(key string) string { return c.cfg.Prefix + "{}" + key }
 
 // check tells what is wrong with a call, if anything.
 func (c *core) check(ctx context.Context, key string, n int64) error {

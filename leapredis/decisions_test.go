@@ -223,6 +223,38 @@ func TestWire_AnyBytes(t *testing.T) {
 	}
 }
 
+// Where a Prefix is the beginning of another, no key of one is a key of the other, whatever
+// clients send, nor is it where the processes of the other are counted.
+func TestWire_PrefixesThatBeginAlike(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		prefix := rapid.StringOfN(rapid.SampledFrom([]rune("a:v2 ")), 1, 6, -1)
+		key := rapid.StringOfN(rapid.SampledFrom([]rune("a:v2 {}")), 1, 6, -1)
+		one, other := &core{}, &core{}
+		one.cfg.Prefix, other.cfg.Prefix = prefix.Draw(t, "one"), prefix.Draw(t, "other")
+		a, b := key.Draw(t, "a"), key.Draw(t, "b")
+		require.Equal(t, one.cfg.Prefix == other.cfg.Prefix && a == b, one.wire(a) == other.wire(b))
+		require.NotEqual(t, one.cfg.Prefix, other.wire(b))
+		require.Equal(t, one.wire(a), hashed(one.wire(a)))
+	})
+}
+
+// "v2:7" of one limiter is not "7" of another, whose Prefix goes on with "v2:".
+func TestAllow_LimitersWhosePrefixesBeginAlike(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		s := withFields()
+		short := k.start(t, s, Config{Prefix: "api:", Limit: 10, Window: time.Minute, Instances: count})
+		long := k.start(t, s, Config{Prefix: "api:v2:", Limit: 10, Window: time.Minute, Instances: count})
+		require.True(t, allow(t, short, "v2:7", 10).Allowed)
+		require.True(t, allow(t, long, "7", 10).Allowed)
+		require.True(t, allow(t, short, "v2:", 10).Allowed)
+		synctest.Wait()
+		require.Zero(t, short.Link().Failures+long.Link().Failures)
+	})
+}
+
 // hashed is the part of a name that chooses its slot: what is between the first "{" and
 // the first "}" after it, unless that is nothing (Redis Cluster specification).
 func hashed(name string) string {
@@ -387,7 +419,7 @@ func TestGroup_TheSharedLimitIsAskedFirstAndGetsItBack(t *testing.T) {
 			}
 			time.Sleep(time.Microsecond)
 		}
-		require.EqualValues(t, 2, s.held("test:a"))
+		require.EqualValues(t, 2, s.held("test:{}a"))
 		require.Equal(t, 8, s.called(k.script+" refund"))
 
 		time.Sleep(2 * time.Second)

@@ -57,6 +57,6 @@ func TestHammer_TheServerHoldsWhatWasAdmitted(t *testing.T) {
 		time.Sleep(time.Second) // what is on its way comes, and leases end
 		require.Positive(t, left.Load())
 		require.Positive(t, kept.Load())
-		require.Equal(t, kept.Load(), s.held("test:a"))
+		require.Equal(t, kept.Load(), s.held("test:{}a"))
 	})
 }
