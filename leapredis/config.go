@@ -45,12 +45,13 @@ type Config struct {
 	// WhenAway says what answers while no server does: [Local], [Allow] or [Deny].
 	WhenAway Policy
 
-	// Instances is how many processes share the limit, this one included: with [Local],
-	// each admits up to Limit ÷ Instances, rounded down, while no server answers. 0: they
-	// are counted by a heartbeat on the server, which goes with calls: a process that has
-	// not asked for 10 s is not counted, and takes there to be [AssumedInstances] at least
-	// until it has been counted for 10 s again. So give the number where calls are few. At
-	// most [MaxInstances].
+	// Instances is how many processes share the limit, this one included: 0 to
+	// [MaxInstances]. It is for [Local], which see; a Limit below Instances is a fault then.
+	//
+	// 0: they are counted by a heartbeat on the server, which goes with calls. A process that
+	// has not asked for 10 s is not counted; until it has been counted for 10 s again, it
+	// takes there to be [AssumedInstances] at least, so a Limit below that is a fault too. So
+	// give the number where calls are few, or the limit is small.
 	Instances int
 
 	// Lease is how many permits a Counter takes at most in one round trip, to serve them
@@ -98,7 +99,18 @@ type Policy uint8
 // The policies.
 const (
 	// Local answers with an in-memory limiter of the same kind and Window, whose Limit
-	// is this process's part: Limit ÷ Instances.
+	// is this process's share, see [Link]:
+	//
+	//   - With Config.Instances, Limit ÷ Instances, rounded down.
+	//   - Where processes are counted, the same, and the remainder goes to the first of
+	//     them, one each, in the order of random names. If there are more than Limit, some
+	//     have no share: they refuse all, and say so in Stats as NoShare.
+	//   - A process that is not counted yet, or not any more, has Limit ÷ the number last
+	//     known, which is taken to be [AssumedInstances] at least, rounded down.
+	//
+	// The shares of those that were counted when the server went away sum to at most Limit,
+	// whoever came and went. A process beside them that was not, since it started shortly
+	// before or after, or had not asked for 10 s, adds at most Limit ÷ AssumedInstances.
 	Local Policy = iota
 	// Allow admits everything.
 	Allow
@@ -170,8 +182,16 @@ func (c *Config) complete(k string, client Client) error {
 	if c.WhenAway > Deny {
 		fault("WhenAway", c.WhenAway, "Local (0), Allow (1) or Deny (2)")
 	}
-	if c.Instances < 0 || c.Instances > MaxInstances {
+	switch {
+	case c.Instances < 0 || c.Instances > MaxInstances:
 		fault("Instances", c.Instances, fmt.Sprintf("1 to %d, or 0 to count them", MaxInstances))
+	case c.WhenAway != Local || c.Limit <= 0:
+	case c.Instances == 0 && c.Limit < AssumedInstances:
+		fault("Instances", c.Instances, fmt.Sprintf("1 to %d with a Limit of %[1]d, which leaves none for each of the %d processes "+
+			"that are assumed until they are counted; or a WhenAway of Allow or Deny", c.Limit, AssumedInstances))
+	case int64(c.Instances) > c.Limit:
+		fault("Instances", c.Instances, fmt.Sprintf("1 to %d with a Limit of %[1]d, which leaves none for each of more processes "+
+			"while no server answers; or a WhenAway of Allow or Deny", c.Limit))
 	}
 	switch {
 	case k == kindLog && (c.Lease < 0 || c.Lease > 1):

@@ -19,6 +19,7 @@ type core struct {
 	leases    *leases // nil: every call asks the server
 	fallback  fallback
 	instances instances
+	beside    beside
 	ended     atomic.Bool
 
 	_        [64]byte // what changes with every call has a line of its own
@@ -40,7 +41,8 @@ func (c *core) init(cfg Config, l *link, a algorithm) {
 		c.leases.returns.patience = cfg.Timeout
 		c.leases.returns.back = func(d due) { c.leases.close(d, l.clock.Now(), c.wire(d.node.Key())) }
 	}
-	c.instances.init(&cfg, l)
+	c.instances.init(&cfg, l, &c.beside)
+	c.instances.denied = func(error) {}
 	_, log := a.(*logging)
 	c.fallback.init(&cfg, log, &c.instances)
 }
@@ -324,6 +326,7 @@ func (c *core) Close() error {
 	if c.leases != nil {
 		c.leases.returns.close()
 	}
+	c.beside.close()
 	c.instances.close()
 	c.fallback.close()
 	return nil

@@ -448,11 +448,11 @@ func TestConfig_EveryFaultAtOnce(t *testing.T) {
 	}
 	require.Len(t, strings.Split(text, "\n"), 12)
 
-	_, err = NewLog(newServer(), Config{Limit: 1, Prefix: "p", Lease: 2})
+	_, err = NewLog(newServer(), Config{Limit: 10, Prefix: "p", Lease: 2})
 	require.EqualError(t, err, `limit: bad configuration of Log: Lease is 2; want 0 or 1: only a Counter has leases, since a Log would have to know when each permit is used`)
-	_, err = NewCounter(newServer(), Config{Limit: 1, Prefix: "p", Storage: SortedSet})
+	_, err = NewCounter(newServer(), Config{Limit: 10, Prefix: "p", Storage: SortedSet})
 	require.EqualError(t, err, `limit: bad configuration of Counter: Storage is SortedSet; want Auto (0): only a Log has a choice`)
-	_, err = NewCounter(newServer(), Config{Limit: 1})
+	_, err = NewCounter(newServer(), Config{Limit: 10})
 	require.EqualError(t, err, `limit: bad configuration of Counter: Prefix is ""; want 1 to 128 bytes without { and }`)
 }
 

@@ -158,16 +158,19 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 		}
 	case "instances":
 		now := s.now()
-		r = []int64{0, 0}
+		r = []int64{0, 0, 0}
 		if s.beats[given[0]] <= now && a[1] > 0 {
 			r[1] = 1
 		}
 		if s.beats[given[0]] = now + a[1]; a[1] == 0 {
 			delete(s.beats, given[0])
 		}
-		for _, until := range s.beats {
+		for name, until := range s.beats {
 			if until > now {
 				r[0]++
+				if name < given[0] && a[1] > 0 {
+					r[2]++
+				}
 			}
 		}
 	}

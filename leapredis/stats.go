@@ -12,6 +12,7 @@ type Link struct {
 	Failures   int64 // those that were not answered in time, or with an error
 
 	Instances int64 // how many processes share the limit: given, counted, or [AssumedInstances]
+	Share     int64 // with [Local], the limit with which this one answers while no server does; else 0
 
 	Leases   int64 // round trips that took more permits than were asked for
 	Leased   int64 // calls that were admitted from leases
@@ -24,7 +25,8 @@ func (c *core) Stats() limit.Stats {
 	s := limit.Stats{
 		Keys: c.keys.Len(), MaxKeys: c.keys.Max(), Expired: c.keys.Expired(), Evicted: c.keys.Evicted(),
 		Allowed: c.allowed.Load(), Refused: c.refused.Load(), Degraded: c.degraded.Load(),
-		Away: c.link.breaker.state() != Closed,
+		Away:    c.link.breaker.state() != Closed,
+		NoShare: c.cfg.WhenAway == Local && c.cfg.Limit > 0 && c.instances.share(c.cfg.Limit) == 0,
 	}
 	if c.leases != nil {
 		s.Allowed += c.leases.served.Load()
@@ -37,7 +39,10 @@ func (c *core) Link() Link {
 	l := Link{
 		State: c.link.breaker.state(), Openings: c.link.breaker.openings.Load(),
 		RoundTrips: c.link.trips.Load(), Failures: c.link.failures.Load(),
-		Instances: c.instances.count(),
+		Instances: c.instances.count().processes,
+	}
+	if c.cfg.WhenAway == Local {
+		l.Share = c.instances.share(c.cfg.Limit)
 	}
 	if c.leases != nil {
 		l.Leases, l.Returned = c.leases.made.Load(), c.leases.returned.Load()
