@@ -42,7 +42,7 @@ func (c *core) init(cfg Config, l *link, a algorithm) {
 		c.leases.returns.back = func(d due) { c.leases.close(d, l.clock.Now(), c.wire(d.node.Key())) }
 	}
 	c.instances.init(&cfg, l, &c.beside)
-	c.instances.denied = func(error) {}
+	c.instances.failed = func(err *ReplyError) { c.foreign(err, cfg.Prefix) }
 	_, log := a.(*logging)
 	c.fallback.init(&cfg, log, &c.instances)
 }
@@ -194,7 +194,7 @@ func (c *core) without(ctx context.Context, err error, key string, n int64) (lim
 	replied := replyOf(err)
 	switch {
 	case replied != nil:
-		c.link.complain(replied)
+		c.foreign(replied, c.wire(key))
 	case !errors.Is(err, ErrAway):
 		return limit.Decision{}, err // ctx has ended
 	}

@@ -367,6 +367,7 @@ func TestStorage_FieldExpiryThatIsNotThere(t *testing.T) {
 			require.True(t, allow(t, l, "a", 0).Degraded)
 		}
 		require.Zero(t, s.called("fields"))
+		synctest.Wait()
 		require.Equal(t, Closed, l.Link().State)
 		require.Equal(t, 1, log.count("HPEXPIREAT"))
 	})
@@ -393,9 +394,11 @@ func TestWrongType_IsOfOneKey(t *testing.T) {
 		}
 		var replied *ReplyError
 		require.ErrorAs(t, l.Settle(t.Context(), "a", limit.Decision{}, 1), &replied)
+		synctest.Wait()
 		bad = false
 		require.False(t, allow(t, l, "b", 1).Degraded)
 		require.Equal(t, 1, log.count("WRONGTYPE"))
+		require.Equal(t, 1, log.count("prefix=test: holds=none"))
 		require.Zero(t, l.Link().Openings)
 	})
 }

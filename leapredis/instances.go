@@ -21,7 +21,7 @@ type instances struct {
 	link   *link
 	clock  *clock.Clock
 	beside *beside
-	denied func(error) // told why a heartbeat failed, if the server said so
+	failed func(*ReplyError) // told what the server replied in place of a count
 	key    string
 	name   string // of this process; empty: they need not be counted
 	given  int64
@@ -97,11 +97,11 @@ func (i *instances) beat() {
 	}
 	i.beside.run(func() {
 		r, err := i.send(beatLasts)
-		if err != nil {
-			i.denied(err)
-			return
+		if err == nil {
+			i.learn(census{r[0], r[2], now}, r[1] == 1)
+		} else if replied := replyOf(err); replied != nil {
+			i.failed(replied)
 		}
-		i.learn(census{r[0], r[2], now}, r[1] == 1)
 	})
 }
 

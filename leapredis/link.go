@@ -30,11 +30,11 @@ type link struct {
 	back func()
 	log  func() *slog.Logger
 
-	calls    sync.Pool    // of *call; of this link's own, since timers belong to a test's bubble
-	stuck    atomic.Int64 // calls that were not answered by their deadlines, and still hang
-	trips    atomic.Int64
-	failures atomic.Int64
-	broken   atomic.Int64 // when a script that failed was last logged
+	calls      sync.Pool    // of *call; of this link's own, since timers belong to a test's bubble
+	stuck      atomic.Int64 // calls that were not answered by their deadlines, and still hang
+	trips      atomic.Int64
+	failures   atomic.Int64
+	complaints complaints
 }
 
 // maxStuck is how many calls may hang in the client, each in a goroutine, after their
@@ -129,7 +129,7 @@ func (l *link) do(ctx context.Context, deadline int64, s *script, key string, a 
 		c.notStuck()
 		<-c.done // it was answered after all
 	}
-	r, err := c.reply, c.err
+	r, err := c.reply, faultOf(s, c.err)
 	l.put(c)
 	return r, l.judge(p, err)
 }
@@ -202,50 +202,32 @@ func (c *call) send() {
 
 // judge tells the breaker how a call went, and gives its error.
 func (l *link) judge(p pass, err error) error {
-	replied := replyOf(err)
-	if err == nil || replied != nil && ofKey(replied.Text) {
+	f := asFault(err)
+	if err == nil || f != nil && f.answered() {
 		if l.breaker.succeed(p) {
 			l.log().Info("leapredis: the server is back", "after", time.Duration(l.clock.Now()-l.breaker.since.Load()))
 			l.back()
 		}
-		if replied != nil {
-			l.failures.Add(1)
-			return replied
+		if f == nil {
+			return nil
 		}
-		return nil
+		l.failures.Add(1)
+		if f.isDenied() {
+			l.deny(f)
+			return ErrAway
+		}
+		return f.reply
 	}
 	return l.fail(p, err)
 }
 
-// ofKey tells whether an error of the server is about what the key holds. That other keys
-// are decided well is no reason to stop.
-func ofKey(text string) bool {
-	return strings.HasPrefix(text, "WRONGTYPE ") || strings.HasPrefix(text, "ERR ") && strings.Contains(text, "script: ")
-}
-
 func (l *link) fail(p pass, err error) error {
 	l.failures.Add(1)
+	if f := asFault(err); f != nil && f.isDenied() {
+		l.deny(f)
+	}
 	if l.breaker.fail(p, l.clock.Now()) {
 		l.log().Warn("leapredis: the server is away", "error", loggable(err))
 	}
 	return ErrAway
-}
-
-// complain logs once a minute that the server answers, but cannot decide. What it says
-// then has nothing of the key in it.
-func (l *link) complain(err *ReplyError) {
-	now := l.clock.Now()
-	if last := l.broken.Load(); (last == 0 || now-last >= int64(time.Minute)) && l.broken.CompareAndSwap(last, now) {
-		l.log().Error("leapredis: the server could not decide; is the prefix used twice?", "error", fmt.Sprintf("%.200s", err.Text))
-	}
-}
-
-// loggable is an error without what a server may tell of the arguments of a command: they
-// have the key.
-func loggable(err error) string {
-	if replied := replyOf(err); replied != nil {
-		code, _, _ := strings.Cut(replied.Text, " ")
-		return "the server replied: " + code
-	}
-	return err.Error()
 }

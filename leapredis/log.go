@@ -98,7 +98,7 @@ func (l *logging) ask(ctx context.Context, deadline int64, key string) (Storage,
 }
 
 // errNoFieldExpiry is as if the server had said so, when it was told to use them.
-var errNoFieldExpiry = &ReplyError{"ERR the server has no HPEXPIREAT, which Storage FieldExpiry needs"}
+var errNoFieldExpiry = &ReplyError{"ERR the server has no HPEXPIREAT, or denies COMMAND INFO, which tells so; Storage FieldExpiry needs both"}
 
 // back lets the server be asked again what it has: another may have come.
 func (l *logging) back() {

@@ -53,7 +53,7 @@ func newServer() *server {
 var scriptNames = map[*script]string{
 	counterScript: "counter", counterRefundScript: "counter refund", counterResetScript: "counter reset",
 	sortedScript: "sorted", sortedRefundScript: "sorted refund", fieldsScript: "fields", fieldsRefundScript: "fields refund",
-	logResetScript: "log reset", hasFieldExpiryScript: "has field expiry", instancesScript: "instances",
+	logResetScript: "log reset", hasFieldExpiryScript: "has field expiry", instancesScript: "instances", typeOfScript: "type of",
 }
 
 func (s *server) EvalSHA(ctx context.Context, sha, key string, args ...string) ([]int64, error) {
@@ -155,6 +155,16 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 		r = []int64{0}
 		if s.fields {
 			r[0] = 1
+		}
+	case "type of":
+		r = []int64{1}
+		switch {
+		case s.counters[key] != nil:
+			r[0] = 2
+		case s.logs[key] != nil && s.logs[key].fields:
+			r[0] = 6
+		case s.logs[key] != nil:
+			r[0] = 5
 		}
 	case "instances":
 		now := s.now()

@@ -25,7 +25,14 @@ local at, through, held = now, 0, 0
 local begin, newest, latest = 1, 0, 0
 local oldest, first = 0, 0 -- the time of the oldest in the window, and how many it is
 local meta = call('HGET', key, 'm')
-if meta then
+if not meta then
+	if call('EXISTS', key) == 1 then
+		return redis.error_reply('WRONGTYPE the key holds no log')
+	end
+else
+	if #meta ~= 28 then
+		return redis.error_reply('WRONGTYPE the key holds no log')
+	end
 	begin, newest, latest, through = unpack('>I7I7I7I7', meta)
 	at = math.max(now, latest)
 	if latest <= at - length then
@@ -91,6 +98,11 @@ if most ~= 0 and taken > 0 then
 		at = latest + 1
 	end
 	held = held + taken
+	if not meta then
+		-- No key yet: whoever may not have it expire is denied before it is there.
+		call('PEXPIRE', key, 1)
+		call('HPEXPIREAT', key, 1, 'FIELDS', 1, 'm')
+	end
 	local number, sum = string.format('%.0f', newest + 1), (through + taken) % wrap
 	call('HSET', key, 'm', struct.pack('>I7I7I7I7', begin, newest + 1, at, sum),
 		number, struct.pack('>I7I7I7', at, sum, taken))
