@@ -105,7 +105,7 @@ func deniedBy(s *script, text string) string {
 		digits := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
 		number, _ := strconv.Atoi(digits)
 		if names := s.calls(number); len(names) > 0 {
-			return "the command " + strings.Join(names, " or ")
+			return "the command " + names[0]
 		}
 	}
 	return "a command of a script"

@@ -284,7 +284,7 @@ func (s *server) logIn(key string, fields bool, limit, length, n, most int64) ([
 		if len(l.at) > 0 {
 			at = max(now, l.last+1)
 		}
-		l.drop(func(i int) bool { return l.at[i] <= at-length })
+		l.drop(func(i int) bool { return l.at[i] <= now-length }) // at may come back to now
 		l.last = at
 		l.at, l.n = append(l.at, at), append(l.n, taken)
 		s.logs[key] = l

@@ -20,4 +20,5 @@ else
 	call('ZADD', key, string.format('%.0f', now + lasts), 'until:' .. name)
 	call('PEXPIRE', key, math.ceil(lasts / 1000) + 1)
 end
-return {call('ZCOUNT', key, 0, 0), new, call('ZRANK', key, name) or 0}
+local processes = call('ZCOUNT', key, 0, 0)
+return {processes, new, call('ZRANK', key, name) or 0}

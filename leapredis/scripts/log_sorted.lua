@@ -71,7 +71,9 @@ if most ~= 0 and taken > 0 then
 	end
 	call('ZADD', key, string.format('%.0f', at), struct.pack('>I7I7', (through + taken) % wrap, taken))
 	if newest[1] then
-		call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', at - length))
+		-- Not what has left the window only at a time that is ahead: when the newest are given
+		-- back, it is in it again.
+		call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', now - length))
 	end
 	call('PEXPIRE', key, math.floor((at - now + length) / 1000) + 2)
 	return {taken, held, 0, at - now + length, at}
