@@ -72,8 +72,10 @@ type Config struct {
 	// [FieldExpiry]. A Counter has one way.
 	Storage Storage
 
-	// Logger is told when the server goes away and when it is back. Nil is
-	// slog.Default(). No key is ever logged.
+	// Logger is told when the server goes away and when it is back, what the server denies,
+	// and of what type a value is that another keeps under Prefix. Nil is slog.Default(). No
+	// key is ever logged; what a server or a client says is cut to 200 bytes of printable
+	// ASCII.
 	Logger *slog.Logger
 }
 
