@@ -19,6 +19,7 @@ import (
 	"github.com/leapgate-go/leapgate/leapredis"
 	"github.com/leapgate-go/leapgate/leapredis/viagoredis"
 	"github.com/leapgate-go/leapgate/leapredis/viarueidis"
+	"github.com/leapgate-go/leapgate/limit"
 )
 
 // lines keeps what is logged.
@@ -43,12 +44,18 @@ func (l *lines) String() string {
 
 func (l *lines) count(what string) int { return strings.Count(l.String(), what) }
 
-// needed are the commands that a limiter's decisions need, besides EVALSHA and EVAL.
-var needed = map[string][]string{
-	"counter":         {"time", "get", "set", "setrange"},
-	"log SortedSet":   {"time", "zrange", "zrangebyscore", "zadd", "zremrangebyscore", "pexpire", "command|info"},
-	"log FieldExpiry": {"time", "hget", "exists", "hset", "pexpire", "hpexpireat", "command|info"},
-	"heartbeat":       {"time", "zrangebyscore", "zrem", "zadd", "pexpire", "zcount", "zrank"},
+// needed are the commands that the first admission of a key needs, besides EVALSHA and EVAL,
+// and later those for more. They are in the documentation of leapredis.
+var needed, later = map[string][]string{
+	"counter":         {"time", "get", "set"},
+	"log SortedSet":   {"time", "zrange", "zadd", "pexpire"},
+	"log FieldExpiry": {"time", "hget", "exists", "hset", "pexpire", "hpexpireat"},
+	"heartbeat":       {"time", "zrangebyscore", "zadd", "pexpire", "zcount", "zrank"},
+}, map[string][]string{
+	"counter":         {"setrange"},
+	"log SortedSet":   {"zrangebyscore", "zrank", "zcard", "zrem", "zremrangebyscore", "pttl", "unlink", "command|info"},
+	"log FieldExpiry": {"hdel", "del", "unlink", "command|info"},
+	"heartbeat":       {"zrem"},
 }
 
 // asUser connects as a user of the server who may run those commands.
@@ -84,13 +91,11 @@ func TestDenied_ACommandOfAScript(t *testing.T) {
 			for _, w := range ways {
 				for kind, commands := range v.neededBy() {
 					for i, denied := range commands {
-						if denied == "command|info" || denied == "setrange" || denied == "zremrangebyscore" || denied == "zrangebyscore" {
-							continue // the first admission of a key does well without
-						}
 						what := fmt.Sprintf("%s, %s without %s", w.name, kind, denied)
 						_, err := server.Do("FLUSHALL")
 						require.NoError(t, err)
 						rest := append(append([]string(nil), commands[:i]...), commands[i+1:]...)
+						rest = append(rest, later[kind]...)
 						var log lines
 						l := v.kind(t, kind, w.asUser(t, server, fmt.Sprintf("user-%s-%d", strings.Fields(kind)[0], i), rest), leapredis.Config{
 							Limit: 5, Window: time.Hour, WhenAway: leapredis.Deny, Logger: log.logger(),
@@ -123,13 +128,28 @@ func TestDenied_NothingThatIsNeeded(t *testing.T) {
 			for kind, commands := range v.neededBy() {
 				_, err := server.Do("FLUSHALL")
 				require.NoError(t, err)
-				l := v.kind(t, kind, ways[0].asUser(t, server, "user", commands), leapredis.Config{Limit: 5, Window: time.Hour, WhenAway: leapredis.Deny})
+				client := ways[0].asUser(t, server, "user", append(append([]string(nil), commands...), later[kind]...))
+				l := v.kind(t, kind, client, leapredis.Config{Limit: 5, Window: time.Hour, WhenAway: leapredis.Deny})
+				var first limit.Decision
 				for i := range 10 {
 					d, err := l.AllowN(t.Context(), "a", 1)
 					require.NoError(t, err)
 					require.False(t, d.Degraded)
 					require.Equal(t, i < 5, d.Allowed)
+					if i == 0 {
+						first = d
+					}
 				}
+				d, err := l.AllowN(t.Context(), "a", 3) // what must leave first is looked up
+				require.NoError(t, err)
+				require.False(t, d.Degraded || d.Allowed)
+				require.NoError(t, l.Settle(t.Context(), "a", first, 2))
+				require.NoError(t, l.Refund(t.Context(), "a", first, 1))
+				require.NoError(t, l.Reset(t.Context(), "a"))
+				d, err = l.AllowN(t.Context(), "a", 1)
+				require.NoError(t, err)
+				require.NoError(t, l.Refund(t.Context(), "a", d, 1))
+				require.Zero(t, l.Link().Failures)
 			}
 		})
 	}
@@ -143,10 +163,10 @@ func TestDenied_TheHeartbeat(t *testing.T) {
 			t.Parallel()
 			server := v.start(t)
 			for i, denied := range needed["heartbeat"] {
-				if denied == "time" || denied == "zrem" {
-					continue // decisions need it, too, or it is for those that have ended
+				if denied == "time" {
+					continue // decisions need it, too
 				}
-				may := append([]string(nil), needed["counter"]...)
+				may := append(append([]string(nil), needed["counter"]...), later["counter"]...)
 				for _, command := range needed["heartbeat"] {
 					if command != denied {
 						may = append(may, command)
@@ -157,10 +177,12 @@ func TestDenied_TheHeartbeat(t *testing.T) {
 				cfg.Instances = 0
 				l, err := leapredis.NewCounter(ways[0].asUser(t, server, fmt.Sprint("beats-", i), may), cfg)
 				require.NoError(t, err)
-				awaiting(t, "the heartbeat is denied", func() bool {
+				for range 2 {
 					d, err := l.AllowN(t.Context(), "a", 1)
 					require.NoError(t, err)
 					require.False(t, d.Degraded)
+				}
+				awaiting(t, "it is logged", func() bool {
 					return log.count("the processes that share the limit are not counted") == 1
 				})
 				require.Contains(t, log.String(), "the command "+strings.ToUpper(denied))
