@@ -83,5 +83,5 @@
 //     PEXPIRE, HPEXPIREAT, UNLINK; and COMMAND INFO, unless the storage is SortedSet;
 //   - for the heartbeat, with Local and without Instances: ZADD, ZREM, ZRANGEBYSCORE, ZCOUNT,
 //     ZRANK, PEXPIRE;
-//   - TYPE, with which the log names what a key of another holds.
+//   - TYPE, for Reset of a Log, and to log what a key of another holds.
 package leapredis
