@@ -162,9 +162,17 @@ func (b *breaker) unasked(now int64) bool {
 	return State(b.word.Load()&3) == Open && now-b.until > int64(unasked)
 }
 
-// retryAfter is how long it is until the next call.
+// leastRetry is the shortest time after which a call that was refused without a server is
+// told to come again, so that one that does so is not a flood.
+const leastRetry = retryTime / 10
+
+// retryAfter is how long a call that is refused without a server had better wait: until the
+// next probe, if there is to be one.
 func (b *breaker) retryAfter(now int64) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return time.Duration(min(max(b.until-now, b.quiet.Load()-now, 1), int64(retryTime)))
+	if b.state() != Open {
+		return retryTime
+	}
+	return min(max(time.Duration(b.until-now), leastRetry), retryTime)
 }

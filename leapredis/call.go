@@ -117,7 +117,7 @@ func (c *call) send() {
 	}
 	c.reply = reply{}
 	copy(c.reply[:], got)
-	c.err = err
+	c.err = faultOf(c.script, err)
 }
 
 func (c *call) eval() ([]int64, error) {

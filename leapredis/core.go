@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 
 	"github.com/leapgate-go/leapgate/internal/keys"
@@ -20,6 +19,7 @@ type core struct {
 	leases    *leases // nil: every call asks the server
 	fallback  fallback
 	instances instances
+	beside    beside
 	ended     atomic.Bool
 
 	_        [64]byte // what changes with every call has a line of its own
@@ -40,20 +40,18 @@ func (c *core) init(cfg Config, l *link, a algorithm) {
 		c.leases.returns.patience = cfg.Timeout
 		c.leases.returns.back = func(d due) { c.leases.close(d, l.clock.Now(), c.wire(d.node.Key())) }
 	}
-	c.instances.init(&cfg, l)
+	c.instances.init(&cfg, l, &c.beside)
+	c.instances.failed = func(err *ReplyError) { c.foreign(err, cfg.Prefix) }
 	_, log := a.(*logging)
 	c.fallback.init(&cfg, log, &c.instances)
 }
 
-// wire is the name of a key on the server. Where a key has a "{", an empty pair of braces
-// comes before it: then no server takes a part of the key for all of it when it chooses a
-// slot, so that nobody can aim all keys at one server.
-func (c *core) wire(key string) string {
-	if strings.IndexByte(key, '{') >= 0 {
-		return c.cfg.Prefix + "{}" + key
-	}
-	return c.cfg.Prefix + key
-}
+// wire is the name of a key on the server. An empty pair of braces ends the prefix, which has
+// no brace itself: so no two limiters meet where the prefix of one begins with that of the
+// other, and neither do a key and the prefix alone, under which processes are counted. And
+// since it is the first pair, and empty, no server of a Cluster takes a part of the name for
+// all of it when it chooses a slot: nobody can aim all keys at one server.
+func (c *core) wire(key string) string { return c.cfg.Prefix + "{}" + key }
 
 // check tells what is wrong with a call, if anything.
 func (c *core) check(ctx context.Context, key string, n int64) error {
@@ -219,7 +217,7 @@ func (c *core) without(ctx context.Context, err error, key string, n int64) (lim
 	replied := replyOf(err)
 	switch {
 	case replied != nil:
-		c.link.complain(replied)
+		c.foreign(replied, c.wire(key))
 	case !errors.Is(err, ErrAway):
 		return limit.Decision{}, err // ctx has ended
 	}
@@ -351,6 +349,7 @@ func (c *core) Close() error {
 	if c.leases != nil {
 		c.leases.returns.close()
 	}
+	c.beside.close()
 	c.instances.close()
 	c.fallback.close()
 	return nil

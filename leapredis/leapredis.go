@@ -40,6 +40,18 @@
 // each, and counted: see [Link]. The servers of a Cluster are taken for one: while some of
 // them answer, each call to one that does not waits for its time.
 //
+// What a server denies to its user inside a script, such as a command or a key of another
+// prefix, is denied for all keys: it is as if the server were away, and the log names the
+// command. If only the heartbeat is denied, that is logged, and the processes are not counted.
+//
+// A key that holds what no limiter of this kind wrote (WRONGTYPE, or a value that cannot be
+// read) is decided by the policy, and no other key with it. What it holds is left as it is.
+// The log names the type of the value and the Prefix. Both kinds of faults are logged once
+// an hour while they last, and counted as Failures: see [Link].
+//
+// What is refused without a server has a RetryAfter of 20 ms at least, so that a caller who
+// heeds it is no flood.
+//
 // A call is never sent again when it may have been executed. If its answer comes after
 // its caller has gone, what it took is given back.
 //
@@ -58,4 +70,18 @@
 // server is set back, a key stays at the time that it had reached until the clock is there
 // again. With Local and Allow, what is admitted while the server is away is not counted
 // there.
+//
+// # What a server must allow
+//
+// A user of the server that is for limiters alone needs EVALSHA, EVAL and the names that begin
+// with Prefix (Redis: ~api:*), and inside the scripts
+//
+//   - TIME,
+//   - for a Counter: GET, SET, SETRANGE;
+//   - for a Log in sorted sets: ZRANGE, ZRANGEBYSCORE, ZRANK, ZCARD, ZADD, ZREM,
+//     ZREMRANGEBYSCORE, PTTL, PEXPIRE, UNLINK; in hashes: HGET, HSET, HDEL, DEL, EXISTS,
+//     PEXPIRE, HPEXPIREAT, UNLINK; and COMMAND INFO, unless the storage is SortedSet;
+//   - for the heartbeat, with Local and without Instances: ZADD, ZREM, ZRANGEBYSCORE, ZCOUNT,
+//     ZRANK, PEXPIRE;
+//   - TYPE, for Reset of a Log, and to log what a key of another holds.
 package leapredis

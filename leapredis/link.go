@@ -3,9 +3,7 @@ package leapredis
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,7 +33,8 @@ type link struct {
 	trips    atomic.Int64
 	failures atomic.Int64
 	late     atomic.Int64 // of failures, those that are excused
-	broken   atomic.Int64 // when a script that failed was last logged
+
+	complaints complaints
 }
 
 func newLink(client Client, cfg *Config) *link {
@@ -125,19 +124,23 @@ func (l *link) put(c *call) {
 
 // judge tells the breaker how a call went, and returns its error.
 func (l *link) judge(part *part, p pass, err error) error {
-	replied := replyOf(err)
-	if err == nil || replied != nil && ofKey(replied.Text) {
+	f := asFault(err)
+	if err == nil || f != nil && f.answered() {
 		if !l.servers.answered.Load() {
 			l.servers.answered.Store(true)
 		}
 		if part.breaker.succeed(p) {
 			l.back(part)
 		}
-		if replied != nil {
-			l.failures.Add(1)
-			return replied
+		if f == nil {
+			return nil
 		}
-		return nil
+		l.failures.Add(1)
+		if f.isDenied() {
+			l.deny(f)
+			return ErrAway
+		}
+		return f.reply
 	}
 	return l.fail(part, p, err, false)
 }
@@ -158,12 +161,6 @@ func (l *link) logOf(part *part) *slog.Logger {
 	return l.log().With("server", part.name)
 }
 
-// ofKey tells whether an error of the server is about what the key holds. That other keys
-// are decided well is no reason to stop.
-func ofKey(text string) bool {
-	return strings.HasPrefix(text, "WRONGTYPE ") || strings.HasPrefix(text, "ERR ") && strings.Contains(text, "script: ")
-}
-
 // timedOut fails a call that was not answered by its deadline, which has just passed.
 func (l *link) timedOut(part *part, p pass, deadline int64) error {
 	return l.fail(part, p, errTimeout, l.clock.Now()-deadline >= l.lateness)
@@ -173,6 +170,9 @@ func (l *link) timedOut(part *part, p pass, deadline int64) error {
 // excused if this process is late itself, so that it cannot tell.
 func (l *link) fail(part *part, p pass, err error, excused bool) error {
 	l.failures.Add(1)
+	if f := asFault(err); f != nil && f.isDenied() {
+		l.deny(f)
+	}
 	now, waited, opened := l.clock.Now(), time.Duration(0), false
 	if err == errTimeout { //nolint:errorlint // it is this very one
 		waited = l.timeout
@@ -187,23 +187,4 @@ func (l *link) fail(part *part, p pass, err error, excused bool) error {
 		l.logOf(part).Warn("leapredis: the server is away", "error", loggable(err))
 	}
 	return ErrAway
-}
-
-// complain logs once a minute that the server answers, but cannot decide. What it says
-// then has nothing of the key in it.
-func (l *link) complain(err *ReplyError) {
-	now := l.clock.Now()
-	if last := l.broken.Load(); (last == 0 || now-last >= int64(time.Minute)) && l.broken.CompareAndSwap(last, now) {
-		l.log().Error("leapredis: the server could not decide; is the prefix used twice?", "error", fmt.Sprintf("%.200s", err.Text))
-	}
-}
-
-// loggable is an error without what a server may tell of the arguments of a command: they
-// have the key.
-func loggable(err error) string {
-	if replied := replyOf(err); replied != nil {
-		code, _, _ := strings.Cut(replied.Text, " ")
-		return "the server replied: " + code
-	}
-	return err.Error()
 }

@@ -100,7 +100,7 @@ func (l *logging) storage(ctx context.Context, deadline int64, key string) (Stor
 }
 
 // errNoFieldExpiry is as if the server had said so, when it was told to use them.
-var errNoFieldExpiry = &ReplyError{"ERR the server has no HPEXPIREAT, which Storage FieldExpiry needs"}
+var errNoFieldExpiry = &ReplyError{"ERR the server has no HPEXPIREAT, or denies COMMAND INFO, which tells so; Storage FieldExpiry needs both"}
 
 func (l *logging) read(r reply, n int64) (d limit.Decision) {
 	d.Limit, d.Remaining = l.limit, max(0, l.limit-r[1])

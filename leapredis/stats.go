@@ -16,6 +16,7 @@ type Link struct {
 	Late       int64 // of them, those for which this process was late itself, so that they say nothing about the server
 
 	Instances int64 // how many processes share the limit: given, counted, or [AssumedInstances]
+	Share     int64 // with [Local], the limit with which this one answers while no server does; else 0
 
 	Leases   int64 // round trips that took more permits than were asked for
 	Leased   int64 // calls that were admitted from leases
@@ -29,7 +30,8 @@ func (c *core) Stats() limit.Stats {
 	s := limit.Stats{
 		Keys: c.keys.Len(), MaxKeys: c.keys.Max(), Expired: c.keys.Expired(), Evicted: c.keys.Evicted(),
 		Allowed: c.allowed.Load(), Refused: c.refused.Load(), Degraded: c.degraded.Load(),
-		Away: away > 0,
+		Away:    away > 0,
+		NoShare: c.cfg.WhenAway == Local && c.cfg.Limit > 0 && c.instances.share(c.cfg.Limit) == 0,
 	}
 	if c.leases != nil {
 		s.Allowed += c.leases.served.Load()
@@ -43,7 +45,10 @@ func (c *core) Link() Link {
 	l := Link{
 		State: state, Away: away, Openings: c.link.servers.openings(),
 		RoundTrips: c.link.trips.Load(), Failures: c.link.failures.Load(), Late: c.link.late.Load(),
-		Instances: c.instances.count(),
+		Instances: c.instances.count().processes,
+	}
+	if c.cfg.WhenAway == Local {
+		l.Share = c.instances.share(c.cfg.Limit)
 	}
 	if c.leases != nil {
 		l.Leases, l.Returned = c.leases.made.Load(), c.leases.returned.Load()
