@@ -329,7 +329,7 @@ func TestAway_AClientThatHangsAndCallersThatLeave(t *testing.T) {
 		t := k.t
 		h := hung{make(chan struct{})}
 		l := k.start(t, h, Config{Limit: 1 << 30})
-		for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Microsecond) {
+		for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			_, _ = l.AllowN(ctx, "a", 1)
 			cancel()

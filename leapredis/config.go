@@ -39,7 +39,8 @@ type Config struct {
 
 	// Timeout is how long a call waits for a server, within the deadline of its context:
 	// 1 ms to 1 min; 0 is [DefaultTimeout]. A server that does not answer in time counts
-	// as away.
+	// as away. Limiters that share a client share what they know of its servers if they
+	// have the same Timeout.
 	Timeout time.Duration
 
 	// WhenAway says what answers while no server does: [Local], [Allow] or [Deny].

@@ -63,9 +63,11 @@ func (c *cluster) wait(key string) error {
 	c.mu.Lock()
 	held := c.held
 	c.mu.Unlock()
+	timer := time.NewTimer(time.Second) // as clients do
+	defer timer.Stop()
 	select {
 	case <-held:
-	case <-time.After(time.Second): // as clients do
+	case <-timer.C:
 	}
 	return errCut
 }
@@ -202,7 +204,8 @@ func TestServers_NamesAreBounded(t *testing.T) {
 		s.name(strconv.Itoa(i))
 		require.LessOrEqual(t, len(*s.named.Load()), mostNamed)
 	}
-	require.Same(t, s.name("x"), s.name("x"))
+	x := s.name("x")
+	require.Same(t, x, s.name("x"))
 }
 
 // Limits that share a client are asked one after the other. The server hangs: a call of all
@@ -256,7 +259,8 @@ func TestServers_AreForgotten(t *testing.T) {
 	require.Eventually(t, func() bool { runtime.GC(); return !known() }, time.Minute, time.Millisecond)
 
 	f := strange(func() ([]int64, error) { return nil, errCut })
-	require.NotSame(t, serversOf(f, time.Second), serversOf(f, time.Second), "functions cannot be compared")
+	s = serversOf(f, time.Second)
+	require.NotSame(t, s, serversOf(f, time.Second), "functions cannot be compared")
 }
 
 // A call that is answered while none is sent ends that.
@@ -294,8 +298,8 @@ func TestServers_AProcessThatIsLate(t *testing.T) {
 		s.latency.set(2 * DefaultTimeout)
 		link := k.core(l).link
 		var skew atomic.Int64 // a timer is late that runs out later than the clock says
-		real := link.clock
-		link.clock.Given = func() int64 { return real.Now() + skew.Load() }
+		actual := link.clock
+		link.clock.Given = func() int64 { return actual.Now() + skew.Load() }
 		late := func() limit.Decision {
 			time.AfterFunc(DefaultTimeout/2, func() { skew.Add(int64(leastLateness)) })
 			return allow(t, l, "a", 1)

@@ -13,6 +13,9 @@
 // whatever MaxRetries is. It follows a redirection of a Cluster, after which nothing was
 // executed.
 //
+// In a Cluster, the limiters know of each node by itself whether it is away, since go-redis
+// names the node of a key. A Ring names none: use a Cluster.
+//
 // go-redis has a connection for each call under way, so it is slower than rueidis where
 // many goroutines call: see BENCHMARKS.md. A connection on which nothing is answered is held
 // for ReadTimeout, also after the limiter has given up the call.

@@ -12,6 +12,9 @@
 //	options := viarueidis.Options("10.0.0.1:26379", "10.0.0.2:26379", "10.0.0.3:26379")
 //	options.Sentinel = rueidis.SentinelOption{MasterSet: "mymaster"}
 //
+// In a Cluster, the limiters know of each 64th of the slots by itself whether it is away:
+// rueidis does not name the node of a key.
+//
 // rueidis connects at once: its NewClient gives an error if no server answers. A program
 // that is to start all the same tries again, or takes go-redis, which connects when it is
 // first called.
