@@ -122,9 +122,7 @@ func (b *breaker) fail(p pass, now int64, waited time.Duration) (opened bool) {
 	}
 	probe := State(p.word&3) == HalfOpen
 	if !probe && b.failures.Add(1) < failuresToOpen+b.more {
-		if waited > 0 {
-			b.quiet.Store(now + int64(min(waited, quietTime)))
-		}
+		b.hush(now, waited)
 		return false
 	}
 	if !probe {
@@ -135,12 +133,20 @@ func (b *breaker) fail(p pass, now int64, waited time.Duration) (opened bool) {
 	return !probe
 }
 
+// hush lets no call be sent for a moment, after so long was waited for one in vain.
+func (b *breaker) hush(now int64, waited time.Duration) {
+	if waited > 0 {
+		b.quiet.Store(now + int64(min(waited, quietTime)))
+	}
+}
+
 // excuse reports that a call was not answered in time, and that this process was late itself,
 // as a fail that does not count unless it goes on for long without an answer. If it was the
 // probe, there is another in its time.
 func (b *breaker) excuse(p pass, now int64, waited time.Duration) (opened bool) {
 	if State(p.word&3) == Closed {
 		if b.excused.CompareAndSwap(0, now) || now-b.excused.Load() < int64(excusedTime) {
+			b.hush(now, waited) // whoever asks next has waited enough, whoever is at fault
 			return false
 		}
 	}

@@ -314,10 +314,15 @@ func TestServers_AProcessThatIsLate(t *testing.T) {
 
 		time.Sleep(time.Second)
 		s.latency.set(time.Hour)
-		calls := int(excusedTime / (DefaultTimeout + leastLateness))
+		calls := int(excusedTime / (DefaultTimeout + leastLateness + quietTime))
 		for range calls {
-			late()
 			require.Equal(t, Closed, l.Link().State)
+			begun := time.Now()
+			late()
+			require.Equal(t, DefaultTimeout, time.Since(begun))
+			require.True(t, allow(t, l, "a", 1).Degraded)
+			require.Equal(t, DefaultTimeout, time.Since(begun), "who asks next has not to wait")
+			time.Sleep(quietTime)
 		}
 		for range failuresToOpen + 1 {
 			late()
