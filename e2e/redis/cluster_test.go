@@ -66,16 +66,16 @@ type places struct {
 // limiter keeps besides keys.
 func placed(t *testing.T, cluster *redistest.Cluster) (p places) {
 	t.Helper()
-	on := func(key string) int {
-		slot, err := cluster.Nodes[0].Do("CLUSTER", "KEYSLOT", "test:"+key)
+	on := func(name string) int {
+		slot, err := cluster.Nodes[0].Do("CLUSTER", "KEYSLOT", name)
 		require.NoError(t, err)
 		return int(slot.(int64)) * 3 / 16384
 	}
-	p.victim = (on("") + 1) % 3
+	p.victim = (on("test:") + 1) % 3
 	for i := range 3000 {
 		key := fmt.Sprintf("client-%d", i)
 		p.keys = append(p.keys, key)
-		p.lost = append(p.lost, on(key) == p.victim)
+		p.lost = append(p.lost, on("test:{}"+key) == p.victim)
 	}
 	return p
 }
