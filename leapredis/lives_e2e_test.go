@@ -241,6 +241,10 @@ func (l *life) refund() {
 		l.run("counter refund", c.at, c.generation, n)
 	} else {
 		l.run(l.kind+" refund", c.at, n, l.length)
+		if c.at <= l.now-l.length {
+			// It counts no more, whether it is still there or not; only that is to be seen later.
+			l.pending[len(l.pending)-1].want = nil
+		}
 	}
 	if c.n -= n; c.n == 0 {
 		l.charges = append(l.charges[:i], l.charges[i+1:]...)
