@@ -8,8 +8,10 @@ import (
 
 // algorithm is what Counter and Log differ in.
 type algorithm interface {
-	// decide asks a server: see the scripts for most.
-	decide(ctx context.Context, key string, n, most int64) (reply, error)
+	// decide asks a server a question.
+	decide(ctx context.Context, q question) (reply, error)
+	// plausible reports whether a reply can be the answer.
+	plausible(q *question, r *reply) bool
 	// read makes a reply to n into a decision, except for its name and what was charged.
 	read(r reply, n int64) limit.Decision
 	// recall makes the decision that refuses n now, if a refusal makes that certain without
@@ -17,11 +19,23 @@ type algorithm interface {
 	recall(r *refusal, now, n int64) (d limit.Decision, certain bool)
 	// refund gives back n to what a decision's ticket tells.
 	refund(ctx context.Context, key string, ticket, n int64) error
-	// giveBack gives back what was admitted by a call whose caller has gone.
+	// giveBack gives back what was admitted by a call whose caller was told something else.
 	giveBack(c *call)
 	reset(ctx context.Context, key string) error
-	// back is called when the server is back.
-	back()
+}
+
+// question is whether n of a key pass, and where the answer is kept.
+type question struct {
+	wire    string // the key on the server
+	n, most int64  // see the scripts
+
+	core  *core // that keeps the answer; nil: nobody does
+	node  *node // of the key; nil: there is none yet
+	hash  uint64
+	key   string
+	count int64 // how many were asked for: n may be less
+	sent  int64
+	lends bool // what is taken beyond count is leased
 }
 
 // refusal is what is remembered of a refusal. The server decided it at some time between sent

@@ -8,7 +8,7 @@ import (
 	"github.com/leapgate-go/leapgate/internal/enum"
 )
 
-// State is what the breaker of a limiter does with calls: see [Link].
+// State is what is done with calls for a server: see [Link].
 type State uint8
 
 // The states.
@@ -26,6 +26,16 @@ func (s State) String() string { return states.String(uint8(s)) }
 const (
 	failuresToOpen = 5                      // in a row
 	retryTime      = 200 * time.Millisecond // until the next probe; a server that is back is found within a second
+
+	// quietTime is for how long no call is sent after one was not answered in time, if no
+	// other is answered meanwhile. Where a request asks several limits one after the other,
+	// it waits for a server that hangs once, and not once for each. It is at most the time
+	// that was waited.
+	quietTime = 10 * time.Millisecond
+
+	// excusedTime is for how long time-outs say nothing about the server while this process is
+	// late itself. A process that is starved of CPU gets to its answers seconds late.
+	excusedTime = 5 * time.Second
 )
 
 // breaker keeps calls from a server that is away. Its time is nanoseconds.
@@ -37,9 +47,11 @@ type breaker struct {
 	//	changes  state
 	word     atomic.Uint64
 	failures atomic.Int64 // in a row, while closed
-	openings atomic.Int64
+	quiet    atomic.Int64 // no call before this, while closed; 0: there is no such time
+	excused  atomic.Int64 // since when time-outs are excused, while closed; 0: none was since an answer
 	since    atomic.Int64 // when it was opened last; written before word says so
 
+	more  int64      // failures than failuresToOpen that open it
 	mu    sync.Mutex // guards the changes of word, and what is below
 	until int64      // no probe before this, while open
 }
@@ -60,14 +72,14 @@ func (b *breaker) change(to State) uint64 {
 func (b *breaker) admit(now int64) (p pass, ok bool) {
 	word := b.word.Load()
 	if State(word&3) == Closed {
-		return pass{word}, true
+		return pass{word}, now >= b.quiet.Load()
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	word = b.word.Load()
 	switch {
 	case State(word&3) == Closed:
-		return pass{word}, true
+		return pass{word}, now >= b.quiet.Load()
 	case State(word&3) == Open && now >= b.until:
 		return pass{b.change(HalfOpen)}, true // one at a time
 	default:
@@ -78,8 +90,8 @@ func (b *breaker) admit(now int64) (p pass, ok bool) {
 // succeed reports that a call was answered. closed is true if that has closed the breaker.
 func (b *breaker) succeed(p pass) (closed bool) {
 	if State(p.word&3) == Closed {
-		if b.failures.Load() != 0 && b.word.Load() == p.word {
-			b.failures.Store(0)
+		if b.failures.Load()|b.excused.Load() != 0 && b.word.Load() == p.word {
+			b.forgive()
 		}
 		return false
 	}
@@ -88,25 +100,32 @@ func (b *breaker) succeed(p pass) (closed bool) {
 	if b.word.Load() != p.word {
 		return false
 	}
-	b.failures.Store(0)
+	b.forgive()
 	b.change(Closed)
 	return true
 }
 
-// fail reports that a call was not answered. opened is true if that has opened a breaker
-// that was closed.
-func (b *breaker) fail(p pass, now int64) (opened bool) {
+// forgive forgets what went wrong.
+func (b *breaker) forgive() {
+	b.failures.Store(0)
+	b.quiet.Store(0)
+	b.excused.Store(0)
+}
+
+// fail reports that a call was not answered, for which so much time was waited in vain; 0: it
+// was an error. opened is true if that has opened a breaker that was closed.
+func (b *breaker) fail(p pass, now int64, waited time.Duration) (opened bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.word.Load() != p.word {
 		return false
 	}
 	probe := State(p.word&3) == HalfOpen
-	if !probe && b.failures.Add(1) < failuresToOpen {
+	if !probe && b.failures.Add(1) < failuresToOpen+b.more {
+		b.hush(now, waited)
 		return false
 	}
 	if !probe {
-		b.openings.Add(1)
 		b.since.Store(now)
 	}
 	b.change(Open)
@@ -114,18 +133,52 @@ func (b *breaker) fail(p pass, now int64) (opened bool) {
 	return !probe
 }
 
-// giveUp reports that nobody knows what became of a call: its caller has gone. If it was
-// the probe, there is another in its time: callers who wait less than a server that is away
-// takes would all be probes else.
-func (b *breaker) giveUp(p pass, now int64) {
-	if State(p.word&3) == HalfOpen {
-		b.fail(p, now)
+// hush lets no call be sent for a moment, after so long was waited for one in vain.
+func (b *breaker) hush(now int64, waited time.Duration) {
+	if waited > 0 {
+		b.quiet.Store(now + int64(min(waited, quietTime)))
 	}
 }
 
-// retryAfter is how long it is until the next probe.
+// excuse reports that a call was not answered in time, and that this process was late itself,
+// as a fail that does not count unless it goes on for long without an answer. If it was the
+// probe, there is another in its time.
+func (b *breaker) excuse(p pass, now int64, waited time.Duration) (opened bool) {
+	if State(p.word&3) == Closed {
+		if b.excused.CompareAndSwap(0, now) || now-b.excused.Load() < int64(excusedTime) {
+			b.hush(now, waited) // whoever asks next has waited enough, whoever is at fault
+			return false
+		}
+	}
+	return b.fail(p, now, waited)
+}
+
+// heard reports that a call was answered late. If such are excused, the server is there.
+func (b *breaker) heard(p pass) {
+	if State(p.word&3) == Closed && b.excused.Load() != 0 && b.word.Load() == p.word {
+		b.forgive()
+	}
+}
+
+// unasked reports whether it is open, and nobody has long wanted to see whether the server is
+// back.
+func (b *breaker) unasked(now int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return State(b.word.Load()&3) == Open && now-b.until > int64(unasked)
+}
+
+// leastRetry is the shortest time after which a call that was refused without a server is
+// told to come again, so that one that does so is not a flood.
+const leastRetry = retryTime / 10
+
+// retryAfter is how long a call that is refused without a server had better wait: until the
+// next probe, if there is to be one.
 func (b *breaker) retryAfter(now int64) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return time.Duration(min(max(b.until-now, 1), int64(retryTime)))
+	if b.state() != Open {
+		return retryTime
+	}
+	return min(max(time.Duration(b.until-now), leastRetry), retryTime)
 }

@@ -7,17 +7,34 @@ import (
 
 // Client runs scripts on the servers. It is small, so that any client library fits: see
 // the packages viarueidis and viagoredis. Both methods may be called by any number of
-// goroutines at once.
+// goroutines at once. A Client that can name its servers is a [Locator] as well.
 //
 // A script must not be sent a second time when it is not known whether the first was
 // executed: it counts. What the server answers without executing anything, such as a
 // redirection in a Cluster, is for the client to follow.
+//
+// Limiters share what they know of the servers if their Clients are equal by ==, and so are
+// their timeouts. Clients of a type that cannot be compared share nothing.
 type Client interface {
 	// EvalSHA runs the script with this SHA-1 on the server that keeps key, which is
 	// KEYS[1], with ARGV args. The reply is an array of integers. args must not be kept.
 	EvalSHA(ctx context.Context, sha, key string, args ...string) ([]int64, error)
 	// Eval runs the script of this text, and the server then knows it.
 	Eval(ctx context.Context, script, key string, args ...string) ([]int64, error)
+}
+
+// Locator is a [Client] that tells which keys share a server, so that a server that is away
+// takes no keys of other servers along. Of a Client that is none, it is taken that the keys
+// of each of 64 ranges of a Cluster's slots share one.
+type Locator interface {
+	Client
+	// Clustered reports whether there is more than one server to send scripts to. It
+	// returns the same at every call.
+	Clustered() bool
+	// Node returns the name of the server that keeps key now, such as its address, or ""
+	// if that is not known. It is called before each script of a Cluster, once one was
+	// answered. It must not wait.
+	Node(key string) string
 }
 
 // ReplyError is an error that a server replied, such as "NOSCRIPT No matching script".

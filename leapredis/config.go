@@ -26,29 +26,33 @@ type Config struct {
 	// is 1 s.
 	Window time.Duration
 
-	// Prefix is what every key on the server begins with: 1 to [MaxPrefix] bytes, such
-	// as "api-calls:". It is for one limiter, and none should be the beginning of
-	// another. A different Limit goes on with what was counted under it; another Window,
-	// or a Log in place of a Counter, needs another Prefix.
+	// Prefix is what every name on the server begins with: 1 to [MaxPrefix] bytes, such as
+	// "api-calls:". It is for one limiter. A different Limit goes on with what was counted
+	// under it; another Window, or a Log in place of a Counter, needs another Prefix.
 	//
-	// It has no "{" and no "}", so that the keys are spread over all servers of a
-	// Cluster, whatever bytes they hold.
+	// It must not have "{" or "}". The name of a key is Prefix, "{}" and the key. So a Prefix
+	// may be the beginning of another: "api:" and "api:v2:" never meet, whatever bytes keys
+	// have; and a Cluster spreads the keys over all its servers, braces in them or not. Under
+	// Prefix alone, the processes are counted: see Instances. A server that grants access by
+	// names must grant Prefix followed by "*".
 	Prefix string
 
 	// Timeout is how long a call waits for a server, within the deadline of its context:
 	// 1 ms to 1 min; 0 is [DefaultTimeout]. A server that does not answer in time counts
-	// as away.
+	// as away. Limiters that share a client share what they know of its servers if they
+	// have the same Timeout.
 	Timeout time.Duration
 
 	// WhenAway says what answers while no server does: [Local], [Allow] or [Deny].
 	WhenAway Policy
 
-	// Instances is how many processes share the limit, this one included: with [Local],
-	// each admits up to Limit ÷ Instances, rounded down, while no server answers. 0: they
-	// are counted by a heartbeat on the server, which goes with calls: a process that has
-	// not asked for 10 s is not counted, and takes there to be [AssumedInstances] at least
-	// until it has been counted for 10 s again. So give the number where calls are few. At
-	// most [MaxInstances].
+	// Instances is how many processes share the limit, this one included: 0 to
+	// [MaxInstances]. It is for [Local], which see; a Limit below Instances is a fault then.
+	//
+	// 0: they are counted by a heartbeat on the server, which goes with calls. A process that
+	// has not asked for 10 s is not counted; until it has been counted for 10 s again, it
+	// takes there to be [AssumedInstances] at least, so a Limit below that is a fault too. So
+	// give the number where calls are few, or the limit is small.
 	Instances int
 
 	// Lease is how many permits a Counter takes at most in one round trip, to serve them
@@ -69,8 +73,10 @@ type Config struct {
 	// [FieldExpiry]. A Counter has one way.
 	Storage Storage
 
-	// Logger is told when the server goes away and when it is back. Nil is
-	// slog.Default(). No key is ever logged.
+	// Logger is told when the server goes away and when it is back, what the server denies,
+	// and of what type a value is that another keeps under Prefix. Nil is slog.Default(). No
+	// key is ever logged; what a server or a client says is cut to 200 bytes of printable
+	// ASCII.
 	Logger *slog.Logger
 }
 
@@ -96,7 +102,18 @@ type Policy uint8
 // The policies.
 const (
 	// Local answers with an in-memory limiter of the same kind and Window, whose Limit
-	// is this process's part: Limit ÷ Instances.
+	// is this process's share, see [Link]:
+	//
+	//   - With Config.Instances, Limit ÷ Instances, rounded down.
+	//   - Where processes are counted, the same, and the remainder goes to the first of
+	//     them, one each, in the order of random names. If there are more than Limit, some
+	//     have no share: they refuse all, and say so in Stats as NoShare.
+	//   - A process that is not counted yet, or not any more, has Limit ÷ the number last
+	//     known, which is taken to be [AssumedInstances] at least, rounded down.
+	//
+	// The shares of those that were counted when the server went away sum to at most Limit,
+	// whoever came and went. A process beside them that was not, since it started shortly
+	// before or after, or had not asked for 10 s, adds at most Limit ÷ AssumedInstances.
 	Local Policy = iota
 	// Allow admits everything.
 	Allow
@@ -169,8 +186,16 @@ func (c *Config) complete(k string, client Client) error {
 	if c.WhenAway > Deny {
 		fault("WhenAway", c.WhenAway, "Local (0), Allow (1) or Deny (2)")
 	}
-	if c.Instances < 0 || c.Instances > MaxInstances {
+	switch {
+	case c.Instances < 0 || c.Instances > MaxInstances:
 		fault("Instances", c.Instances, fmt.Sprintf("1 to %d, or 0 to count them", MaxInstances))
+	case c.WhenAway != Local || c.Limit <= 0:
+	case c.Instances == 0 && c.Limit < AssumedInstances:
+		fault("Instances", c.Instances, fmt.Sprintf("1 to %d with a Limit of %[1]d, which leaves none for each of the %d processes "+
+			"that are assumed until they are counted; or a WhenAway of Allow or Deny", c.Limit, AssumedInstances))
+	case int64(c.Instances) > c.Limit:
+		fault("Instances", c.Instances, fmt.Sprintf("1 to %d with a Limit of %[1]d, which leaves none for each of more processes "+
+			"while no server answers; or a WhenAway of Allow or Deny", c.Limit))
 	}
 	switch {
 	case k == kindLog && (c.Lease < 0 || c.Lease > 1):

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 
 	"github.com/leapgate-go/leapgate/internal/keys"
@@ -20,6 +19,7 @@ type core struct {
 	leases    *leases // nil: every call asks the server
 	fallback  fallback
 	instances instances
+	beside    beside
 	ended     atomic.Bool
 
 	_        [64]byte // what changes with every call has a line of its own
@@ -32,8 +32,7 @@ type core struct {
 func (c *core) init(cfg Config, l *link, a algorithm) {
 	c.cfg, c.link, c.algorithm = cfg, l, a
 	c.keys = stations(cfg.MaxKeys, cfg.LeaseTime)
-	l.late = a.giveBack
-	l.back = a.back
+	l.giveBack = a.giveBack
 	if counter, ok := a.(*counting); ok && cfg.Lease > 1 {
 		c.leases = &leases{most: cfg.Lease, lasts: cfg.LeaseTime, counting: counter}
 		c.leases.returns.now = l.clock.Now
@@ -41,20 +40,18 @@ func (c *core) init(cfg Config, l *link, a algorithm) {
 		c.leases.returns.patience = cfg.Timeout
 		c.leases.returns.back = func(d due) { c.leases.close(d, l.clock.Now(), c.wire(d.node.Key())) }
 	}
-	c.instances.init(&cfg, l)
+	c.instances.init(&cfg, l, &c.beside)
+	c.instances.failed = func(err *ReplyError) { c.foreign(err, cfg.Prefix) }
 	_, log := a.(*logging)
 	c.fallback.init(&cfg, log, &c.instances)
 }
 
-// wire is the name of a key on the server. Where a key has a "{", an empty pair of braces
-// comes before it: then no server takes a part of the key for all of it when it chooses a
-// slot, so that nobody can aim all keys at one server.
-func (c *core) wire(key string) string {
-	if strings.IndexByte(key, '{') >= 0 {
-		return c.cfg.Prefix + "{}" + key
-	}
-	return c.cfg.Prefix + key
-}
+// wire is the name of a key on the server. An empty pair of braces ends the prefix, which has
+// no brace itself: so no two limiters meet where the prefix of one begins with that of the
+// other, and neither do a key and the prefix alone, under which processes are counted. And
+// since it is the first pair, and empty, no server of a Cluster takes a part of the name for
+// all of it when it chooses a slot: nobody can aim all keys at one server.
+func (c *core) wire(key string) string { return c.cfg.Prefix + "{}" + key }
 
 // check tells what is wrong with a call, if anything.
 func (c *core) check(ctx context.Context, key string, n int64) error {
@@ -82,9 +79,10 @@ func (c *core) Allow(ctx context.Context, key string) (limit.Decision, error) {
 // asks whether one would pass, and takes nothing. It takes no longer than Config.Timeout.
 //
 // The error is not a refusal: it is [limit.ErrKey], [limit.ErrCount], [limit.ErrClosed],
-// or that of a ctx that has ended. Then nothing was taken, or it is given back when the
-// server has answered. That no server answers is no error: see [Policy]. A nil ctx never
-// ends.
+// or that of a ctx that has ended. Nothing was taken then, unless ctx ended while the server
+// was asked: what it takes stays taken, and a refusal is remembered, so that a caller who
+// gives up gains nothing by it. That no server answers is no error: see [Policy]. A nil ctx
+// never ends.
 func (c *core) AllowN(ctx context.Context, key string, n int64) (d limit.Decision, err error) {
 	if err := c.check(ctx, key, n); err != nil {
 		return d, err
@@ -127,46 +125,68 @@ func (c *core) decide(ctx context.Context, node *node, hash uint64, key string, 
 
 // ask asks a server, and the fallback if none answers.
 func (c *core) ask(ctx context.Context, n *node, hash uint64, key string, count, now int64) (d limit.Decision, err error) {
-	want, most, extra := max(1, count), min(count, c.cfg.Limit+1), int64(0)
-	lends := c.leases != nil && count > 0 && count <= c.cfg.Limit
-	if lends && n == nil {
-		n, _, _ = c.keys.Place(hash, key, now, 0)
-		lends = n != nil
+	q := question{
+		core: c, node: n, hash: hash, key: key, wire: c.wire(key), count: count, sent: now,
+		// What is more than the limit is refused, however much it is.
+		n: min(max(1, count), c.cfg.Limit+1), most: min(count, c.cfg.Limit+1),
 	}
-	if lends {
-		most, extra = c.leases.want(&n.Value, now, count)
+	extra := int64(0)
+	if c.leases != nil && count > 0 && count <= c.cfg.Limit {
+		if n == nil {
+			q.node, _, _ = c.keys.Place(hash, key, now, 0)
+		}
+		if q.lends = q.node != nil; q.lends {
+			q.most, extra = c.leases.want(&q.node.Value, now, count)
+		}
 	}
-	// What is more than the limit is refused, however much it is.
-	r, err := c.algorithm.decide(ctx, c.wire(key), min(want, c.cfg.Limit+1), most)
-	if lends {
-		c.leases.came(&n.Value, extra, r[0])
+	r, err := c.algorithm.decide(ctx, q)
+	if q.lends {
+		c.leases.came(&q.node.Value, extra, r[0])
 	}
 	if err != nil {
 		return c.without(ctx, err, key, count)
 	}
+	return c.digest(&q, &r), nil
+}
+
+// keep digests an answer for which nobody waits any more, as if one did: what it took is
+// charged, and a refusal is remembered.
+func (c *core) keep(q *question, r reply, err error) {
+	if err != nil || !c.algorithm.plausible(q, &r) {
+		return
+	}
+	if q.lends {
+		c.leases.came(&q.node.Value, 0, r[0])
+	}
+	c.digest(q, &r)
+}
+
+// digest makes a decision of an answer, and keeps what is to be known of it.
+func (c *core) digest(q *question, r *reply) limit.Decision {
 	c.instances.beat()
-	d = c.algorithm.read(r, want)
+	d := c.algorithm.read(*r, max(1, q.count))
 	d.Name = c.cfg.Name
+	now := c.link.clock.Now()
 	switch {
 	case !d.Allowed:
-		c.remember(n, hash, key, &refusal{sent: now, got: c.link.clock.Now(), until: now + int64(c.cfg.LeaseTime), n: want, reply: r})
-		return d, nil
-	case count == 0:
+		c.remember(q, &refusal{sent: q.sent, got: now, until: q.sent + int64(c.cfg.LeaseTime), n: max(1, q.count), reply: *r})
+		return d
+	case q.count == 0:
 		d.Ticket = 0
-		return d, nil
+		return d
 	}
-	d.Charged = count
-	if n == nil {
-		return d, nil
+	d.Charged = q.count
+	if q.node == nil {
+		return d
 	}
-	if n.Value.refusal.Load() != nil {
-		n.Value.refusal.Store(nil)
+	if q.node.Value.refusal.Load() != nil {
+		q.node.Value.refusal.Store(nil)
 	}
-	if more := r[0] - count; more > 0 {
-		c.leases.put(n, now, c.link.clock.Now(), more, &r, &d)
+	if more := r[0] - q.count; more > 0 {
+		c.leases.put(q.node, q.sent, now, more, r, &d)
 		d.Remaining = min(d.Limit, d.Remaining+more)
 	}
-	return d, nil
+	return d
 }
 
 // refusalOf is what is remembered of a key.
@@ -181,9 +201,10 @@ func refusalOf(n *node, now int64) *refusal {
 }
 
 // remember keeps a refusal.
-func (c *core) remember(n *node, hash uint64, key string, r *refusal) {
+func (c *core) remember(q *question, r *refusal) {
+	n := q.node
 	if n == nil {
-		if n, _, _ = c.keys.Place(hash, key, r.sent, 0); n == nil {
+		if n, _, _ = c.keys.Place(q.hash, q.key, r.sent, 0); n == nil {
 			return
 		}
 	}
@@ -196,11 +217,11 @@ func (c *core) without(ctx context.Context, err error, key string, n int64) (lim
 	replied := replyOf(err)
 	switch {
 	case replied != nil:
-		c.link.complain(replied)
+		c.foreign(replied, c.wire(key))
 	case !errors.Is(err, ErrAway):
 		return limit.Decision{}, err // ctx has ended
 	}
-	return c.fallback.decide(ctx, key, n, c.link.breaker.retryAfter(c.link.clock.Now()))
+	return c.fallback.decide(ctx, key, n, c.link.servers.part(c.wire(key)).breaker.retryAfter(c.link.clock.Now()))
 }
 
 // Peek tells how things stand for a key: whether one more would pass now, how many, when.
@@ -210,7 +231,7 @@ func (c *core) Peek(ctx context.Context, key string) (d limit.Decision, err erro
 	if err := c.check(ctx, key, 0); err != nil {
 		return d, err
 	}
-	r, err := c.algorithm.decide(ctx, c.wire(key), 1, takeNothing)
+	r, err := c.algorithm.decide(ctx, question{wire: c.wire(key), n: 1, most: takeNothing})
 	if err != nil {
 		return c.without(ctx, err, key, 0)
 	}
@@ -302,7 +323,7 @@ func (c *core) Settle(ctx context.Context, key string, d limit.Decision, actual 
 	case d.Degraded:
 		return c.fallback.settle(lasting(ctx), key, d, actual)
 	default:
-		_, err := c.algorithm.decide(lasting(ctx), c.wire(key), min(more, mostHeld), takeAnyway)
+		_, err := c.algorithm.decide(lasting(ctx), question{wire: c.wire(key), n: min(more, mostHeld), most: takeAnyway})
 		c.forget(key)
 		return err
 	}
@@ -328,6 +349,7 @@ func (c *core) Close() error {
 	if c.leases != nil {
 		c.leases.returns.close()
 	}
+	c.beside.close()
 	c.instances.close()
 	c.fallback.close()
 	return nil

@@ -41,18 +41,18 @@ type counting struct {
 	terms
 }
 
-func (c *counting) decide(ctx context.Context, key string, n, most int64) (reply, error) {
-	a := c.args(n, most)
-	r, err := c.link.do(ctx, c.link.deadline(), counterScript, key, &a)
-	if err == nil && !c.plausible(&r, n, most) {
+func (c *counting) decide(ctx context.Context, q question) (reply, error) {
+	r, err := c.link.do(ctx, c.link.deadline(), &request{script: counterScript, key: q.wire, args: c.args(q.n, q.most), question: q})
+	if err == nil && !c.plausible(&q, &r) {
 		return reply{}, errImplausible
 	}
 	return r, err
 }
 
-// plausible tells whether the script can have replied so. Another may hold the key, or
+// plausible reports whether the script can have replied so. Another may hold the key, or
 // stand between here and the server, and what is below divides and lends.
-func (c *counting) plausible(r *reply, n, most int64) bool {
+func (c *counting) plausible(q *question, r *reply) bool {
+	n, most := q.n, q.most
 	taken, previous, current, at, ahead := r[0], r[1], r[2], r[3], r[5]
 	switch {
 	case min(taken, previous, current, at, r[4], ahead) < 0 || taken > max(n, most),
@@ -127,8 +127,7 @@ func (c *counting) later(r reply, past int64) (reply, bool) {
 }
 
 func (c *counting) refund(ctx context.Context, key string, ticket, n int64) error {
-	a := c.refundArgs(ticket, n)
-	_, err := c.link.do(ctx, c.link.deadline(), counterRefundScript, key, &a)
+	_, err := c.link.do(ctx, c.link.deadline(), &request{script: counterRefundScript, key: key, args: c.refundArgs(ticket, n)})
 	return err
 }
 
@@ -148,8 +147,6 @@ func (c *counting) giveBack(made *call) {
 }
 
 func (c *counting) reset(ctx context.Context, key string) error {
-	_, err := c.link.do(ctx, c.link.deadline(), counterResetScript, key, &args{})
+	_, err := c.link.do(ctx, c.link.deadline(), &request{script: counterResetScript, key: key})
 	return err
 }
-
-func (c *counting) back() {}

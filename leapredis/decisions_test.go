@@ -229,6 +229,38 @@ func TestWire_AnyBytes(t *testing.T) {
 	}
 }
 
+// Where a Prefix is the beginning of another, no key of one is a key of the other, whatever
+// clients send, nor is it where the processes of the other are counted.
+func TestWire_PrefixesThatBeginAlike(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		prefix := rapid.StringOfN(rapid.SampledFrom([]rune("a:v2 ")), 1, 6, -1)
+		key := rapid.StringOfN(rapid.SampledFrom([]rune("a:v2 {}")), 1, 6, -1)
+		one, other := &core{}, &core{}
+		one.cfg.Prefix, other.cfg.Prefix = prefix.Draw(t, "one"), prefix.Draw(t, "other")
+		a, b := key.Draw(t, "a"), key.Draw(t, "b")
+		require.Equal(t, one.cfg.Prefix == other.cfg.Prefix && a == b, one.wire(a) == other.wire(b))
+		require.NotEqual(t, one.cfg.Prefix, other.wire(b))
+		require.Equal(t, one.wire(a), hashed(one.wire(a)))
+	})
+}
+
+// "v2:7" of one limiter is not "7" of another, whose Prefix goes on with "v2:".
+func TestAllow_LimitersWhosePrefixesBeginAlike(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		s := withFields()
+		short := k.start(t, s, Config{Prefix: "api:", Limit: 10, Window: time.Minute, Instances: count})
+		long := k.start(t, s, Config{Prefix: "api:v2:", Limit: 10, Window: time.Minute, Instances: count})
+		require.True(t, allow(t, short, "v2:7", 10).Allowed)
+		require.True(t, allow(t, long, "7", 10).Allowed)
+		require.True(t, allow(t, short, "v2:", 10).Allowed)
+		synctest.Wait()
+		require.Zero(t, short.Link().Failures+long.Link().Failures)
+	})
+}
+
 // hashed is the part of a name that chooses its slot: what is between the first "{" and
 // the first "}" after it, unless that is nothing (Redis Cluster specification).
 func hashed(name string) string {
@@ -341,6 +373,7 @@ func TestStorage_FieldExpiryThatIsNotThere(t *testing.T) {
 			require.True(t, allow(t, l, "a", 0).Degraded)
 		}
 		require.Zero(t, s.called("fields"))
+		synctest.Wait()
 		require.Equal(t, Closed, l.Link().State)
 		require.Equal(t, 1, log.count("HPEXPIREAT"))
 	})
@@ -367,9 +400,11 @@ func TestWrongType_IsOfOneKey(t *testing.T) {
 		}
 		var replied *ReplyError
 		require.ErrorAs(t, l.Settle(t.Context(), "a", limit.Decision{}, 1), &replied)
+		synctest.Wait()
 		bad = false
 		require.False(t, allow(t, l, "b", 1).Degraded)
 		require.Equal(t, 1, log.count("WRONGTYPE"))
+		require.Equal(t, 1, log.count("prefix=test: holds=none"))
 		require.Zero(t, l.Link().Openings)
 	})
 }
@@ -393,7 +428,7 @@ func TestGroup_TheSharedLimitIsAskedFirstAndGetsItBack(t *testing.T) {
 			}
 			time.Sleep(time.Microsecond)
 		}
-		require.EqualValues(t, 2, s.held("test:a"))
+		require.EqualValues(t, 2, s.held("test:{}a"))
 		require.Equal(t, 8, s.called(k.script+" refund"))
 
 		time.Sleep(2 * time.Second)
@@ -422,11 +457,11 @@ func TestConfig_EveryFaultAtOnce(t *testing.T) {
 	}
 	require.Len(t, strings.Split(text, "\n"), 12)
 
-	_, err = NewLog(newServer(), Config{Limit: 1, Prefix: "p", Lease: 2})
+	_, err = NewLog(newServer(), Config{Limit: 10, Prefix: "p", Lease: 2})
 	require.EqualError(t, err, `limit: bad configuration of Log: Lease is 2; want 0 or 1: only a Counter has leases, since a Log would have to know when each permit is used`)
-	_, err = NewCounter(newServer(), Config{Limit: 1, Prefix: "p", Storage: SortedSet})
+	_, err = NewCounter(newServer(), Config{Limit: 10, Prefix: "p", Storage: SortedSet})
 	require.EqualError(t, err, `limit: bad configuration of Counter: Storage is SortedSet; want Auto (0): only a Log has a choice`)
-	_, err = NewCounter(newServer(), Config{Limit: 1})
+	_, err = NewCounter(newServer(), Config{Limit: 10})
 	require.EqualError(t, err, `limit: bad configuration of Counter: Prefix is ""; want 1 to 128 bytes without { and }`)
 }
 

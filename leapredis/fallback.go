@@ -8,8 +8,8 @@ import (
 	"github.com/leapgate-go/leapgate/limit"
 )
 
-// AssumedInstances is how many processes at least are taken to share a limit, with [Local],
-// before all could be counted, and when that was long ago.
+// AssumedInstances is how many processes at least are taken to share a limit, with [Local]
+// and without Config.Instances, before all could be counted, and when that was long ago.
 const AssumedInstances = 10
 
 // fallback decides while no server answers.
@@ -50,7 +50,7 @@ func (f *fallback) limiter() (l local, over int64, err error) {
 	if f.ended {
 		return nil, 0, limit.ErrClosed
 	}
-	share := f.limit / f.instances.count()
+	share := f.instances.share(f.limit)
 	now := time.Now()
 	if f.local == nil || share != f.share && now.Sub(f.used) > 2*f.window {
 		cfg := f.cfg

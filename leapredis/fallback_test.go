@@ -1,6 +1,7 @@
 package leapredis
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +18,7 @@ func TestLocal_AllProcessesTogetherDoNotExceedTheLimit(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		for _, most := range []int64{0, 1, 2, 10, 11, 99, 100} {
+		for _, most := range []int64{0, 7, 8, 10, 11, 99, 100} {
 			sum := 0
 			for range 7 {
 				l := k.start(t, away(), Config{Limit: most, Instances: 7})
@@ -154,11 +155,11 @@ func TestLocal_TheNumberChanges(t *testing.T) {
 		t := k.t
 		l := k.start(t, away(), Config{Limit: 100, Instances: count})
 		counted := &k.core(l).instances.counted
-		counted.Store(2)
-		k.core(l).instances.heard.Store(k.core(l).link.clock.Now())
+		heard := k.core(l).link.clock.Now()
+		counted.Store(&census{2, 0, heard})
 		require.Equal(t, 50, admitted(t, "a", l))
 		require.True(t, allow(t, l, "c", 20).Allowed)
-		counted.Store(4)
+		counted.Store(&census{4, 0, heard})
 		time.Sleep(time.Second / 10)
 		require.Zero(t, admitted(t, "a", l))
 		require.Equal(t, 25, admitted(t, "b", l), "that is its share now")
@@ -176,23 +177,30 @@ func TestLocal_TheNumberChanges(t *testing.T) {
 		require.True(t, allow(t, l, "c", 10).Allowed)
 		time.Sleep(2 * time.Second)
 		require.Equal(t, 25, admitted(t, "a", l))
-		counted.Store(1)
+		counted.Store(&census{1, 0, heard})
 		require.Equal(t, 50, admitted(t, "d", l), "it has been used until then")
 		time.Sleep(3 * time.Second)
 		require.Equal(t, 100, admitted(t, "a", l))
 	})
 }
 
-// So many that there is no share for each: none is admitted, and that is told as always.
-func TestLocal_TheNumberBecomesMoreThanTheLimit(t *testing.T) {
+// So many that there is no share for each: who comes later in the order of names has none.
+// It says so in its figures, and refuses as always.
+func TestLocal_MoreProcessesThanTheLimit(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		l := k.start(t, away(), Config{Limit: 3, Instances: count})
-		k.core(l).instances.counted.Store(1)
-		k.core(l).instances.heard.Store(k.core(l).link.clock.Now())
+		l := k.start(t, away(), Config{Limit: 12, Instances: count})
+		counted := &k.core(l).instances.counted
+		heard := k.core(l).link.clock.Now()
+		counted.Store(&census{13, 11, heard})
+		require.EqualValues(t, 1, l.Link().Share)
+		require.False(t, l.Stats().NoShare)
 		require.True(t, allow(t, l, "a", 1).Allowed)
-		k.core(l).instances.counted.Store(4)
+		require.False(t, allow(t, l, "a", 1).Allowed)
+		counted.Store(&census{13, 12, heard})
+		require.Zero(t, l.Link().Share)
+		require.True(t, l.Stats().NoShare)
 		for n := range int64(4) {
 			d := allow(t, l, "b", n)
 			require.False(t, d.Allowed)
@@ -200,4 +208,46 @@ func TestLocal_TheNumberBecomesMoreThanTheLimit(t *testing.T) {
 			require.Zero(t, d.Remaining)
 		}
 	})
+}
+
+func TestLocal_OnlyALimitThatIsNotZeroCanHaveNoShare(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		require.False(t, k.start(t, away(), Config{Limit: 0, Instances: count}).Stats().NoShare)
+		l := k.start(t, away(), Config{Limit: 1, Instances: 5, WhenAway: Deny})
+		require.False(t, l.Stats().NoShare)
+		require.Zero(t, l.Link().Share)
+	})
+}
+
+// A limit of which a process would have nothing while no server answers is a fault, which
+// says what to choose.
+func TestConfig_ALimitBelowTheNumberOfProcesses(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			faulty := func(most int64, instances int, policy Policy) error {
+				l, err := k.make(away(), Config{Prefix: "p:", Limit: most, Instances: instances, WhenAway: policy})
+				if err == nil {
+					require.NoError(t, l.Close())
+				}
+				return err
+			}
+			require.EqualError(t, faulty(5, 0, Local), fmt.Sprintf("%v of %s", limit.ErrConfig, k.limiter())+
+				": Instances is 0; want 1 to 5 with a Limit of 5, which leaves none for each of the 10 processes "+
+				"that are assumed until they are counted; or a WhenAway of Allow or Deny")
+			require.ErrorContains(t, faulty(5, 6, Local), "Instances is 6; want 1 to 5 with a Limit of 5, which leaves none for each of "+
+				"more processes while no server answers; or a WhenAway of Allow or Deny")
+			for _, policy := range []Policy{Allow, Deny} {
+				require.NoError(t, faulty(5, 0, policy))
+				require.NoError(t, faulty(5, 6, policy))
+			}
+			require.NoError(t, faulty(AssumedInstances, 0, Local))
+			require.NoError(t, faulty(5, 5, Local))
+			require.NoError(t, faulty(0, 0, Local))
+			require.NoError(t, faulty(0, 6, Local))
+		})
+	}
 }

@@ -37,16 +37,54 @@
 // answers: see [Policy]. The decision is marked as Degraded. After 5 such calls in a row,
 // no more are sent, and the policy answers at once; every 200 ms, one call is sent again
 // to see whether the server is back. That it is away and that it is back is logged once
-// each, and counted: see [Link]. The servers of a Cluster are taken for one: while some of
-// them answer, each call to one that does not waits for its time.
+// each, and counted: see [Link].
 //
-// A call is never sent again when it may have been executed. If its answer comes after
-// its caller has gone, what it took is given back.
+// After a call that was not answered in time, none is sent for 10 ms either, unless another
+// is answered meanwhile. Limiters that have the same Timeout and share a client share what
+// they know of its servers, and tell the logger of the one that found it out. So a request
+// that several limits decide, one after the other, waits for a server that hangs once.
 //
-// A context of the caller's that ends is not a failure of the server. The call returns
-// its error, and nothing was taken, or it is given back. So where no caller waits as long
-// as Config.Timeout, a server that hangs is taken for away only when 256 calls hang: set a
-// shorter one.
+// A call whose own timer is late, by 2 ms and by a 25th of Timeout, says nothing about the
+// server: this process lacks CPU, and the answer may lie unread. The policy decides it, and
+// it counts as a failure of the server only when nothing has been answered for 5 s. See
+// Link.Late.
+//
+// # Clusters
+//
+// Each server of a Cluster is known to be away or not by itself, where the client can name
+// the server of a key (viagoredis); else each 64th of the slots is, and that after 10 calls
+// in a row, since one that two servers share is not to be lost with either (viarueidis). The
+// keys of healthy servers are decided by those, whatever becomes of the others. Each such
+// part learns of its loss by itself: with rueidis, about 20 times 10 calls wait for Timeout
+// when one of three servers is lost.
+//
+// That holds only if healthy servers go on answering: with cluster-require-full-coverage
+// yes, which is the default of servers, all refuse (CLUSTERDOWN) as soon as any slot is not
+// covered, and then the policy decides for all keys. With replicas, that ends when one has
+// taken over. Without, set cluster-require-full-coverage no. Which keys the policy decides
+// is chance, so a client of many keys may find one limit shared and another not. The
+// processes that share a limit are counted on one of the servers: while that one is away,
+// the count is not renewed.
+//
+// What a server denies to its user inside a script, such as a command or a key of another
+// prefix, is denied for all keys: it is as if the server were away, and the log names the
+// command. If only the heartbeat is denied, that is logged, and the processes are not counted.
+//
+// A key that holds what no limiter of this kind wrote (WRONGTYPE, or a value that cannot be
+// read) is decided by the policy, and no other key with it. What it holds is left as it is.
+// The log names the type of the value and the Prefix. Both kinds of faults are logged once
+// an hour while they last, and counted as Failures: see [Link].
+//
+// What is refused without a server has a RetryAfter of 20 ms at least, so that a caller who
+// heeds it is no flood.
+//
+// A call is never sent again when it may have been executed. If its answer comes after its
+// caller has been told what the policy says, what it took is given back.
+//
+// A context of the caller's that ends while the server is asked does not end that. The call
+// returns the context's error; what the server takes stays taken, and if it refuses, that is
+// remembered. So a client that hangs up gains nothing and costs no more. If there is no answer
+// within Config.Timeout, that counts as a failure of the server, as for any call.
 //
 // # What the limit means
 //
@@ -58,4 +96,18 @@
 // server is set back, a key stays at the time that it had reached until the clock is there
 // again. With Local and Allow, what is admitted while the server is away is not counted
 // there.
+//
+// # What a server must allow
+//
+// A user of the server that is for limiters alone needs EVALSHA, EVAL and the names that begin
+// with Prefix (Redis: ~api:*), and inside the scripts
+//
+//   - TIME,
+//   - for a Counter: GET, SET, SETRANGE;
+//   - for a Log in sorted sets: ZRANGE, ZRANGEBYSCORE, ZRANK, ZCARD, ZADD, ZREM,
+//     ZREMRANGEBYSCORE, PTTL, PEXPIRE, UNLINK; in hashes: HGET, HSET, HDEL, DEL, EXISTS,
+//     PEXPIRE, HPEXPIREAT, UNLINK; and COMMAND INFO, unless the storage is SortedSet;
+//   - for the heartbeat, with Local and without Instances: ZADD, ZREM, ZRANGEBYSCORE, ZCOUNT,
+//     ZRANK, PEXPIRE;
+//   - TYPE, for Reset of a Log, and to log what a key of another holds.
 package leapredis

@@ -40,7 +40,7 @@ func TestLease_SavesRoundTrips(t *testing.T) {
 		require.EqualValues(t, 100-s.called("counter"), link.Leased)
 		require.EqualValues(t, 100, l.Stats().Allowed)
 		time.Sleep(200 * time.Millisecond) // what is left goes back
-		require.EqualValues(t, 100, s.held("test:a"))
+		require.EqualValues(t, 100, s.held("test:{}a"))
 		require.EqualValues(t, 1, s.called("counter refund"))
 		require.Positive(t, l.Link().Returned)
 	})
@@ -58,7 +58,7 @@ func TestLease_FollowsTheRate(t *testing.T) {
 
 		require.Equal(t, 500, steady(t, l, "fast", 500, time.Second)) // 50 in the time of a lease
 		time.Sleep(time.Second)
-		require.EqualValues(t, 500, s.held("test:fast"))
+		require.EqualValues(t, 500, s.held("test:{}fast"))
 		require.Less(t, s.called("counter")-20, 40)
 		before := l.Link().Returned
 		require.Equal(t, 50, steady(t, l, "fast", 50, 5*time.Second)) // 1
@@ -115,7 +115,7 @@ func TestLease_EndsAfterItsTime(t *testing.T) {
 		require.True(t, allow(t, l, "a", 1).Allowed)
 		require.Equal(t, before+1, s.called("counter"))
 		time.Sleep(time.Second)
-		require.EqualValues(t, admitted+1, s.held("test:a"))
+		require.EqualValues(t, admitted+1, s.held("test:{}a"))
 	})
 }
 
@@ -170,16 +170,16 @@ func TestLease_GivesBackOnce(t *testing.T) {
 			}
 			l := counter(t, s, Config{Limit: 1000, Window: time.Hour, Lease: 10})
 			lend(t, l, "a")
-			held := s.held("test:a")
+			held := s.held("test:{}a")
 			b.set(errCut)
 			time.Sleep(10 * time.Second)
 			if after {
 				held--
 			}
-			require.Equal(t, held, s.held("test:a"))
+			require.Equal(t, held, s.held("test:{}a"))
 			require.Zero(t, l.Link().Returned)
 			require.NoError(t, l.Close())
-			require.Equal(t, held, s.held("test:a"))
+			require.Equal(t, held, s.held("test:{}a"))
 		})
 	}
 }
@@ -212,11 +212,11 @@ func TestLease_Reset(t *testing.T) {
 			allow(t, l, "a", 1)
 		}
 		require.NoError(t, l.Reset(t.Context(), "a"))
-		require.Zero(t, s.held("test:a"))
+		require.Zero(t, s.held("test:{}a"))
 		allow(t, l, "a", 1)
-		require.Positive(t, s.held("test:a"), "no permit of before is served")
+		require.Positive(t, s.held("test:{}a"), "no permit of before is served")
 		time.Sleep(time.Second)
-		require.EqualValues(t, 1, s.held("test:a"))
+		require.EqualValues(t, 1, s.held("test:{}a"))
 	})
 }
 
@@ -234,9 +234,9 @@ func TestLease_Refund(t *testing.T) {
 		require.NoError(t, l.Refund(t.Context(), "a", last, 1))
 		require.Equal(t, left+1, leaseOf(l, "a").left.Load())
 		time.Sleep(time.Second)
-		require.EqualValues(t, 19, s.held("test:a"))
+		require.EqualValues(t, 19, s.held("test:{}a"))
 		require.NoError(t, l.Refund(t.Context(), "a", last, 1)) // a wrong one, but there it goes
-		require.EqualValues(t, 18, s.held("test:a"))
+		require.EqualValues(t, 18, s.held("test:{}a"))
 	})
 }
 
@@ -444,10 +444,10 @@ func TestLease_ARefundOfAnotherWindow(t *testing.T) {
 		old := allow(t, l, "a", 1)
 		time.Sleep(time.Second)
 		lend(t, l, "a")
-		left, held := leaseOf(l, "a").left.Load(), s.held("test:a")
+		left, held := leaseOf(l, "a").left.Load(), s.held("test:{}a")
 		require.NoError(t, l.Refund(t.Context(), "a", old, 1))
 		require.Equal(t, left, leaseOf(l, "a").left.Load())
-		require.Equal(t, held, s.held("test:a"))
+		require.Equal(t, held, s.held("test:{}a"))
 	})
 }
 

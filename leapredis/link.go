@@ -3,9 +3,7 @@ package leapredis
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,53 +18,29 @@ var ErrAway = errors.New("leapredis: no server answers")
 // link calls scripts: in time, or not at all.
 type link struct {
 	client  Client
+	servers *servers
 	timeout time.Duration
 	clock   clock.Clock
-	breaker breaker
-	// late is told of what was answered after its caller had gone, in a goroutine of its
-	// own, and may use the client.
-	late func(c *call)
-	// back is told that the server is back.
-	back func()
-	log  func() *slog.Logger
+	// lateness is how late a call's own timer is when this process is so starved of CPU that an
+	// answer may lie unread.
+	lateness int64
+	// giveBack gives back what was taken by a call that was answered late, in the call's
+	// goroutine, and may use the client.
+	giveBack func(c *call)
+	log      func() *slog.Logger
 
-	calls    sync.Pool    // of *call; of this link's own, since timers belong to a test's bubble
-	stuck    atomic.Int64 // calls that were not answered by their deadlines, and still hang
+	calls    sync.Pool // of *call; of this link's own, since timers belong to a test's bubble
 	trips    atomic.Int64
 	failures atomic.Int64
-	broken   atomic.Int64 // when a script that failed was last logged
+	late     atomic.Int64 // of failures, those that are excused
+
+	complaints complaints
 }
-
-// maxStuck is how many calls may hang in the client, each in a goroutine, after their
-// deadlines. Beyond it, calls are not sent.
-const maxStuck = 256
-
-// call is one call of a script. It runs in a goroutine of its own: a client may hang
-// where it does not look at the context, while it dials or waits for a connection.
-type call struct {
-	link   *link
-	ctx    context.Context //nolint:containedctx // the call ends with it
-	script *script
-	key    string
-	args   args
-
-	state atomic.Uint32 // waiting, then answered or abandoned
-	done  chan struct{}
-	timer *time.Timer
-	reply reply
-	err   error
-
-	overdue *time.Timer // counts it as stuck at its deadline, if its caller has gone
-}
-
-const (
-	waiting uint32 = iota
-	answered
-	abandoned
-)
 
 func newLink(client Client, cfg *Config) *link {
-	l := &link{client: client, timeout: cfg.Timeout, clock: clock.New(nil)}
+	l := &link{client: client, servers: serversOf(client, cfg.Timeout), timeout: cfg.Timeout}
+	l.clock = l.servers.clock // breakers keep times of it
+	l.lateness = int64(max(leastLateness, cfg.Timeout/25))
 	l.calls.New = func() any {
 		timer := time.NewTimer(time.Hour)
 		timer.Stop()
@@ -82,22 +56,27 @@ func newLink(client Client, cfg *Config) *link {
 	return l
 }
 
+// leastLateness is more than timers are late where there is CPU enough: 1 ms.
+const leastLateness = 2 * time.Millisecond
+
 // deadline is when a call that begins now must have its answer.
 func (l *link) deadline() int64 { return l.clock.Now() + int64(l.timeout) }
 
 // do calls a script, and waits until the deadline. The error is that of ctx if that ended,
 // else it is [ErrAway] or, if the script found something wrong with the key, [*ReplyError].
-func (l *link) do(ctx context.Context, deadline int64, s *script, key string, a *args) (reply, error) {
+// When ctx ends, what was asked goes on, and the answer to its question is kept.
+func (l *link) do(ctx context.Context, deadline int64, r *request) (reply, error) {
 	now := l.clock.Now()
-	p, ok := l.breaker.admit(now)
+	part := l.servers.part(r.key)
+	p, ok := part.breaker.admit(now)
 	if !ok {
 		return reply{}, ErrAway
 	}
-	if l.stuck.Load() >= maxStuck {
-		return reply{}, l.fail(p, errStuck)
+	if part.stuck.Load() >= part.most {
+		return reply{}, l.fail(part, p, errStuck, part.breaker.excused.Load() != 0)
 	}
 	c := l.calls.Get().(*call)
-	c.script, c.key, c.args = s, key, *a
+	c.request, c.part, c.pass = *r, part, p
 	c.ctx = lasting(ctx)
 	c.state.Store(waiting)
 	l.trips.Add(1)
@@ -108,30 +87,28 @@ func (l *link) do(ctx context.Context, deadline int64, s *script, key string, a 
 	if ctx != nil {
 		gone = ctx.Done()
 	}
-	var left error
 	select {
 	case <-c.done:
 	case <-c.timer.C:
-		left = errTimeout
+		part.stuck.Add(1)
+		if c.state.CompareAndSwap(waiting, late) { // run takes it back
+			return reply{}, l.timedOut(part, p, deadline)
+		}
+		part.stuck.Add(-1)
+		<-c.done // it was answered after all
 	case <-gone:
-		left = ctx.Err()
+		c.timer.Stop()
+		c.leave(deadline)
+		if c.state.CompareAndSwap(waiting, left) { // run takes it back
+			return reply{}, ctx.Err()
+		}
+		c.inTime()
+		<-c.done
 	}
 	c.timer.Stop()
-	if left != nil {
-		c.overdue = time.AfterFunc(time.Duration(deadline-l.clock.Now()), func() { l.stuck.Add(1) })
-		if c.state.CompareAndSwap(waiting, abandoned) { // run takes it back
-			if left == errTimeout { //nolint:errorlint // it is this very one
-				return reply{}, l.fail(p, left)
-			}
-			l.breaker.giveUp(p, l.clock.Now())
-			return reply{}, left
-		}
-		c.notStuck()
-		<-c.done // it was answered after all
-	}
-	r, err := c.reply, c.err
+	got, err := c.reply, c.err
 	l.put(c)
-	return r, l.judge(p, err)
+	return got, l.judge(part, p, err)
 }
 
 var (
@@ -140,112 +117,74 @@ var (
 	errReply   = errors.New("the reply is no array of integers")
 )
 
-// notStuck tells that an abandoned call has ended.
-func (c *call) notStuck() {
-	if !c.overdue.Stop() {
-		c.link.stuck.Add(-1) // it is counted, or will be at once
-	}
-}
-
 func (l *link) put(c *call) {
-	c.ctx, c.script, c.key, c.args, c.err, c.overdue = nil, nil, "", args{}, nil, nil
+	c.ctx, c.request, c.part, c.err, c.overdue = nil, request{}, nil, nil, nil
 	l.calls.Put(c)
 }
 
-// lasting is ctx without its end.
-func lasting(ctx context.Context) context.Context {
-	switch {
-	case ctx == nil:
-		return context.Background()
-	case ctx.Done() == nil:
-		return ctx
-	default:
-		return context.WithoutCancel(ctx)
-	}
-}
-
-func (c *call) run() {
-	c.send()
-	if c.state.CompareAndSwap(waiting, answered) {
-		c.done <- struct{}{}
-		return
-	}
-	l := c.link
-	if c.err == nil {
-		c.state.Store(waiting) // for what late sends
-		l.late(c)
-	}
-	c.notStuck()
-	l.put(c)
-}
-
-// send calls the script, and with its text if the server does not know it: then nothing
-// was executed.
-func (c *call) send() {
-	defer func() {
-		if fault := recover(); fault != nil {
-			c.err = fmt.Errorf("the client panicked: %v", fault)
+// judge tells the breaker how a call went, and returns its error.
+func (l *link) judge(part *part, p pass, err error) error {
+	f := asFault(err)
+	if err == nil || f != nil && f.answered() {
+		if !l.servers.answered.Load() {
+			l.servers.answered.Store(true)
 		}
-	}()
-	given := c.args.values[:c.args.count]
-	got, err := c.link.client.EvalSHA(c.ctx, c.script.sha, c.key, given...)
-	if replied := replyOf(err); replied != nil && strings.HasPrefix(replied.Text, "NOSCRIPT") && c.state.Load() == waiting {
-		got, err = c.link.client.Eval(c.ctx, c.script.text, c.key, given...)
-	}
-	if err == nil && (len(got) == 0 || len(got) > len(c.reply)) {
-		err = errReply
-	}
-	c.reply = reply{}
-	copy(c.reply[:], got)
-	c.err = err
-}
-
-// judge tells the breaker how a call went, and gives its error.
-func (l *link) judge(p pass, err error) error {
-	replied := replyOf(err)
-	if err == nil || replied != nil && ofKey(replied.Text) {
-		if l.breaker.succeed(p) {
-			l.log().Info("leapredis: the server is back", "after", time.Duration(l.clock.Now()-l.breaker.since.Load()))
-			l.back()
+		if part.breaker.succeed(p) {
+			l.back(part)
 		}
-		if replied != nil {
-			l.failures.Add(1)
-			return replied
+		if f == nil {
+			return nil
 		}
-		return nil
+		l.failures.Add(1)
+		if f.isDenied() {
+			l.deny(f)
+			return ErrAway
+		}
+		return f.reply
 	}
-	return l.fail(p, err)
+	return l.fail(part, p, err, false)
 }
 
-// ofKey tells whether an error of the server is about what the key holds. That other keys
-// are decided well is no reason to stop.
-func ofKey(text string) bool {
-	return strings.HasPrefix(text, "WRONGTYPE ") || strings.HasPrefix(text, "ERR ") && strings.Contains(text, "script: ")
+// back tells that a part is back.
+func (l *link) back(part *part) {
+	l.servers.returns.Add(1)
+	if lasted, over := part.outage.end(l.clock.Now()); over {
+		l.logOf(part).Info("leapredis: the server is back", "after", lasted)
+	}
 }
 
-func (l *link) fail(p pass, err error) error {
+// logOf is for what is told of a part.
+func (l *link) logOf(part *part) *slog.Logger {
+	if part.name == "" {
+		return l.log()
+	}
+	return l.log().With("server", part.name)
+}
+
+// timedOut fails a call that was not answered by its deadline, which has just passed.
+func (l *link) timedOut(part *part, p pass, deadline int64) error {
+	return l.fail(part, p, errTimeout, l.clock.Now()-deadline >= l.lateness)
+}
+
+// fail tells the breaker that a call was not answered, and returns ErrAway. The call is
+// excused if this process is late itself, so that it cannot tell.
+func (l *link) fail(part *part, p pass, err error, excused bool) error {
 	l.failures.Add(1)
-	if l.breaker.fail(p, l.clock.Now()) {
-		l.log().Warn("leapredis: the server is away", "error", loggable(err))
+	if f := asFault(err); f != nil && f.isDenied() {
+		l.deny(f)
+	}
+	now, waited, opened := l.clock.Now(), time.Duration(0), false
+	if err == errTimeout { //nolint:errorlint // it is this very one
+		waited = l.timeout
+	}
+	if excused {
+		l.late.Add(1)
+		opened = part.breaker.excuse(p, now, waited)
+	} else {
+		opened = part.breaker.fail(p, now, waited)
+	}
+	if opened && part.outage.begin(now) {
+		l.logOf(part).Warn("leapredis: the server is away", "error", loggable(err))
 	}
 	return ErrAway
-}
-
-// complain logs once a minute that the server answers, but cannot decide. What it says
-// then has nothing of the key in it.
-func (l *link) complain(err *ReplyError) {
-	now := l.clock.Now()
-	if last := l.broken.Load(); (last == 0 || now-last >= int64(time.Minute)) && l.broken.CompareAndSwap(last, now) {
-		l.log().Error("leapredis: the server could not decide; is the prefix used twice?", "error", fmt.Sprintf("%.200s", err.Text))
-	}
-}
-
-// loggable is an error without what a server may tell of the arguments of a command: they
-// have the key.
-func loggable(err error) string {
-	if replied := replyOf(err); replied != nil {
-		code, _, _ := strings.Cut(replied.Text, " ")
-		return "the server replied: " + code
-	}
-	return err.Error()
 }

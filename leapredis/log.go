@@ -2,7 +2,6 @@ package leapredis
 
 import (
 	"context"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -33,9 +32,7 @@ func NewLog(client Client, cfg Config) (*Log, error) {
 	}
 	c := &Log{}
 	l := newLink(client, &cfg)
-	a := &logging{link: l, terms: newTerms(&cfg), given: cfg.Storage}
-	a.back()
-	c.init(cfg, l, a)
+	c.init(cfg, l, &logging{link: l, terms: newTerms(&cfg), given: cfg.Storage})
 	return c, nil
 }
 
@@ -45,45 +42,50 @@ func NewLog(client Client, cfg Config) (*Log, error) {
 type logging struct {
 	link *link
 	terms
-	given   Storage
-	storage atomic.Uint32 // a Storage; Auto: the server was not asked yet
+	given Storage
+	// asked is what the server has, once it was asked, and how often servers had come back by
+	// then: another may have come.
+	//
+	//	63     2  1 0
+	//	returns  Storage
+	asked atomic.Int64
 }
 
-func (l *logging) decide(ctx context.Context, key string, n, most int64) (reply, error) {
-	a := l.args(n, most)
-	return l.do(ctx, key, &a, sortedScript, fieldsScript)
+func (l *logging) decide(ctx context.Context, q question) (reply, error) {
+	return l.do(ctx, request{script: sortedScript, other: fieldsScript, key: q.wire, args: l.args(q.n, q.most), question: q})
 }
 
-// do calls the script for how the key is kept. If it is kept the other way, the server
-// says so before anything was done.
-func (l *logging) do(ctx context.Context, key string, a *args, sorted, fields *script) (reply, error) {
+func (l *logging) plausible(*question, *reply) bool { return true }
+
+// do calls the script for how the key is kept: that of a request is for a sorted set, and the
+// other for fields. If the key is kept the other way, the server says so before anything was
+// done, and with [Auto] the other is called.
+func (l *logging) do(ctx context.Context, r request) (reply, error) {
 	deadline := l.link.deadline()
-	storage, err := l.ask(ctx, deadline, key)
+	storage, err := l.storage(ctx, deadline, r.key)
 	if err != nil {
 		return reply{}, err
 	}
-	s, other := sorted, fields
 	if storage == FieldExpiry {
-		s, other = fields, sorted
+		r.script, r.other = r.other, r.script
 	}
-	r, err := l.link.do(ctx, deadline, s, key, a)
-	if l.given == Auto && isWrongType(err) {
-		return l.link.do(ctx, deadline, other, key, a)
+	if l.given != Auto {
+		r.other = nil
 	}
-	return r, err
+	return l.link.do(ctx, deadline, &r)
 }
 
-func isWrongType(err error) bool {
-	replied := replyOf(err)
-	return replied != nil && strings.HasPrefix(replied.Text, "WRONGTYPE ")
-}
-
-// ask finds out what the server has, the first time.
-func (l *logging) ask(ctx context.Context, deadline int64, key string) (Storage, error) {
-	if s := Storage(l.storage.Load()); s != Auto {
-		return s, nil
+// storage finds out what the server has, the first time and after one came back. Then the
+// caller's question is yet to be asked, so it waits also for one who leaves.
+func (l *logging) storage(ctx context.Context, deadline int64, key string) (Storage, error) {
+	if l.given == SortedSet {
+		return SortedSet, nil
 	}
-	r, err := l.link.do(ctx, deadline, hasFieldExpiryScript, key, &args{})
+	returns := l.link.servers.returns.Load()
+	if asked := l.asked.Load(); asked>>2 == returns && Storage(asked&3) != Auto {
+		return Storage(asked & 3), nil
+	}
+	r, err := l.link.do(lasting(ctx), deadline, &request{script: hasFieldExpiryScript, key: key})
 	if err != nil {
 		return Auto, err
 	}
@@ -94,21 +96,12 @@ func (l *logging) ask(ctx context.Context, deadline int64, key string) (Storage,
 	case l.given == FieldExpiry:
 		return Auto, errNoFieldExpiry
 	}
-	l.storage.Store(uint32(s))
+	l.asked.Store(returns<<2 | int64(s))
 	return s, nil
 }
 
 // errNoFieldExpiry is as if the server had said so, when it was told to use them.
-var errNoFieldExpiry = &ReplyError{"ERR the server has no HPEXPIREAT, which Storage FieldExpiry needs"}
-
-// back lets the server be asked again what it has: another may have come.
-func (l *logging) back() {
-	s := l.given
-	if s == FieldExpiry {
-		s = Auto
-	}
-	l.storage.Store(uint32(s))
-}
+var errNoFieldExpiry = &ReplyError{"ERR the server has no HPEXPIREAT, or denies COMMAND INFO, which tells so; Storage FieldExpiry needs both"}
 
 func (l *logging) read(r reply, n int64) (d limit.Decision) {
 	d.Limit, d.Remaining = l.limit, max(0, l.limit-r[1])
@@ -144,8 +137,7 @@ func (l *logging) recall(r *refusal, now, n int64) (d limit.Decision, certain bo
 }
 
 func (l *logging) refund(ctx context.Context, key string, ticket, n int64) error {
-	a := l.refundArgs(ticket, n)
-	_, err := l.do(ctx, key, &a, sortedRefundScript, fieldsRefundScript)
+	_, err := l.do(ctx, request{script: sortedRefundScript, other: fieldsRefundScript, key: key, args: l.refundArgs(ticket, n)})
 	return err
 }
 
@@ -160,7 +152,7 @@ func (l *logging) giveBack(made *call) {
 	if !made.args.admits || made.reply[0] == 0 {
 		return
 	}
-	made.args = l.refundArgs(made.reply[4], made.reply[0])
+	made.args, made.other = l.refundArgs(made.reply[4], made.reply[0]), nil
 	if made.script == fieldsScript {
 		made.script = fieldsRefundScript
 	} else {
@@ -170,6 +162,6 @@ func (l *logging) giveBack(made *call) {
 }
 
 func (l *logging) reset(ctx context.Context, key string) error {
-	_, err := l.link.do(ctx, l.link.deadline(), logResetScript, key, &args{})
+	_, err := l.link.do(ctx, l.link.deadline(), &request{script: logResetScript, key: key})
 	return err
 }

@@ -53,7 +53,7 @@ func newServer() *server {
 var scriptNames = map[*script]string{
 	counterScript: "counter", counterRefundScript: "counter refund", counterResetScript: "counter reset",
 	sortedScript: "sorted", sortedRefundScript: "sorted refund", fieldsScript: "fields", fieldsRefundScript: "fields refund",
-	logResetScript: "log reset", hasFieldExpiryScript: "has field expiry", instancesScript: "instances",
+	logResetScript: "log reset", hasFieldExpiryScript: "has field expiry", instancesScript: "instances", typeOfScript: "type of",
 }
 
 func (s *server) EvalSHA(ctx context.Context, sha, key string, args ...string) ([]int64, error) {
@@ -73,6 +73,9 @@ func (s *server) Eval(ctx context.Context, text, key string, args ...string) ([]
 	}
 	return nil, &ReplyError{"ERR Error compiling script"}
 }
+
+func (s *server) Clustered() bool    { return false }
+func (s *server) Node(string) string { return "" }
 
 func (s *server) run(_ context.Context, name string, text bool, key string, given []string) ([]int64, error) {
 	latency := time.Duration(s.latency.Load())
@@ -156,18 +159,31 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 		if s.fields {
 			r[0] = 1
 		}
+	case "type of":
+		r = []int64{1}
+		switch {
+		case s.counters[key] != nil:
+			r[0] = 2
+		case s.logs[key] != nil && s.logs[key].fields:
+			r[0] = 6
+		case s.logs[key] != nil:
+			r[0] = 5
+		}
 	case "instances":
 		now := s.now()
-		r = []int64{0, 0}
+		r = []int64{0, 0, 0}
 		if s.beats[given[0]] <= now && a[1] > 0 {
 			r[1] = 1
 		}
 		if s.beats[given[0]] = now + a[1]; a[1] == 0 {
 			delete(s.beats, given[0])
 		}
-		for _, until := range s.beats {
+		for name, until := range s.beats {
 			if until > now {
 				r[0]++
+				if name < given[0] && a[1] > 0 {
+					r[2]++
+				}
 			}
 		}
 	}
@@ -274,7 +290,7 @@ func (s *server) logIn(key string, fields bool, limit, length, n, most int64) ([
 		if len(l.at) > 0 {
 			at = max(now, l.last+1)
 		}
-		l.drop(func(i int) bool { return l.at[i] <= at-length })
+		l.drop(func(i int) bool { return l.at[i] <= now-length }) // at may come back to now
 		l.last = at
 		l.at, l.n = append(l.at, at), append(l.n, taken)
 		s.logs[key] = l

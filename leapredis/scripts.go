@@ -35,6 +35,7 @@ var (
 	hasFieldExpiryScript = newScript("has_field_expiry")
 
 	instancesScript = newScript("instances")
+	typeOfScript    = newScript("type_of")
 )
 
 // reply is what a script replied; what it left out is 0.

@@ -102,6 +102,14 @@ func (k kind) start(t testing.TB, client Client, cfg Config) limiter {
 	return l
 }
 
+// limiter is what errors call it.
+func (k kind) limiter() string {
+	if k.name == "Counter" {
+		return kindCounter
+	}
+	return kindLog
+}
+
 // core is what the limiter is made of.
 func (k kind) core(l limiter) *core {
 	if c, ok := l.(*Counter); ok {
@@ -163,5 +171,11 @@ func (s *server) held(wire string) (n int64) {
 			n += taken
 		}
 	}
+	return n
+}
+
+// stuck is how many calls hang after their deadlines.
+func stuck(l *link) (n int64) {
+	l.servers.each(func(p *part) { n += p.stuck.Load() })
 	return n
 }

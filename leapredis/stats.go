@@ -3,15 +3,20 @@ package leapredis
 import "github.com/leapgate-go/leapgate/limit"
 
 // Link is the figures of a limiter's link to the servers. The numbers count from when
-// the limiter was made.
+// the limiter was made, and those of State, Away and Openings from when the first of those
+// limiters was that share a client and have the same Timeout: they share what they know of
+// its servers.
 type Link struct {
-	State    State // of the breaker
-	Openings int64 // how often it opened: how often the server went away
+	State    State // Open if any server is away
+	Away     int   // servers that are away or, where the client cannot name them, 64ths of a Cluster's slots
+	Openings int64 // how often a server went away; some such parts of the slots at a time count as one
 
 	RoundTrips int64 // scripts that were sent, of any kind; not those that were sent late or again with their text
 	Failures   int64 // those that were not answered in time, or with an error
+	Late       int64 // of them, those for which this process was late itself, so that they say nothing about the server
 
 	Instances int64 // how many processes share the limit: given, counted, or [AssumedInstances]
+	Share     int64 // with [Local], the limit with which this one answers while no server does; else 0
 
 	Leases   int64 // round trips that took more permits than were asked for
 	Leased   int64 // calls that were admitted from leases
@@ -21,10 +26,12 @@ type Link struct {
 // Stats gives the figures that all limiters have: of what this process keeps of keys, and
 // how it has answered. They are read one after the other.
 func (c *core) Stats() limit.Stats {
+	_, away := c.link.servers.state()
 	s := limit.Stats{
 		Keys: c.keys.Len(), MaxKeys: c.keys.Max(), Expired: c.keys.Expired(), Evicted: c.keys.Evicted(),
 		Allowed: c.allowed.Load(), Refused: c.refused.Load(), Degraded: c.degraded.Load(),
-		Away: c.link.breaker.state() != Closed,
+		Away:    away > 0,
+		NoShare: c.cfg.WhenAway == Local && c.cfg.Limit > 0 && c.instances.share(c.cfg.Limit) == 0,
 	}
 	if c.leases != nil {
 		s.Allowed += c.leases.served.Load()
@@ -34,10 +41,14 @@ func (c *core) Stats() limit.Stats {
 
 // Link gives the figures of the link to the servers. They are read one after the other.
 func (c *core) Link() Link {
+	state, away := c.link.servers.state()
 	l := Link{
-		State: c.link.breaker.state(), Openings: c.link.breaker.openings.Load(),
-		RoundTrips: c.link.trips.Load(), Failures: c.link.failures.Load(),
-		Instances: c.instances.count(),
+		State: state, Away: away, Openings: c.link.servers.openings(),
+		RoundTrips: c.link.trips.Load(), Failures: c.link.failures.Load(), Late: c.link.late.Load(),
+		Instances: c.instances.count().processes,
+	}
+	if c.cfg.WhenAway == Local {
+		l.Share = c.instances.share(c.cfg.Limit)
 	}
 	if c.leases != nil {
 		l.Leases, l.Returned = c.leases.made.Load(), c.leases.returned.Load()

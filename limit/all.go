@@ -67,7 +67,8 @@ func (g *Group) Allow(ctx context.Context, key string) (Decision, error) {
 // ResetAfter of all: when one refuses, the limits of this package are asked how long they
 // would. If a limit gives an error and none refuses, that is the error. What was taken
 // is given back in both cases, and if a limit panics; a limit that fails to take it back
-// admits so much less.
+// admits so much less. But when ctx has ended meanwhile, [Remote] limits keep what they
+// took.
 func (g *Group) AllowN(ctx context.Context, key string, n int64) (Decision, error) {
 	if err := g.check(ctx, key, n); err != nil {
 		return Decision{}, err
@@ -96,6 +97,13 @@ func (g *Group) AllowN(ctx context.Context, key string, n int64) (Decision, erro
 	}
 	asking = false
 	if failed != nil {
+		if ended(ctx) != nil { // who gives up gets nothing back from afar: that costs as much again
+			for i := range said {
+				if isRemote(g.limiters[i]) {
+					said[i].Charged = 0
+				}
+			}
+		}
 		return Decision{}, errors.Join(failed, g.refund(ctx, key, said))
 	}
 	switch len(said) {

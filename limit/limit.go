@@ -54,7 +54,8 @@ const MaxLimit = math.MaxInt64 / 4
 type Limiter interface {
 	// AllowN admits n, or refuses and takes nothing: the decision says which. n = 0
 	// asks whether one would pass, and takes nothing. The error is not a refusal: the
-	// key is bad, n is below 0, ctx has ended. With an error, nothing was taken.
+	// key is bad, n is below 0, ctx has ended. With an error, nothing was taken, except
+	// that a [Remote] limiter whose ctx ended when it had asked keeps what it was given.
 	AllowN(ctx context.Context, key string, n int64) (Decision, error)
 	// Refund gives back n of what d charged to key. When the window that was charged
 	// is over, there is nothing to give back, and the refund is dropped.

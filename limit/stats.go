@@ -6,10 +6,12 @@ type Stats struct {
 	Allowed int64
 	Refused int64
 	// Degraded is how many of them were answered without the state that is shared with
-	// other processes, and Away tells whether that cannot be reached now. Limiters that
-	// share nothing have 0 and false.
+	// other processes, and Away tells whether that cannot be reached now. NoShare tells
+	// that this process would refuse all then, since more processes share the limit than it
+	// has permits: see leapredis.Local. Limiters that share nothing have 0 and false.
 	Degraded int64
 	Away     bool
+	NoShare  bool
 
 	Keys    int // that are kept now, expired ones that were not cleared away included
 	MaxKeys int

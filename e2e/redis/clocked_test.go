@@ -363,14 +363,14 @@ func TestCounter_ArithmeticAgreesWithRationalNumbers(t *testing.T) {
 							continue
 						}
 						edges++
-						_, err := server.Do("SET", prefix+"a", value)
+						_, err := server.Do("SET", prefix+"{}a", value)
 						require.NoError(t, err)
 						d, err := l.AllowN(t.Context(), "a", n)
 						require.NoError(t, err)
 						require.Equal(t, n <= room, d.Allowed, "%d of %d in %d µs, %d before, %d now, %d elapsed", n, most, length, previous, current, elapsed)
 						if d.Allowed {
 							require.Equal(t, room-n, d.Remaining)
-							got, err := server.Do("GET", prefix+"a")
+							got, err := server.Do("GET", prefix+"{}a")
 							require.NoError(t, err)
 							require.Equal(t, counterValue(number, previous, current+n), got)
 						} else {

@@ -339,7 +339,7 @@ func survive(t *testing.T, w way, timeout time.Duration) trial {
 	warmUp(t, c)
 	calls := askFor(t, c, timeout)
 	sleep(t, 300*time.Millisecond)
-	owner, err := cluster.Owner("test:" + hot)
+	owner, err := cluster.Owner("test:{}" + hot)
 	require.NoError(t, err)
 	cluster.Nodes[owner].Kill()
 	require.NoError(t, cluster.Await())
@@ -347,7 +347,7 @@ func survive(t *testing.T, w way, timeout time.Duration) trial {
 	awaiting(t, "the new primary is asked", func() bool { return count(calls.since(returned), shared) > 0 })
 	sleep(t, time.Second)
 	answers := calls.end()
-	owner, err = cluster.Owner("test:" + hot)
+	owner, err = cluster.Owner("test:{}" + hot)
 	require.NoError(t, err)
 	held, took := heldIn(t, cluster.Nodes[owner], "test:"), count(answers, admitted)
 	t.Logf("%d of %d calls were decided without a server; %d admitted, %d on the new primary: %d acknowledged and not replicated",

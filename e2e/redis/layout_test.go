@@ -74,5 +74,5 @@ func number(bytes string) int64 {
 // charges gives those of the limiter's key.
 func (p *pair) charges(key string) []charge {
 	p.t.Helper()
-	return charges(p.t, p.server.Do, p.prefix+key, p.window)
+	return charges(p.t, p.server.Do, p.prefix+"{}"+key, p.window)
 }

@@ -85,7 +85,7 @@ func (s *sampler) collect() {
 			continue
 		}
 		for i, subject := range s.subjects {
-			key := subject.cfg.Prefix + hot
+			key := subject.cfg.Prefix + "{}" + hot
 			if _, err := do("EXISTS", key); err != nil {
 				continue // another node of the cluster keeps it
 			}

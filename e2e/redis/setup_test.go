@@ -84,11 +84,11 @@ func (v version) start(t *testing.T, args ...string) *redistest.Server {
 	return server
 }
 
-func (v version) startCluster(t *testing.T) *redistest.Cluster {
+func (v version) startCluster(t *testing.T, args ...string) *redistest.Cluster {
 	t.Helper()
 	program, err := v.program(t)
 	require.NoError(t, err)
-	cluster, err := redistest.StartCluster(program)
+	cluster, err := redistest.StartCluster(program, args...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, cluster.Close()) })
 	return cluster

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -143,6 +144,22 @@ func (s *Server) kill() {
 		return err
 	})
 	s.cmd = nil
+}
+
+// Pause stops it where it stands, with SIGSTOP: its port accepts connections, and nothing is
+// answered until Resume.
+func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
+
+// Resume lets it go on after Pause.
+func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(which syscall.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		return errEnded
+	}
+	return s.cmd.Process.Signal(which)
 }
 
 // Close kills it and removes its directory.

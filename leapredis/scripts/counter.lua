@@ -23,6 +23,9 @@ local generation, previous, current, same, ahead = 0, 0, 0, false, 0
 
 local value = call('GET', key)
 if value then
+	if #value ~= 24 then
+		return redis.error_reply('WRONGTYPE the key holds no counter')
+	end
 	local seen, g, p, c = unpack('>I6I4I7I7', value)
 	generation = g
 	if seen == number then

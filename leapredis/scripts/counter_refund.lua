@@ -6,6 +6,9 @@ local value = redis.call('GET', KEYS[1])
 if not value then
 	return {0}
 end
+if #value ~= 24 then
+	return redis.error_reply('WRONGTYPE the key holds no counter')
+end
 local number, generation, _, current = struct.unpack('>I6I4I7I7', value)
 local n = tonumber(ARGV[3])
 if number ~= tonumber(ARGV[1]) or generation ~= tonumber(ARGV[2]) or current < n then

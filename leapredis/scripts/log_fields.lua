@@ -23,11 +23,19 @@ end
 
 local at, through, held = now, 0, 0
 local begin, newest, latest = 1, 0, 0
+local kept = 1 -- begin, as it is kept
 local oldest, first = 0, 0 -- the time of the oldest in the window, and how many it is
 local meta = call('HGET', key, 'm')
-if meta then
+if not meta then
+	if call('EXISTS', key) == 1 then
+		return redis.error_reply('WRONGTYPE the key holds no log')
+	end
+else
+	if #meta ~= 28 then
+		return redis.error_reply('WRONGTYPE the key holds no log')
+	end
 	begin, newest, latest, through = unpack('>I7I7I7I7', meta)
-	at = math.max(now, latest)
+	at, kept = math.max(now, latest), begin
 	if latest <= at - length then
 		begin = newest + 1
 	else
@@ -58,6 +66,12 @@ if meta then
 			begin = newest + 1
 		end
 	end
+end
+
+-- Not what has left the window only at a time that is ahead: when the newest are given back,
+-- it is in it again.
+if at == now then
+	kept = begin
 end
 
 local taken, wait = 0, 0
@@ -91,8 +105,13 @@ if most ~= 0 and taken > 0 then
 		at = latest + 1
 	end
 	held = held + taken
+	if not meta then
+		-- No key yet: whoever may not have it expire is denied before it is there.
+		call('PEXPIRE', key, 1)
+		call('HPEXPIREAT', key, 1, 'FIELDS', 1, 'm')
+	end
 	local number, sum = string.format('%.0f', newest + 1), (through + taken) % wrap
-	call('HSET', key, 'm', struct.pack('>I7I7I7I7', begin, newest + 1, at, sum),
+	call('HSET', key, 'm', struct.pack('>I7I7I7I7', kept, newest + 1, at, sum),
 		number, struct.pack('>I7I7I7', at, sum, taken))
 	call('PEXPIRE', key, math.floor((at - now + length) / 1000) + 2)
 	call('HPEXPIREAT', key, string.format('%.0f', math.floor((at + length) / 1000) + 2), 'FIELDS', 1, number)

@@ -12,6 +12,9 @@ local meta = redis.call('HGET', KEYS[1], 'm')
 if not meta then
 	return {0}
 end
+if #meta ~= 28 then
+	return redis.error_reply('WRONGTYPE the key holds no log')
+end
 local begin, newest, latest, through = struct.unpack('>I7I7I7I7', meta)
 
 local function admission(number)

@@ -21,6 +21,9 @@ local wrap = 0x10000000000000
 local at, through, held, oldest, first = now, 0, 0, nil, 0
 local newest = call('ZRANGE', key, -1, -1, 'WITHSCORES')
 if newest[1] then
+	if #newest[1] ~= 14 then
+		return redis.error_reply('WRONGTYPE the key holds no log')
+	end
 	at = math.max(now, tonumber(newest[2]))
 	through = unpack('>I7', newest[1])
 	oldest = call('ZRANGEBYSCORE', key, string.format('(%.0f', at - length), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
@@ -64,9 +67,14 @@ if most ~= 0 and taken > 0 then
 		at = at + 1
 	end
 	held = held + taken
+	if not newest[1] then
+		call('PEXPIRE', key, 1) -- no key yet: whoever may not have it expire is denied before it is there
+	end
 	call('ZADD', key, string.format('%.0f', at), struct.pack('>I7I7', (through + taken) % wrap, taken))
 	if newest[1] then
-		call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', at - length))
+		-- Not what has left the window only at a time that is ahead: when the newest are given
+		-- back, it is in it again.
+		call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', now - length))
 	end
 	call('PEXPIRE', key, math.floor((at - now + length) / 1000) + 2)
 	local leaves = at

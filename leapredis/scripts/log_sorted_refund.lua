@@ -10,6 +10,9 @@ local found = redis.call('ZRANGEBYSCORE', KEYS[1], ARGV[1], '+inf', 'WITHSCORES'
 if not found[1] or found[2] ~= ARGV[1] and tonumber(found[2]) ~= tonumber(ARGV[1]) or #found > 2002 then
 	return {0}
 end
+if #found[1] ~= 14 then
+	return redis.error_reply('WRONGTYPE the key holds no log')
+end
 local _, taken = struct.unpack('>I7I7', found[1])
 if taken < n then
 	return {0}

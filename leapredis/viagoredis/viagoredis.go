@@ -13,6 +13,9 @@
 // whatever MaxRetries is. It follows a redirection of a Cluster, after which nothing was
 // executed.
 //
+// In a Cluster, the limiters know of each node by itself whether it is away, since go-redis
+// names the node of a key. A Ring names none: use a Cluster.
+//
 // go-redis has a connection for each call under way, so it is slower than rueidis where
 // many goroutines call: see BENCHMARKS.md. A connection on which nothing is answered is held
 // for ReadTimeout, also after the limiter has given up the call.
@@ -31,6 +34,26 @@ import (
 func New(client redis.UniversalClient) leapredis.Client { return adapter{client} }
 
 type adapter struct{ client redis.UniversalClient }
+
+// Clustered is false for a single node's and Sentinel's client.
+func (a adapter) Clustered() bool {
+	_, single := a.client.(*redis.Client)
+	return !single
+}
+
+// Node is the address of the node of a Cluster that keeps key, as far as the client knows.
+func (a adapter) Node(key string) string {
+	cluster, ok := a.client.(*redis.ClusterClient)
+	if !ok {
+		return ""
+	}
+	// It asks no node: once a script was answered, it has the slots.
+	node, err := cluster.MasterForKey(context.Background(), key)
+	if err != nil {
+		return ""
+	}
+	return node.Options().Addr
+}
 
 // once is a command that go-redis sends only once. (By default it repeats what it got no
 // answer to, and a script that counts would count twice.)

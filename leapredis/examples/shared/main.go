@@ -3,10 +3,11 @@
 //	go run ./leapredis/examples/shared
 //
 // It starts three processes, which try more than they may: 100 calls a second, together. A
-// table shows what each was allowed in each second; the sum is never above the limit. Then
-// the server is killed: each process goes on alone, with a third of the limit. When the
-// server is back, so is the shared limit. (In the seconds in which it goes and comes, both
-// hold one after the other.)
+// table shows what each was allowed in each second: through the server, the sum is never
+// above 100. Then the server is killed, and each process goes on alone, with a third of the
+// limit. When the server is back, so is the shared limit. In the seconds in which it goes and
+// comes, both hold one after the other, so the sum of both may be above 100; those lines say
+// so.
 //
 // The server is a redis-server that it starts on a free port. Where that is not installed,
 // it says how to get it (apt-get install redis-server), or give it the address of one that
@@ -34,7 +35,8 @@ import (
 
 const (
 	processes = 3
-	most      = 100 // for all processes, in a window
+	most      = 100              // for all processes, in a window
+	each      = most / processes // for each, without the server
 )
 
 func main() {

@@ -64,10 +64,12 @@ type table struct {
 	next   int64 // the window that is shown next
 	shown  int
 
-	mu    sync.Mutex // guards what is below
-	rows  map[int64]*row
-	above bool // a sum was
-	some  bool // were allowed
+	mu   sync.Mutex // guards what is below
+	rows map[int64]*row
+
+	// The most in a window: through the server, without it, and of both together in one in
+	// which the server went or came; and how many of those there were.
+	shared, alone, together, both int
 }
 
 // row is what the processes were allowed in a window: with the server, and without it.
@@ -126,7 +128,7 @@ func (t *table) count(process int, number int64, degraded bool) {
 
 // begin prints the head. What came before the first whole window is not shown.
 func (t *table) begin() {
-	fmt.Fprintf(t.out, "window  process 1  process 2  process 3    shared    alone\n")
+	fmt.Fprintf(t.out, "window  process 1  process 2  process 3   through the server   alone\n")
 	t.next = time.Now().UnixNano()/int64(t.window) + 2
 	t.until(t.next)
 }
@@ -148,18 +150,29 @@ func (t *table) show(windows int) {
 		if r == nil {
 			r = new(row)
 		}
-		line := fmt.Sprintf("%6d", t.shown)
-		shared, alone := 0, 0
-		for i := range processes {
-			line += fmt.Sprintf("%11d", r.shared[i]+r.alone[i])
-			shared += r.shared[i]
-			alone += r.alone[i]
-		}
-		t.above = t.above || shared > most || alone > most
-		t.some = t.some || shared > 0
+		line := t.line(r)
 		t.mu.Unlock()
-		fmt.Fprintf(t.out, "%s%10s%9s\n", line, of(shared), of(alone))
+		fmt.Fprintln(t.out, line)
 	}
+}
+
+// line is how a window is shown. The lock is held.
+func (t *table) line(r *row) string {
+	line := fmt.Sprintf("%6d", t.shown)
+	shared, alone := 0, 0
+	for i := range processes {
+		line += fmt.Sprintf("%11d", r.shared[i]+r.alone[i])
+		shared += r.shared[i]
+		alone += r.alone[i]
+	}
+	t.shared, t.alone = max(t.shared, shared), max(t.alone, alone)
+	line += fmt.Sprintf("%21s%8s", of(shared), of(alone))
+	if shared > 0 && alone > 0 {
+		t.both++
+		t.together = max(t.together, shared+alone)
+		line += fmt.Sprintf("   one after the other: %d", shared+alone)
+	}
+	return line
 }
 
 func of(sum int) string {
@@ -171,15 +184,24 @@ func of(sum int) string {
 
 func (t *table) say(what string) { fmt.Fprintf(t.out, "        %s\n", what) }
 
+// judge says how many there were at most, and reports what was too many.
 func (t *table) judge() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.above {
-		return fmt.Errorf("a sum is above %d", most)
-	}
-	if !t.some {
+	switch {
+	case t.shared > most:
+		return fmt.Errorf("%d were allowed in a window through the server; want at most %d", t.shared, most)
+	case t.alone > each*processes:
+		return fmt.Errorf("%d were allowed in a window without the server; want at most %d, %d for each", t.alone, each*processes, each)
+	case t.shared == 0:
 		return errors.New("the server allowed none")
 	}
-	fmt.Fprintf(t.out, "\nno sum was above %d\n", most)
+	fmt.Fprintf(t.out, "\nthrough the server, no window had more than %d of %d\n", t.shared, most)
+	if t.alone > 0 {
+		fmt.Fprintf(t.out, "without it, none had more than %d of %d, %d for each process\n", t.alone, each*processes, each)
+	}
+	if t.both > 0 {
+		fmt.Fprintf(t.out, "in %d, in which it answered for a part of the time, both held one after the other: at most %d together\n", t.both, t.together)
+	}
 	return nil
 }

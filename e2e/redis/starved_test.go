@@ -1,0 +1,93 @@
+//go:build e2e
+
+package redis
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/leapredis"
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// Many goroutines spin, so that this process comes to its answers late. That is not taken for
+// the server's fault.
+func TestStarved_AHealthyServerIsNotTakenForAway(t *testing.T) {
+	for _, w := range ways {
+		server := versions[0].start(t)
+		c := newCounter(t, w.client(t, server.Addr()), leapredis.Config{
+			Limit: 1 << 40, Window: time.Hour, Timeout: leapredis.DefaultTimeout, Instances: 4,
+		})
+		warmUp(t, c)
+		ctx, stop := context.WithCancel(context.Background())
+		var spinning sync.WaitGroup
+		for range 32 * runtime.GOMAXPROCS(0) {
+			spinning.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					_ = n
+				}
+			})
+		}
+		began := time.Now()
+		var mu sync.Mutex
+		calls, degraded := 0, 0
+		atOnce(askers, func(int) {
+			for time.Since(began) < 10*time.Second {
+				d, err := c.AllowN(context.Background(), hot, 1)
+				mu.Lock()
+				calls++
+				if err != nil {
+					t.Error(err)
+				}
+				if d.Degraded {
+					degraded++
+				}
+				mu.Unlock()
+				time.Sleep(2 * time.Millisecond)
+			}
+		})
+		stop()
+		spinning.Wait()
+		link := c.Link()
+		t.Logf("%s: %d of %d decisions (%.1f %%) were made without the server; it was taken for away %d times; %+v", w.name, degraded, calls,
+			100*float64(degraded)/float64(calls), link.Openings, link)
+		require.Zero(t, link.Openings)
+	}
+}
+
+// Three limits that share a client are asked one after the other. The server hangs: that is
+// found out once.
+func TestHung_LimitsThatShareAClientWaitOnce(t *testing.T) {
+	for _, w := range ways {
+		server := versions[0].start(t)
+		client := w.client(t, server.Addr())
+		var all []limit.Limiter
+		for _, prefix := range []string{"a:", "b:", "c:"} {
+			c := newCounter(t, client, leapredis.Config{
+				Prefix: prefix, Limit: 1 << 40, Window: time.Hour, Timeout: leapredis.DefaultTimeout, Instances: 4,
+			})
+			warmUp(t, c)
+			all = append(all, c)
+		}
+		group := limit.All(all...)
+		require.NoError(t, server.Pause())
+		var took []time.Duration
+		for range 10 {
+			began := time.Now()
+			d, err := group.AllowN(t.Context(), hot, 1)
+			require.NoError(t, err)
+			require.True(t, d.Degraded)
+			took = append(took, time.Since(began).Round(100*time.Microsecond))
+		}
+		require.NoError(t, server.Resume())
+		t.Logf("%s: a call of three limits took %v", w.name, took)
+		for _, d := range took {
+			require.Less(t, d, 2*leapredis.DefaultTimeout, w.name)
+		}
+	}
+}

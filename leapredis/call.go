@@ -1,0 +1,147 @@
+package leapredis
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// call is one call of a script. It runs in a goroutine of its own: a client may hang
+// where it does not look at the context, while it dials or waits for a connection.
+type call struct {
+	link *link
+	ctx  context.Context //nolint:containedctx // the call ends with it
+	request
+	part *part
+	pass pass
+
+	state atomic.Uint32 // waiting, then answered, late or left
+	done  chan struct{}
+	timer *time.Timer
+	reply reply
+	err   error
+
+	overdue *time.Timer // judges it at its deadline, if its caller has left
+}
+
+// request is what is asked of a server.
+type request struct {
+	script, other *script // the other one is for a key of another type; nil: there is none
+	key           string
+	args          args
+	question      question
+}
+
+const (
+	waiting  uint32 = iota
+	answered        // in time
+	late            // not by its deadline: its caller has been told something else
+	left            // not before its caller left, who was told nothing
+)
+
+func (c *call) run() {
+	makeRoom(0)
+	c.send()
+	if c.state.CompareAndSwap(waiting, answered) {
+		c.done <- struct{}{}
+		return
+	}
+	l := c.link
+	switch c.state.Load() {
+	case late:
+		if c.err == nil {
+			c.part.breaker.heard(c.pass)
+			c.state.Store(waiting) // for what giveBack sends
+			l.giveBack(c)
+		}
+		c.part.stuck.Add(-1)
+	case left:
+		if c.inTime() {
+			c.err = l.judge(c.part, c.pass, c.err)
+		} else if c.err == nil {
+			c.part.breaker.heard(c.pass)
+		}
+		if c.question.core != nil {
+			c.question.core.keep(&c.question, c.reply, c.err)
+		}
+	}
+	l.put(c)
+}
+
+// makeRoom has the goroutine's stack grow while there is next to nothing on it. It begins with
+// 2 KB, which clients outgrow, and then all that is on it has to be looked at and moved: that
+// took a third of the CPU time of a call.
+//
+//go:noinline
+func makeRoom(i int) byte {
+	var room [6 << 10]byte
+	return room[i]
+}
+
+// leave has a call whose caller leaves judged at its deadline, if it is not answered by then.
+func (c *call) leave(deadline int64) {
+	l, p, pass := c.link, c.part, c.pass
+	c.overdue = time.AfterFunc(time.Duration(deadline-l.clock.Now()), func() {
+		p.stuck.Add(1)
+		_ = l.timedOut(p, pass, deadline)
+	})
+}
+
+// inTime reports whether a call whose caller left has ended before it was judged.
+func (c *call) inTime() bool {
+	if c.overdue.Stop() {
+		return true
+	}
+	c.part.stuck.Add(-1) // it is counted, or will be at once
+	return false
+}
+
+// send calls the script, and with its text if the server does not know it: then nothing
+// was executed. If the key is of the type that the other script is for, that is called:
+// then nothing was done.
+func (c *call) send() {
+	defer func() {
+		if fault := recover(); fault != nil {
+			c.err = fmt.Errorf("the client panicked: %v", fault)
+		}
+	}()
+	got, err := c.eval()
+	if c.other != nil && isWrongType(err) && c.state.Load() != late {
+		c.script = c.other
+		got, err = c.eval()
+	}
+	if err == nil && (len(got) == 0 || len(got) > len(c.reply)) {
+		err = errReply
+	}
+	c.reply = reply{}
+	copy(c.reply[:], got)
+	c.err = faultOf(c.script, err)
+}
+
+func (c *call) eval() ([]int64, error) {
+	given := c.args.values[:c.args.count]
+	got, err := c.link.client.EvalSHA(c.ctx, c.script.sha, c.key, given...)
+	if replied := replyOf(err); replied != nil && strings.HasPrefix(replied.Text, "NOSCRIPT") && c.state.Load() != late {
+		return c.link.client.Eval(c.ctx, c.script.text, c.key, given...)
+	}
+	return got, err
+}
+
+func isWrongType(err error) bool {
+	replied := replyOf(err)
+	return replied != nil && strings.HasPrefix(replied.Text, "WRONGTYPE ")
+}
+
+// lasting is ctx without its end.
+func lasting(ctx context.Context) context.Context {
+	switch {
+	case ctx == nil:
+		return context.Background()
+	case ctx.Done() == nil:
+		return ctx
+	default:
+		return context.WithoutCancel(ctx)
+	}
+}

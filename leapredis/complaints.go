@@ -1,0 +1,72 @@
+package leapredis
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// complaints sees to it that what goes on going wrong is logged once an hour.
+type complaints struct {
+	mu   sync.Mutex
+	last map[string]int64
+}
+
+const (
+	complainEvery = time.Hour
+	mostOfThem    = 64 // what is beyond has been complained about in other words
+)
+
+// due tells whether something is to be logged now.
+func (c *complaints) due(what string, now int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last, ok := c.last[what]
+	if ok && now-last < int64(complainEvery) || !ok && len(c.last) >= mostOfThem {
+		return false
+	}
+	if c.last == nil {
+		c.last = map[string]int64{}
+	}
+	c.last[what] = now
+	return true
+}
+
+// deny logs that the server denies something.
+func (l *link) deny(f *fault) {
+	said := "leapredis: the server denies what decisions need, so it is taken for away"
+	if f.script == instancesScript {
+		said = "leapredis: the server denies what the heartbeat needs, so the processes that share the limit are not counted"
+	}
+	if l.complaints.due(said+f.denied, l.clock.Now()) {
+		l.log().Error(said, "denied", f.denied)
+	}
+}
+
+// types are the types of values, as type_of.lua numbers them.
+var types = [...]string{"unknown", "none", "string", "list", "set", "zset", "hash", "stream"}
+
+// foreign logs that a key, by its name on the server, holds what no limiter of this kind
+// wrote, or that the server has not what is needed. It asks of what type the value is: beside
+// the call, which does not wait for it.
+func (c *core) foreign(err *ReplyError, wire string) {
+	said := "leapredis: a key holds what this limiter did not write, and the policy decides for it; is its prefix used by another?"
+	switch {
+	case errors.Is(err, errNoFieldExpiry):
+		said = "leapredis: the server cannot keep a log in the storage that was chosen"
+	case wire == c.cfg.Prefix:
+		said = "leapredis: the key that counts the processes is used by another"
+	}
+	if !c.link.complaints.due(said, c.link.clock.Now()) {
+		return
+	}
+	c.beside.run(func() {
+		found := types[0]
+		r, failed := c.link.do(context.Background(), c.link.deadline(), &request{script: typeOfScript, key: wire})
+		if failed == nil && r[0] > 0 && r[0] < int64(len(types)) {
+			found = types[r[0]]
+		}
+		c.link.log().Error(said, "prefix", printable(c.cfg.Prefix), "holds", found, "error", printable(err.Text))
+	})
+}
