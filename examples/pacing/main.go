@@ -4,8 +4,8 @@
 //	go run ./examples/pacing
 //
 // Ten jobs come at once to a printer that takes ten a second. Six get a turn within
-// half a second, a tenth apart; the one that gives up makes room for nobody, since
-// others queue behind it already; four are told when to try again.
+// half a second, a tenth apart; when one gives up, those behind it move up; four are told
+// when to try again.
 package main
 
 import (

@@ -20,9 +20,9 @@ func TestRun_TellsWhatTheDocumentationSays(t *testing.T) {
  50 ms  job 10 is refused; retry in 60ms
 100 ms  job 2 prints
 160 ms  job 3 gave up waiting
-300 ms  job 4 prints
-400 ms  job 5 prints
-500 ms  job 6 prints
+200 ms  job 4 prints
+300 ms  job 5 prints
+400 ms  job 6 prints
 `, out.String())
 	})
 }
