@@ -34,8 +34,10 @@ type distant struct {
 func (d *distant) AllowN(ctx context.Context, key string, n int64) (limit.Decision, error) {
 	d.asked++
 	decision, err := d.Limiter.AllowN(ctx, key, n)
+	answer := time.NewTimer(10 * time.Millisecond)
+	defer answer.Stop()
 	select {
-	case <-time.After(10 * time.Millisecond):
+	case <-answer.C:
 		return decision, err
 	case <-ctx.Done():
 		_ = d.Limiter.Refund(context.WithoutCancel(ctx), key, decision, decision.Charged)

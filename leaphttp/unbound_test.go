@@ -143,9 +143,13 @@ func TestRoute_NoFalseAlarm(t *testing.T) {
 		paths []string
 	}{
 		{"rules for other things", []flow.Rule{
-			{Resource: "db.query", Threshold: 1}, {Resource: "jobs/mail", Threshold: 1}, {Resource: "/etc", Threshold: 1},
-			{Resource: "*", Match: resource.Glob, Threshold: 1e9}, {Resource: "*", Match: resource.Default, Threshold: 1e9},
-			{Resource: "GET (unmatched)", Threshold: 1e9}, {Resource: "db.*", Match: resource.Glob, Threshold: 1},
+			{Resource: "db.query", Threshold: 1},
+			{Resource: "jobs/mail", Threshold: 1},
+			{Resource: "/etc", Threshold: 1},
+			{Resource: "*", Match: resource.Glob, Threshold: 1e9},
+			{Resource: "*", Match: resource.Default, Threshold: 1e9},
+			{Resource: "GET (unmatched)", Threshold: 1e9},
+			{Resource: "db.*", Match: resource.Glob, Threshold: 1},
 			{Resource: `(?i)get .*`, Match: resource.Regexp, Threshold: 1e9},
 		}, nil, []string{"/orders/7", "/", "/.env"}},
 		{"no rules", nil, nil, []string{"/orders/7"}},

@@ -157,7 +157,7 @@ func TestCounter_Sizes(t *testing.T) {
 	require.Equal(t, uintptr(8), unsafe.Sizeof(atomic.Uint64{}))
 	require.Equal(t, uintptr(16), unsafe.Sizeof(cell{}), "beside the bytes of the key")
 	if unsafe.Sizeof(uintptr(0)) == 8 {
-		require.Equal(t, uintptr(80), unsafe.Sizeof(Decision{}), "it is copied from hand to hand")
+		require.Equal(t, uintptr(88), unsafe.Sizeof(Decision{}), "it is copied from hand to hand")
 		require.Equal(t, uintptr(16), unsafe.Sizeof(admission{}))
 	}
 	require.Equal(t, uintptr(admissionBytes), unsafe.Sizeof(admission{}))

@@ -39,8 +39,8 @@ type Decision struct {
 	// MoreAfter is how long from now no more than Remaining can be used, even if all of it
 	// is used at once: with a Remaining of 0, it is the wait for the next one. It is 0 if
 	// that was not told. The limiters of this package tell it when nothing remains, and
-	// with what takes nothing: Peek, and AllowN of 0; those that admit pay nothing for it.
-	// It is [Never] where nothing ever passes.
+	// with what takes nothing, Peek and AllowN of 0, if anything is held; those that admit
+	// pay nothing for it. It is [Never] where nothing ever passes.
 	MoreAfter time.Duration
 
 	// ResetAfter is how long from now the key has all of Limit again if nobody uses it;

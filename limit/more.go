@@ -27,12 +27,17 @@ func (c *core) more(now int64, key string, remaining int64) time.Duration {
 }
 
 // more is how long after the tally the next one passes if all that remains is used with it.
-// In the next window that weighs less than what is used then.
+// In the next window that weighs less than what is used then. It is not told, as by the other
+// limiters, where nothing is held.
 func (s *sliding) more(t tally) time.Duration {
-	if s.limit == 0 {
+	held := s.held(&t)
+	switch {
+	case s.limit == 0:
 		return Never
+	case held == 0:
+		return 0
 	}
-	t.current += max(0, s.limit-s.held(&t))
+	t.current += max(0, s.limit-held)
 	return s.wait(&t, 1)
 }
 
