@@ -63,7 +63,7 @@ func hostile(size int) map[string]string {
 // Whatever is in a file, what is said about it can be read, and was not made in vain.
 func TestParse_ErrorsOfHostileFilesAreShort(t *testing.T) {
 	t.Parallel()
-	for name, text := range hostile(MaxFileSize / 32) {
+	for name, text := range hostile(MaxFileSize / 128) {
 		_, err := Parse(name, []byte(text))
 		if err == nil {
 			continue

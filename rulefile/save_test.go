@@ -201,7 +201,7 @@ func TestSave_IsReadWhole(t *testing.T) {
 	w, _, _ := still(t, path)
 	many := func(threshold float64) func() (Rules, error) {
 		var r Rules
-		for range 50 {
+		for range 20 {
 			r.Flow = append(r.Flow, flow.Rule{Resource: strings.Repeat("x", 500), Threshold: threshold})
 		}
 		return just(r)
@@ -210,14 +210,14 @@ func TestSave_IsReadWhole(t *testing.T) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {
-		for i := range 30 {
+		for i := range 20 {
 			assert.NoError(t, w.Save(many(float64(i))))
 		}
 	})
 	for range 100 {
 		rules, err := Read(path)
 		require.NoError(t, err)
-		require.Len(t, rules.Flow, 50)
-		require.Equal(t, rules.Flow[0].Threshold, rules.Flow[49].Threshold)
+		require.Len(t, rules.Flow, 20)
+		require.Equal(t, rules.Flow[0].Threshold, rules.Flow[19].Threshold)
 	}
 }

@@ -2,7 +2,6 @@ package rulefile
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -255,159 +254,6 @@ func TestReload_GateRefusesARule(t *testing.T) {
 	require.Equal(t, err, w.Status().Err)
 }
 
-func TestLook_BelievesWhatHasBeenStill(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "rules.yaml")
-	writeFile(t, path, ruleText(1))
-	synctest.Test(t, func(t *testing.T) {
-		w, gate, _ := still(t, path)
-		require.Zero(t, w.look(), "nothing is new")
-		for i := 2; i < 9; i++ { // it is being written
-			writeFile(t, path, ruleText(i))
-			require.Equal(t, DefaultSettle, w.look())
-			time.Sleep(DefaultSettle - moment)
-			require.Equal(t, moment, w.look())
-			require.Equal(t, 1.0, gate.threshold())
-		}
-		time.Sleep(moment)
-		require.Zero(t, w.look())
-		require.Equal(t, 8.0, gate.threshold())
-		require.Zero(t, w.look())
-
-		writeFile(t, path, "}")
-		require.Equal(t, DefaultSettle, w.look())
-		require.NoError(t, w.Status().Err)
-		time.Sleep(DefaultSettle)
-		require.Zero(t, w.look())
-		require.Error(t, w.Status().Err)
-		require.Zero(t, w.look(), "it is known to be wrong, and still is")
-
-		require.NoError(t, os.Remove(path))
-		require.NotZero(t, w.look())
-		writeFile(t, path, ruleText(8)) // delete and return
-		require.NotZero(t, w.look())
-		time.Sleep(DefaultSettle)
-		require.Zero(t, w.look())
-		require.NoError(t, w.Status().Err)
-		require.Equal(t, 2, gate.calls)
-	})
-}
-
-// A file that was emptied is no word that there are no rules.
-func TestLook_EmptiedFileLiftsNoRules(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "rules.yaml")
-	writeFile(t, path, ruleText(1))
-	synctest.Test(t, func(t *testing.T) {
-		w, gate, _ := still(t, path)
-		at := func(text string) {
-			writeFile(t, path, text)
-			w.look()
-			time.Sleep(DefaultSettle)
-			require.Zero(t, w.look())
-		}
-		for _, text := range []string{"", "\n", "# " + ruleText(1), "---\n", "flow:\n", "{}"} {
-			at(text)
-			require.Equal(t, 1.0, gate.threshold(), "%q", text)
-			require.ErrorIs(t, w.Status().Err, ErrRuleFile, "%q", text)
-		}
-		at("flow: [] # none")
-		require.Equal(t, -1.0, gate.threshold())
-		require.NoError(t, w.Status().Err)
-		require.Zero(t, w.Status().FlowRules)
-	})
-}
-
-func TestLook_EmptiedFileInAFolder(t *testing.T) {
-	folder := t.TempDir()
-	b := filepath.Join(folder, "b.yaml")
-	writeFile(t, filepath.Join(folder, "a.yaml"), ruleText(1))
-	writeFile(t, b, "flow: [{resource: y, threshold: 1}]")
-	synctest.Test(t, func(t *testing.T) {
-		w, gate, _ := still(t, folder)
-		writeFile(t, b, "")
-		w.look()
-		time.Sleep(DefaultSettle)
-		require.Zero(t, w.look())
-		require.Len(t, gate.flow, 2)
-		require.ErrorContains(t, w.Status().Err, b+": the file is empty")
-		require.NoError(t, os.Remove(b))
-		w.look()
-		time.Sleep(DefaultSettle)
-		require.Zero(t, w.look())
-		require.Len(t, gate.flow, 1, "a file that is taken away takes its rules along")
-	})
-}
-
-// The handler of the logger belongs to the program, and may ask the watcher.
-func TestLog_HandlerMayCallTheWatcher(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "rules.yaml")
-	writeFile(t, path, ruleText(1))
-	synctest.Test(t, func(t *testing.T) { // which fails if all wait for each other
-		h := &asking{seen: map[string]int{}}
-		w := newWatcher(Config{Path: path, Gate: &memory{}, Settle: time.Second, Poll: time.Minute, Logger: slog.New(h)})
-		h.watcher = w
-		w.trail = newTrail(path, &ears{deaf: errors.New("no more watches")})
-		require.NoError(t, w.Reload())
-		require.Zero(t, w.look())
-		writeFile(t, path, ruleText(-1))
-		require.Error(t, w.Reload())
-		writeFile(t, path, ruleText(1))
-		require.NoError(t, w.Reload())
-		require.NoError(t, w.Save(of(2)))
-		require.Equal(t, map[string]int{
-			"leapgate: rules loaded": 2,
-			"leapgate: not every change of the rule file will be heard of; it is read regularly": 1,
-			"leapgate: rule file refused, the rules stay as they are":                            1,
-			"leapgate: rule file is good again, with the rules that are active":                  1,
-		}, h.seen)
-	})
-}
-
-// asking is a log handler that reads the rules again whenever it is told something.
-type asking struct {
-	slog.Handler // for what is not asked
-	watcher      *Watcher
-	seen         map[string]int
-}
-
-func (h *asking) Enabled(context.Context, slog.Level) bool { return true }
-
-func (h *asking) Handle(_ context.Context, r slog.Record) error {
-	h.seen[r.Message]++
-	h.watcher.Status()
-	return h.watcher.Reload()
-}
-
-func TestLog_NothingFromOutsideIsUnescaped(t *testing.T) {
-	t.Parallel()
-	folder := filepath.Join(t.TempDir(), "a\x1b[31m\nb")
-	require.NoError(t, os.Mkdir(folder, 0o700))
-	path := filepath.Join(folder, "rules.yaml")
-	writeFile(t, path, ruleText(1))
-	gate := &memory{}
-	var log rawHandler
-	w, err := Watch(Config{Path: path, Gate: gate, Logger: slog.New(&log)})
-	require.NoError(t, err)
-	writeFile(t, path, "flow: [{resource: x, threshold: 1, \"\\e]0;\\n\\u202e\": 5, id: \"\\n\\n\", mode: \"\\e[1m\"}]\n\"\\r\\n\": 1")
-	require.Error(t, w.Reload())
-	gate.refuse = errors.New("\x1b\n\x1b")
-	writeFile(t, path, ruleText(2))
-	require.Error(t, w.Reload())
-	require.NoError(t, w.Close())
-	require.Len(t, log.lines, 3)
-	for _, line := range log.lines {
-		require.NotContains(t, line, "\n")
-		require.NotContains(t, line, "\r")
-		require.NotContains(t, line, "\x1b")
-		require.NotContains(t, line, "\u202e")
-	}
-}
-
-func TestOneLine_IsBounded(t *testing.T) {
-	t.Parallel()
-	err := errors.New(strings.Repeat("a\n", 100) + "z")
-	require.Equal(t, "a; a; a; a; a; a; a; a; a; a; and 91 more", oneLine(err))
-}
-
 func TestWatch_NothingIsStartedIfTheFileIsBad(t *testing.T) {
 	t.Parallel() // goleak looks, at the end
 	path := filepath.Join(t.TempDir(), "rules.yaml")
@@ -513,26 +359,5 @@ func (g *slowGate) ReplaceRules(string, []flow.Rule, []isolation.Rule) error {
 		g.entered <- struct{}{}
 		<-g.leave
 	}
-	return nil
-}
-
-// rawHandler writes log records as a careless handler would.
-type rawHandler struct {
-	slog.Handler // for what is not asked
-	mu           sync.Mutex
-	lines        []string
-}
-
-func (h *rawHandler) Enabled(context.Context, slog.Level) bool { return true }
-
-func (h *rawHandler) Handle(_ context.Context, r slog.Record) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	line := r.Message
-	r.Attrs(func(a slog.Attr) bool {
-		line += " " + a.Key + "=" + a.Value.String()
-		return true
-	})
-	h.lines = append(h.lines, line)
 	return nil
 }
