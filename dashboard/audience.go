@@ -44,6 +44,7 @@ func (d *Dashboard) sightOf(r *http.Request) sight {
 		if _, ok := d.editor(r); ok {
 			return keysShown
 		}
+	case Nobody:
 	}
 	return keysHidden
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate/dashboard"
 	"github.com/leapgate-go/leapgate/rulefile"
@@ -102,22 +103,24 @@ func TestRuleSources_OfAWatchedFile(t *testing.T) {
 func TestRuleSources_InFramesWhenTheyChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		status := rulefile.Status{Path: "db", FlowRules: 2, Since: at(0)}
-		d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{RuleSources: []dashboard.RuleSource{&source{func() rulefile.Status { return status }}}})
+		good := rulefile.Status{Path: "db", FlowRules: 2, Since: at(0)}
+		failing := good
+		failing.Err, failing.ErrSince = errors.New("gone"), at(5)
+		var status atomic.Pointer[rulefile.Status]
+		status.Store(&good)
+		d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{RuleSources: []dashboard.RuleSource{&source{func() rulefile.Status { return *status.Load() }}}})
 		pipe, _ := serve(t, d)
 		w := watch(t, pipe)
-		const good = `[{"source": "db", "files": [], "rules": 2, "loadedAt": "2023-11-14T22:13:20.000Z"}]`
-		require.JSONEq(t, good, string(w.next().RuleSources))
+		const asGood = `[{"source": "db", "files": [], "rules": 2, "loadedAt": "2023-11-14T22:13:20.000Z"}]`
+		require.JSONEq(t, asGood, string(w.next().RuleSources))
 		require.Nil(t, w.next().RuleSources)
-		synctest.Wait()
-		status.Err, status.ErrSince = errors.New("gone"), at(5)
+		status.Store(&failing)
 		require.JSONEq(t, `[{"source": "db", "files": [], "rules": 2, "loadedAt": "2023-11-14T22:13:20.000Z", "failingSince": "2023-11-14T22:13:25.000Z", "errors": [{"message": "gone"}]}]`,
 			string(w.next().RuleSources))
 		late := watch(t, pipe)
 		require.Contains(t, string(late.next().RuleSources), "gone")
-		synctest.Wait()
-		status.Err, status.ErrSince = nil, time.Time{}
-		require.JSONEq(t, good, string(w.next().RuleSources))
+		status.Store(&good)
+		require.JSONEq(t, asGood, string(w.next().RuleSources))
 	})
 }
 

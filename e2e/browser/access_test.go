@@ -40,7 +40,7 @@ func TestAccessibility(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = refusedFile.Close() })
 	goodPath := filepath.Join(t.TempDir(), "good.yaml")
-	require.NoError(t, os.WriteFile(goodPath, []byte("flow: [ # a comment\n  {id: of-a-file, resource: x, threshold: 1}\n]\n"), 0o600))
+	require.NoError(t, os.WriteFile(goodPath, []byte("flow: [ # a comment\n  {id: of-a-file, resource: cache.get, threshold: 1000}\n]\n"), 0o600))
 	goodFile, err := rulefile.Watch(rulefile.Config{Path: goodPath, Gate: gate, Logger: quiet()})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = goodFile.Close() })
