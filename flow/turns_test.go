@@ -135,7 +135,6 @@ func TestPacer_HammerQueueing(t *testing.T) {
 	now.Store(1 << 60)
 	var mu sync.Mutex // guards kept
 	var kept []int64
-	refused := 0
 	var all sync.WaitGroup
 	for id := range goroutines {
 		all.Go(func() {
@@ -154,9 +153,6 @@ func TestPacer_HammerQueueing(t *testing.T) {
 				switch {
 				case !ok:
 					now.Add(gap / 4)
-					mu.Lock()
-					refused++
-					mu.Unlock()
 					continue
 				case turn == nil:
 					keep(at)
@@ -196,7 +192,6 @@ func TestPacer_HammerQueueing(t *testing.T) {
 	for i := range kept[1:] {
 		require.GreaterOrEqual(t, kept[i+1]-kept[i], int64(gap))
 	}
-	require.Positive(t, refused)
 }
 
 // Clocks that jump further than a difference can hold neither end the gap nor panic.
