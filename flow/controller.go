@@ -119,10 +119,14 @@ func (c *controller) Waits() bool            { return c.rule.Behavior == Pace &&
 
 // Interval counts from the last event, and the calls that wait by then come later.
 func (c *controller) Interval() time.Duration {
+	remembers := windowOf(&c.rule)
 	if c.rule.Behavior == Pace {
-		return max(c.rule.Interval+c.rule.MaxWait, c.rule.WarmUpPeriod)
+		remembers = c.rule.longestGap() + c.rule.MaxWait
 	}
-	return max(c.rule.Interval, c.rule.WarmUpPeriod)
+	if c.live.track.warmth != nil {
+		remembers = max(remembers, c.live.track.warmth.cools())
+	}
+	return remembers
 }
 
 // untaken is the ticket of a threshold that took nothing.
