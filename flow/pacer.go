@@ -43,6 +43,7 @@ type turn struct {
 	pacer  *pacer
 	gap    int64 // to the one before
 	at     int64 // when it came, or, in the queue, when it comes at the latest; of the first: exactly
+	waits  bool  // a call has it, or else it stands for one or more calls that do not wait
 	place  *list.Element
 	sooner func() // nil until the call waits
 }
@@ -120,10 +121,19 @@ func (p *pacer) join(now, gap, longest int64, waits bool) (at int64, t *turn, ok
 	}
 }
 
-// push adds a turn to the queue. If the call does not wait, as in mode shadow, nobody has
-// the turn, and it only comes. The caller holds mu.
+// push adds a turn to the queue, and returns it. If the call does not wait, as in mode
+// shadow, nobody has the turn: it only comes, and push returns nil. Several of them in
+// a row are one, so that calls that do not wait take no memory. The caller holds mu.
 func (p *pacer) push(at, gap int64, waits bool) *turn {
-	t := &turn{pacer: p, gap: gap, at: at}
+	if !waits {
+		if back := p.queue.Back(); back != nil {
+			if t := back.Value.(*turn); !t.waits {
+				t.gap, t.at = after(t.gap, gap), at
+				return nil
+			}
+		}
+	}
+	t := &turn{pacer: p, gap: gap, at: at, waits: waits}
 	t.place = p.queue.PushBack(t)
 	if !waits {
 		return nil

@@ -69,6 +69,8 @@ func TestPacer_AgreesWithAList(t *testing.T) {
 				}
 				switch {
 				case !ok:
+				case got == nil && len(m.queue) > 0 && m.queue[len(m.queue)-1].turn == nil:
+					m.queue[len(m.queue)-1].gap += gap // nobody waits for either
 				case len(m.queue) > 0 || got != nil:
 					w := &naiveTurn{gap: gap, told: at, turn: got, called: new(atomic.Bool)}
 					m.queue = append(m.queue, w)
@@ -197,6 +199,27 @@ func TestPacer_HammerQueueing(t *testing.T) {
 		require.GreaterOrEqual(t, kept[i+1]-kept[i], int64(gap))
 	}
 	require.Positive(t, refused)
+}
+
+// Calls of a rule in mode shadow, which was enforced before and still has a queue, take turns and no memory.
+func TestPacer_ManyTurnsThatNobodyWaitsForAreOneInTheQueue(t *testing.T) {
+	t.Parallel()
+	const now, gap, longest, calls = 1 << 60, 10, 1 << 40, 1000
+	p := newPacer()
+	p.take(now, gap, longest, true)
+	_, first, _ := p.take(now, gap, longest, true)
+	for i := range calls {
+		at, nobody, ok := p.take(now, gap, longest, false)
+		require.True(t, ok)
+		require.Nil(t, nobody)
+		require.EqualValues(t, now+(i+2)*gap, at)
+	}
+	_, last, _ := p.take(now, gap, longest, true)
+	require.Equal(t, 3, p.queue.Len())
+	first.giveBack()
+	require.NotZero(t, last.due(now+(calls+1)*gap-1, func() {}))
+	require.Zero(t, last.due(now+(calls+1)*gap, func() {}))
+	require.NotEqual(t, int64(queueing), p.last.Load())
 }
 
 // Clocks that jump further than a difference can hold neither end the gap nor panic.
