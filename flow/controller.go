@@ -262,8 +262,8 @@ type queued struct {
 
 func (q *queued) Due(now int64, sooner func()) time.Duration { return q.turn.due(now, sooner) }
 
-func (q *queued) GiveBack() {
-	q.turn.giveBack()
+func (q *queued) GiveBack(now int64) {
+	q.turn.giveBack(now)
 	q.turn.pacer.admitted.Add(-q.n)
 	q.c.refundCandidate(q.ticket, q.n)
 }

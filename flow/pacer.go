@@ -175,33 +175,37 @@ func (p *pacer) leave(t *turn) {
 	}
 }
 
-// giveBack gives back a turn that has come, gap after the one before. If a later one was
-// given meanwhile, it is lost; otherwise, the first in the queue gets it at once.
-func (p *pacer) giveBack(at, gap int64) {
-	for {
-		switch last := p.last.Load(); {
-		case last == queueing:
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.undo(at, gap)
-			return
-		case last != at || p.last.CompareAndSwap(at, at-gap):
-			return
-		}
-	}
-}
+// giveBack gives back a turn that came at once, gap after the one before. It is lost if a
+// later one was given meanwhile, or anybody queues behind it: when that call would begin
+// is not known here.
+func (p *pacer) giveBack(at, gap int64) { p.last.CompareAndSwap(at, at-gap) }
 
-// undo is giveBack. The caller holds mu.
-func (p *pacer) undo(at, gap int64) {
+// undo gives back a turn that has come, unless a later one was given meanwhile. The caller
+// holds mu, and has served the queue.
+func (p *pacer) undo(now, at, gap int64) {
 	if p.last.Load() != queueing {
 		p.last.CompareAndSwap(at, at-gap)
 		return
 	}
 	if p.given == at {
 		p.given -= gap
-		p.tail.Add(-gap)
-		p.first()
+		p.moveUp(now, gap)
 	}
+}
+
+// moveUp moves the queue up by a gap that became free at now. The first of it gets its turn
+// then at the earliest: if it counts less than the one that left, its gap may be over
+// already, but the gap after it begins when it begins. The caller holds mu, and has
+// served the queue, so that nobody gets a later turn than before.
+func (p *pacer) moveUp(now, gap int64) {
+	if first := p.queue.Front(); first != nil {
+		if late := now - after(p.given, first.Value.(*turn).gap); late > 0 {
+			p.given += late
+			gap -= late
+		}
+	}
+	p.tail.Add(-gap)
+	p.first()
 }
 
 // due returns how long after now the turn comes, 0 if it has come. If it comes sooner than
@@ -218,16 +222,16 @@ func (t *turn) due(now int64, sooner func()) time.Duration {
 	return clock.Until(now, t.at)
 }
 
-// giveBack leaves the queue, or gives back the turn if it has come.
-func (t *turn) giveBack() {
+// giveBack leaves the queue at now, or gives back the turn if it has come.
+func (t *turn) giveBack(now int64) {
 	p := t.pacer
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.serve(now)
 	if t.place == nil {
-		p.undo(t.at, t.gap)
+		p.undo(now, t.at, t.gap)
 		return
 	}
 	p.leave(t)
-	p.tail.Add(-t.gap)
-	p.first()
+	p.moveUp(now, t.gap)
 }
