@@ -15,13 +15,13 @@ import (
 // leaky bucket used as a queue.
 //
 // A call whose turn is now takes it by one CAS on last. A call whose turn is later joins a
-// queue, in order of arrival, and gets its turn when that comes: who leaves the queue
-// moves up all behind it, so no turn is lost as long as anybody waits. The queue is behind
-// a lock, which no call needs that finds nobody waiting, or too many.
+// queue, in order of arrival. When a call leaves the queue, all calls behind it move up. So
+// no turn is lost as long as a call waits. A lock guards the queue. A call needs no lock if
+// nobody waits, or if its turn would come too late.
 //
-// The turn of a call in the queue never comes later than it was told when it joined, so
-// each wakes by itself. Of those that move up, only the first has to be told, and the next
-// when that one is gone.
+// A turn in the queue never comes later than the call was told when it joined. So each call
+// wakes by itself. When the queue moves up, only its first call has to be told, and the
+// next one when the first is gone.
 type pacer struct {
 	// last is the latest turn that was given, or queueing while calls wait.
 	last atomic.Int64
