@@ -227,6 +227,37 @@ func TestEviction_HandleOfANameWithoutAPlaceIsServedByOther(t *testing.T) {
 	require.Equal(t, int64(1), snapshotOf(t, g, "b").Pass)
 }
 
+// A resource that is evicted because it is idle is no colder than one that keeps its place.
+func TestEviction_ForgetsNoWarmth(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		rule flow.Rule
+		idle time.Duration
+	}{
+		"slow to cool": {flow.Rule{Threshold: 1000, Interval: 20 * time.Second, WarmUpPeriod: time.Minute, ColdFactor: 1.1}, 70 * time.Second},
+		"long window":  {flow.Rule{Threshold: 30, Interval: time.Hour, WarmUpPeriod: time.Minute}, time.Hour + 5*time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rule := test.rule
+			rule.Resource, rule.Match, rule.Strategy = "*", flow.Glob, flow.WarmUp
+			var passed []int
+			for _, places := range []int{1, 2} {
+				c := newClock()
+				g := smallGate(t, c, places, rule)
+				for range 50 {
+					pass(t, g, "a", int(rule.Threshold))
+					c.Advance(rule.Interval)
+				}
+				c.Advance(test.idle - rule.Interval)
+				require.True(t, enter(t, g, "b"))
+				passed = append(passed, pass(t, g, "a", int(rule.Threshold)))
+			}
+			require.Equal(t, passed[1], passed[0])
+		})
+	}
+}
+
 // A flood of names neither takes memory without bound nor costs a scan per call,
 // lifts no rule, and loses no count. Not parallel: see liveHeap.
 func TestEviction_AMillionNames(t *testing.T) {

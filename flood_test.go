@@ -124,28 +124,33 @@ func TestFlood_FewPlacesDecideAsMany(t *testing.T) {
 				r.Behavior, r.Strict = flow.Pace, false
 				r.MaxWait = r.Interval * time.Duration(rapid.IntRange(0, 2).Draw(t, "wait"))
 			case 1:
-				r.Strategy, r.WarmUpPeriod = flow.WarmUp, time.Minute
-			case 2:
 				r.Candidate = 2
+			}
+			if rapid.IntRange(0, 2).Draw(t, "warms up") == 0 {
+				r.Strategy, r.WarmUpPeriod = flow.WarmUp, time.Minute
+				r.ColdFactor = rapid.SampledFrom([]float64{1.1, 2, 3, 20}).Draw(t, "cold factor")
 			}
 			return r
 		}
 		var rules []flow.Rule
 		load := func(t *rapid.T) {
 			if loads++; loads == 1 || rapid.Bool().Draw(t, "others") {
-				// Without the second rule, what is idle could be forgotten while it is lukewarm.
-				long := daily(1e6)
-				long.ID = "long" + strconv.Itoa(loads)
-				rules = []flow.Rule{rule(t), long}
+				rules = []flow.Rule{rule(t)}
+				if rapid.Bool().Draw(t, "long") { // nothing is forgotten then because it is idle
+					long := daily(1e6)
+					long.ID = "long" + strconv.Itoa(loads)
+					rules = append(rules, long)
+				}
 			} else { // the same with another threshold
 				rules = slices.Clone(rules)
 				rules[0].Threshold = float64(rapid.IntRange(1, 6).Draw(t, "another threshold"))
 			}
+			loaded := rules
 			if rapid.Bool().Draw(t, "exact") {
-				rules = append(rules[:2:2], flow.Rule{ID: "exact" + strconv.Itoa(loads), Resource: "c", Threshold: 2, Interval: time.Minute})
+				loaded = append(slices.Clone(rules), flow.Rule{ID: "exact" + strconv.Itoa(loads), Resource: "c", Threshold: 2, Interval: time.Minute})
 			}
 			for _, g := range gates {
-				if err := g.LoadFlowRules(rules); err != nil {
+				if err := g.LoadFlowRules(loaded); err != nil {
 					t.Fatal(err)
 				}
 			}

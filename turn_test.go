@@ -35,7 +35,7 @@ func (s *scriptedTurn) Due(_ int64, sooner func()) time.Duration {
 	return s.due
 }
 
-func (s *scriptedTurn) GiveBack() { s.check.guard.note("-%s turn", s.check.id) }
+func (s *scriptedTurn) GiveBack(int64) { s.check.guard.note("-%s turn", s.check.id) }
 
 // is says when the turn is due from now on, and tells those who wait.
 func (s *scriptedTurn) is(due time.Duration) {
@@ -130,7 +130,7 @@ func TestTurn_IsGivenBackIfALaterCheckRefuses(t *testing.T) {
 type panicky struct{}
 
 func (panicky) Due(int64, func()) time.Duration { panic("due") }
-func (panicky) GiveBack()                       { panic("give back") }
+func (panicky) GiveBack(int64)                  { panic("give back") }
 
 // A turn that panics holds nobody up.
 func TestTurn_Panics(t *testing.T) {

@@ -119,10 +119,14 @@ func (c *controller) Waits() bool            { return c.rule.Behavior == Pace &&
 
 // Interval counts from the last event, and the calls that wait by then come later.
 func (c *controller) Interval() time.Duration {
+	remembers := windowOf(&c.rule)
 	if c.rule.Behavior == Pace {
-		return max(c.rule.Interval+c.rule.MaxWait, c.rule.WarmUpPeriod)
+		remembers = c.rule.longestGap() + c.rule.MaxWait
 	}
-	return max(c.rule.Interval, c.rule.WarmUpPeriod)
+	if c.live.track.warmth != nil {
+		remembers = max(remembers, c.live.track.warmth.cools())
+	}
+	return remembers
 }
 
 // untaken is the ticket of a threshold that took nothing.
@@ -258,8 +262,8 @@ type queued struct {
 
 func (q *queued) Due(now int64, sooner func()) time.Duration { return q.turn.due(now, sooner) }
 
-func (q *queued) GiveBack() {
-	q.turn.giveBack()
+func (q *queued) GiveBack(now int64) {
+	q.turn.giveBack(now)
 	q.turn.pacer.admitted.Add(-q.n)
 	q.c.refundCandidate(q.ticket, q.n)
 }

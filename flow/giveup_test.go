@@ -177,6 +177,36 @@ func TestPace_ReloadKeepsTheQueue(t *testing.T) {
 	}
 }
 
+// A small call behind a large one that gives up may begin at once, but those behind it are a gap
+// after when it begins, and not after when it might have.
+func TestPace_GapAfterACallThatMovesUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := leapgate.Must(leapgate.Config{})
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "a", Threshold: 10, Behavior: flow.Pace, MaxWait: time.Second}}))
+		start := time.Now()
+		begun := make([]time.Duration, 4)
+		var all sync.WaitGroup
+		for i, n := range []int64{1, 2, 1, 2} {
+			all.Go(func() {
+				ctx := context.Background()
+				if i == 1 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, 150*ms)
+					defer cancel()
+				}
+				e, err := g.EntryContext(ctx, "a", leapgate.WithCount(n))
+				require.Equal(t, i == 1, err != nil)
+				begun[i] = time.Since(start)
+				e.Exit()
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		require.Equal(t, list(0, 150, 150, 350), begun)
+	})
+}
+
 // A program that brings its own clock and sleep gets the same queue.
 func TestPace_TurnsAreUsedUpWithASleepOfTheProgram(t *testing.T) {
 	t.Parallel()

@@ -171,6 +171,19 @@ func (j *judge) gap(r *Rule, n int64, threshold float64) (gap int64, ok bool) {
 	return int64(ns), true
 }
 
+// longestGap is how far a call of a rule that paces may have to be from the one before, when
+// the threshold is lowest.
+func (r *Rule) longestGap() time.Duration {
+	switch longest := float64(r.Interval); r.Strategy {
+	case WarmUp:
+		return time.Duration(min(longest*r.ColdFactor, longAgo))
+	case MemoryAdaptive: // which may fall to 0, and no gap is long enough then
+		return time.Duration(min(longest*max(r.Threshold, r.Candidate)/r.HighMemoryThreshold, float64(MaxInterval)))
+	default:
+		return r.Interval
+	}
+}
+
 func (j *judge) refund(r *Rule, ticket, n int64) {
 	if r.Behavior == Reject {
 		j.track.quota.Refund(ticket, n)

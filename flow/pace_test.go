@@ -317,29 +317,23 @@ func TestPace_ManyInTrueTime(t *testing.T) {
 	})
 }
 
-// TH-07, and with a queue: the clock stands, and 512 goroutines come at once.
+// The clock stands, and 512 goroutines come at once. Nobody's wait is over before all have come.
 func TestPace_HammerAtOneInstant(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		wait time.Duration
 		want int
 	}{{0, 1}, {time.Second, 6}, {10 * time.Second, 51}} {
-		g, q := newQueue(t, flow.Rule{Resource: "a", Threshold: 50, Interval: 10 * time.Second, Behavior: flow.Pace, MaxWait: c.wait})
-		var admitted atomic.Int64
-		atOnce(512, func(int) {
-			if e, err := g.Entry("a"); err == nil {
-				admitted.Add(1)
-				e.Exit()
+		synctest.Test(t, func(t *testing.T) {
+			g := newCrowd(t, flow.Rule{Resource: "a", Threshold: 50, Interval: 10 * time.Second, Behavior: flow.Pace, MaxWait: c.wait})
+			atOnce(512, func(int) { g.call("waits", 0) })
+			slices.Sort(g.waits)
+			for i, wait := range g.waits {
+				require.Equal(t, time.Duration(i)*200*ms, wait, "each turn once")
 			}
+			require.Len(t, g.waits, c.want)
+			require.EqualValues(t, 512-c.want, g.gate.Resource("a").Snapshot().Rules[0].Blocked)
 		})
-		require.EqualValues(t, c.want, admitted.Load())
-		waits := q.taken()
-		slices.Sort(waits)
-		for i, wait := range waits {
-			require.Equal(t, time.Duration(i+1)*200*ms, wait, "each turn once")
-		}
-		require.Len(t, waits, c.want-1)
-		require.EqualValues(t, 512-c.want, g.rule(t, "a", "a/1").blocked)
 	}
 }
 

@@ -15,13 +15,13 @@ import (
 // leaky bucket used as a queue.
 //
 // A call whose turn is now takes it by one CAS on last. A call whose turn is later joins a
-// queue, in order of arrival, and gets its turn when that comes: who leaves the queue
-// moves up all behind it, so no turn is lost as long as anybody waits. The queue is behind
-// a lock, which no call needs that finds nobody waiting, or too many.
+// queue, in order of arrival. When a call leaves the queue, all calls behind it move up. So
+// no turn is lost as long as a call waits. A lock guards the queue. A call needs no lock if
+// nobody waits, or if its turn would come too late.
 //
-// The turn of a call in the queue never comes later than it was told when it joined, so
-// each wakes by itself. Of those that move up, only the first has to be told, and the next
-// when that one is gone.
+// A turn in the queue never comes later than the call was told when it joined. So each call
+// wakes by itself. When the queue moves up, only its first call has to be told, and the
+// next one when the first is gone.
 type pacer struct {
 	// last is the latest turn that was given, or queueing while calls wait.
 	last atomic.Int64
@@ -43,6 +43,7 @@ type turn struct {
 	pacer  *pacer
 	gap    int64 // to the one before
 	at     int64 // when it came, or, in the queue, when it comes at the latest; of the first: exactly
+	waits  bool  // a call has it, or else it stands for one or more calls that do not wait
 	place  *list.Element
 	sooner func() // nil until the call waits
 }
@@ -120,10 +121,19 @@ func (p *pacer) join(now, gap, longest int64, waits bool) (at int64, t *turn, ok
 	}
 }
 
-// push adds a turn to the queue. If the call does not wait, as in mode shadow, nobody has
-// the turn, and it only comes. The caller holds mu.
+// push adds a turn to the queue, and returns it. If the call does not wait, as in mode
+// shadow, nobody has the turn: it only comes, and push returns nil. Several of them in
+// a row are one, so that calls that do not wait take no memory. The caller holds mu.
 func (p *pacer) push(at, gap int64, waits bool) *turn {
-	t := &turn{pacer: p, gap: gap, at: at}
+	if !waits {
+		if back := p.queue.Back(); back != nil {
+			if t := back.Value.(*turn); !t.waits {
+				t.gap, t.at = after(t.gap, gap), at
+				return nil
+			}
+		}
+	}
+	t := &turn{pacer: p, gap: gap, at: at, waits: waits}
 	t.place = p.queue.PushBack(t)
 	if !waits {
 		return nil
@@ -165,33 +175,37 @@ func (p *pacer) leave(t *turn) {
 	}
 }
 
-// giveBack gives back a turn that has come, gap after the one before. If a later one was
-// given meanwhile, it is lost; otherwise, the first in the queue gets it at once.
-func (p *pacer) giveBack(at, gap int64) {
-	for {
-		switch last := p.last.Load(); {
-		case last == queueing:
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.undo(at, gap)
-			return
-		case last != at || p.last.CompareAndSwap(at, at-gap):
-			return
-		}
-	}
-}
+// giveBack gives back a turn that came at once, gap after the one before. It is lost if a
+// later one was given meanwhile, or anybody queues behind it: when that call would begin
+// is not known here.
+func (p *pacer) giveBack(at, gap int64) { p.last.CompareAndSwap(at, at-gap) }
 
-// undo is giveBack. The caller holds mu.
-func (p *pacer) undo(at, gap int64) {
+// undo gives back a turn that has come, unless a later one was given meanwhile. The caller
+// holds mu, and has served the queue.
+func (p *pacer) undo(now, at, gap int64) {
 	if p.last.Load() != queueing {
 		p.last.CompareAndSwap(at, at-gap)
 		return
 	}
 	if p.given == at {
 		p.given -= gap
-		p.tail.Add(-gap)
-		p.first()
+		p.moveUp(now, gap)
 	}
+}
+
+// moveUp moves the queue up by a gap that became free at now. The first of it gets its turn
+// then at the earliest: if it counts less than the one that left, its gap may be over
+// already, but the gap after it begins when it begins. The caller holds mu, and has
+// served the queue, so that nobody gets a later turn than before.
+func (p *pacer) moveUp(now, gap int64) {
+	if first := p.queue.Front(); first != nil {
+		if late := now - after(p.given, first.Value.(*turn).gap); late > 0 {
+			p.given += late
+			gap -= late
+		}
+	}
+	p.tail.Add(-gap)
+	p.first()
 }
 
 // due returns how long after now the turn comes, 0 if it has come. If it comes sooner than
@@ -208,16 +222,16 @@ func (t *turn) due(now int64, sooner func()) time.Duration {
 	return clock.Until(now, t.at)
 }
 
-// giveBack leaves the queue, or gives back the turn if it has come.
-func (t *turn) giveBack() {
+// giveBack leaves the queue at now, or gives back the turn if it has come.
+func (t *turn) giveBack(now int64) {
 	p := t.pacer
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.serve(now)
 	if t.place == nil {
-		p.undo(t.at, t.gap)
+		p.undo(now, t.at, t.gap)
 		return
 	}
 	p.leave(t)
-	p.tail.Add(-t.gap)
-	p.first()
+	p.moveUp(now, t.gap)
 }

@@ -95,10 +95,10 @@ type Rule struct {
 
 	// MaxWait is how long a call may have to wait: 0 to 24 h. With Pace it is the
 	// length of the queue in time; a call whose turn would come later is blocked at once,
-	// and 0 makes none wait. Calls get their turns in order of arrival; if one gives up, those
-	// behind it move up, and never wait longer than they were told. With Reject only calls with priority wait, for room that
-	// the oldest buckets will leave, at most Interval; 0 is 500 ms or Interval, if
-	// that is shorter.
+	// and 0 makes none wait. Calls get their turns in order of arrival. If one gives up, those
+	// behind it move up. No call waits longer than it was told. With Reject only calls with
+	// priority wait, for room that the oldest buckets will leave, at most Interval; 0 is
+	// 500 ms or Interval, if that is shorter.
 	MaxWait time.Duration
 
 	// WarmUpPeriod is how long it takes from cold to warm under full use: 1 s to

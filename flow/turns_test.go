@@ -69,6 +69,8 @@ func TestPacer_AgreesWithAList(t *testing.T) {
 				}
 				switch {
 				case !ok:
+				case got == nil && len(m.queue) > 0 && m.queue[len(m.queue)-1].turn == nil:
+					m.queue[len(m.queue)-1].gap += gap // nobody waits for either
 				case len(m.queue) > 0 || got != nil:
 					w := &naiveTurn{gap: gap, told: at, turn: got, called: new(atomic.Bool)}
 					m.queue = append(m.queue, w)
@@ -101,11 +103,17 @@ func TestPacer_AgreesWithAList(t *testing.T) {
 					w.told = min(w.told, now+int64(due))
 					break
 				}
-				w.turn.giveBack()
-				if j := slices.Index(m.queue, w); j >= 0 {
+				w.turn.giveBack(now)
+				m.serve(now)
+				j := slices.Index(m.queue, w)
+				switch {
+				case j >= 0:
 					m.queue = slices.Delete(m.queue, j, j+1)
-				} else if m.last == w.at {
+				case m.last == w.at:
 					m.last -= w.gap
+				}
+				if len(m.queue) > 0 && (j >= 0 || m.last == w.at-w.gap) { // the first cannot begin in the past
+					m.last = max(m.last, now-m.queue[0].gap)
 				}
 				turns = slices.Delete(turns, i, i+1)
 			}
@@ -163,7 +171,7 @@ func TestPacer_HammerQueueing(t *testing.T) {
 					due := turn.due(asked, func() {})
 					if due == 0 {
 						if rng.IntN(10) == 0 {
-							turn.giveBack() // refused by another rule
+							turn.giveBack(asked) // refused by another rule
 						} else {
 							keep(turn.at)
 						}
@@ -173,7 +181,7 @@ func TestPacer_HammerQueueing(t *testing.T) {
 						t.Errorf("told %d, and later %d", at, asked+int64(due))
 					}
 					if patience--; patience < 0 {
-						turn.giveBack()
+						turn.giveBack(asked)
 						break
 					}
 					now.Add(rng.Int64N(gap / 4))
@@ -192,6 +200,27 @@ func TestPacer_HammerQueueing(t *testing.T) {
 	for i := range kept[1:] {
 		require.GreaterOrEqual(t, kept[i+1]-kept[i], int64(gap))
 	}
+}
+
+// Calls of a rule in mode shadow, which was enforced before and still has a queue, take turns and no memory.
+func TestPacer_ManyTurnsThatNobodyWaitsForAreOneInTheQueue(t *testing.T) {
+	t.Parallel()
+	const now, gap, longest, calls = 1 << 60, 10, 1 << 40, 1000
+	p := newPacer()
+	p.take(now, gap, longest, true)
+	_, first, _ := p.take(now, gap, longest, true)
+	for i := range calls {
+		at, nobody, ok := p.take(now, gap, longest, false)
+		require.True(t, ok)
+		require.Nil(t, nobody)
+		require.EqualValues(t, now+(i+2)*gap, at)
+	}
+	_, last, _ := p.take(now, gap, longest, true)
+	require.Equal(t, 3, p.queue.Len())
+	first.giveBack(now)
+	require.NotZero(t, last.due(now+(calls+1)*gap-1, func() {}))
+	require.Zero(t, last.due(now+(calls+1)*gap, func() {}))
+	require.NotEqual(t, int64(queueing), p.last.Load())
 }
 
 // Clocks that jump further than a difference can hold neither end the gap nor panic.
@@ -213,11 +242,11 @@ func TestPacer_ClockJumpsFar(t *testing.T) {
 				require.False(t, ok, "it would wait for ever")
 			}
 			if first != nil {
-				first.giveBack()
+				first.giveBack(to)
 			}
 			if second != nil {
 				require.LessOrEqual(t, second.due(to, func() {}), 100*time.Nanosecond)
-				second.giveBack()
+				second.giveBack(to)
 			}
 			require.NotEqual(t, int64(queueing), p.last.Load(), "from %d to %d", from, to)
 		}

@@ -146,6 +146,15 @@ func (w *warmth) rises(now int64, threshold float64) (at int64, ok bool) {
 	return at, w.at(at, threshold) > w.part(newest.Value().stored)
 }
 
+// longAgo is longer than any gate runs, and added to a time it does not overflow.
+const longAgo = math.MaxInt64 / 8
+
+// cools is how long after its last call a resource that is warm is cold again, at the latest.
+func (w *warmth) cools() time.Duration {
+	steps := math.Ceil(w.most/w.step.Seconds()) + 1
+	return time.Duration(min(steps*float64(w.step), longAgo))
+}
+
 func (w *warmth) part(stored float64) float64 {
 	if stored <= w.warning {
 		return 1

@@ -136,7 +136,7 @@ type queued struct {
 }
 
 // GiveBack leaves the queue, or gives the places back.
-func (q *queued) GiveBack() {
+func (q *queued) GiveBack(int64) {
 	q.state.admitted.Add(-q.n)
 	q.giveUp()
 }

@@ -3,9 +3,9 @@ package limit
 import "sync/atomic"
 
 // budget divides Config.MaxBytes among the rings of the keys. Half of it is cut into
-// equal parts, one for each of MaxKeys, which nobody else can have; the other half is
-// for whoever comes first. So a few clients with many admissions do not take from the
-// others what these need to be counted well.
+// equal parts, one for each of MaxKeys, which no other key can take. The other half goes to
+// the keys that ask first. So a few clients with many admissions cannot take the memory that
+// the others need to be counted well.
 type budget struct {
 	own    int   // admissions that each key always has memory for; 0 if it is no more than the few it begins with
 	common int64 // bytes that rings may have in all beyond that

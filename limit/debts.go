@@ -6,8 +6,8 @@ import (
 )
 
 // debts is what settlements have charged beyond what a word can count. A current or
-// previous count of narrowMost says that there may be more of it here. It is rare, and
-// forgotten with the windows, so one lock serves all cells.
+// previous count of narrowMost says that there may be more here. This is rare, so one lock
+// serves all cells. A debt no longer counts when its window has passed, and goes with its cell.
 type debts struct {
 	many atomic.Int64 // how many there are
 	mu   sync.Mutex   // guards what is below

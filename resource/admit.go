@@ -77,7 +77,7 @@ func (a *admission) enforce(ctx context.Context, i int) (ok bool) {
 // giveBack gives back what a check has admitted.
 func (a *admission) giveBack(c Check, v *Verdict) {
 	if v.Delay != nil && v.Delay.Turn != nil {
-		v.Delay.Turn.GiveBack()
+		v.Delay.Turn.GiveBack(a.set.registry.clock.Now())
 		return
 	}
 	c.Refund(v.Ticket, a.n)

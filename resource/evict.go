@@ -37,10 +37,10 @@ func (g *Registry) Evictions() Evictions {
 	return Evictions{g.evicted, len(g.ghosts.list), g.ghosts.forgotten, g.ghosts.forgottenCalls}
 }
 
-// makeRoom reports whether there are places for so many more. If there were not, it evicts
-// idle resources that it finds in a few steps. If there is none, and a new name would be
-// bound in other by the rules for all names, it evicts the least used of those that it
-// found: then the new name would share what it is owed alone. The caller holds mu.
+// makeRoom reports whether there are places for so many more. If all are taken, it looks at a
+// few resources and evicts those that are idle. If none is, it evicts the least used of them,
+// but only if rules bind other: without a place, the new name would have to share there what
+// these rules admit. The caller holds mu.
 func (g *Registry) makeRoom(now int64, more int) bool {
 	victim := g.search(now, more)
 	room := len(g.places)+more <= g.max
@@ -59,8 +59,9 @@ func (g *Registry) roomFor(now int64, more int) bool {
 	return room
 }
 
-// search evicts idle resources that it finds in a few steps until there are places for so
-// many more. If there are not, it returns the least used of the others that it may evict.
+// search looks at a few resources, and evicts those that are idle until there are places
+// for so many more. If there are not, it returns the least used of those that may be evicted
+// although they are not idle.
 func (g *Registry) search(now int64, more int) (victim *Resource) {
 	bound := more > 0 && g.other.home.checks != nil
 	least := int64(math.MaxInt64)

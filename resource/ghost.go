@@ -8,10 +8,10 @@ import (
 )
 
 // ghost is what is remembered of a resource that was evicted before its rules had
-// forgotten what it used: its checks. If it comes again, they go on, whatever they count
-// in windows, queues or degrees of warmth: so being evicted refunds nothing. A resource
-// without rules is remembered as well, for as long as it would not have been idle: its name
-// is no new one then. A ghost does not change, but for its index.
+// forgotten what it used: its checks. If the resource comes again, its checks go on with
+// their windows, queues and warmth. So eviction refunds nothing. A resource without rules is
+// remembered as well, until it would have been idle: its name does not count as a new one
+// then. A ghost does not change, except for its index.
 type ghost struct {
 	name     string
 	checks   *checks
@@ -40,9 +40,10 @@ func newGhosts(places int) ghosts {
 	return ghosts{table: names.New[ghost](1), max: max(places, leastGhosts)}
 }
 
-// add remembers a ghost. What has nothing left to be remembered is dropped, a few with each
-// that comes. If there are too many, the least used of a few is forgotten, which refunds least:
-// whoever wants to have something forgotten has to use as much elsewhere, many times.
+// add remembers a ghost. It looks at a few others, and drops those whose rules have
+// forgotten everything by now. If there are still too many, it forgets the least used of
+// those few, which refunds least: an attacker who wants a ghost forgotten has to use as much
+// on other names, many times.
 func (g *ghosts) add(one *ghost, now int64) {
 	least := one
 	for step := 0; step < handSteps && step < len(g.list); step++ {

@@ -145,8 +145,8 @@ type Turn interface {
 	// block, and may be called under a lock.
 	Due(now int64, sooner func()) time.Duration
 	// GiveBack takes the call out of the queue, or gives back what it got when its turn
-	// came. It is called, at most once, in place of Check.Refund.
-	GiveBack()
+	// came. It is called, at most once, in place of Check.Refund. now is the present.
+	GiveBack(now int64)
 }
 
 // plugged is a guard that the program brought.
@@ -275,9 +275,9 @@ func (t pluggedTurn) Due(now int64, sooner func()) time.Duration {
 	return t.turn.Due(now, sooner)
 }
 
-func (t pluggedTurn) GiveBack() {
+func (t pluggedTurn) GiveBack(now int64) {
 	defer t.faults.recover("GiveBack")
-	t.turn.GiveBack()
+	t.turn.GiveBack(now)
 }
 
 // faultLog counts the panics of one guard, and logs each cause once.
