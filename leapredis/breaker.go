@@ -168,6 +168,19 @@ func (b *breaker) unasked(now int64) bool {
 	return State(b.word.Load()&3) == Open && now-b.until > int64(unasked)
 }
 
+// forget closes it if it is open, and nobody has long wanted to see whether the server is back,
+// or in any case. closed is true if that has closed it.
+func (b *breaker) forget(now int64, anyway bool) (closed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if State(b.word.Load()&3) != Open || !anyway && now-b.until <= int64(unasked) {
+		return false
+	}
+	b.forgive()
+	b.change(Closed)
+	return true
+}
+
 // leastRetry is the shortest time after which a call that was refused without a server is
 // told to come again, so that one that does so is not a flood.
 const leastRetry = retryTime / 10

@@ -56,7 +56,8 @@
 // in a row, since one that two servers share is not to be lost with either (viarueidis). The
 // keys of healthy servers are decided by those, whatever becomes of the others. Each such
 // part learns of its loss by itself: with rueidis, about 20 times 10 calls wait for Timeout
-// when one of three servers is lost.
+// when one of three servers is lost. Slots that were away, and that nobody asks for a minute, are
+// not called away any more.
 //
 // That holds only if healthy servers go on answering: with cluster-require-full-coverage
 // yes, which is the default of servers, all refuse (CLUSTERDOWN) as soon as any slot is not

@@ -68,6 +68,9 @@ func (l *link) deadline() int64 { return l.clock.Now() + int64(l.timeout) }
 func (l *link) do(ctx context.Context, deadline int64, r *request) (reply, error) {
 	now := l.clock.Now()
 	part := l.servers.part(r.key)
+	if part.name != "" && !l.servers.hasNamed.Load() && l.servers.hasNamed.CompareAndSwap(false, true) {
+		l.forget(true) // ranges of slots stood for servers until now
+	}
 	p, ok := part.breaker.admit(now)
 	if !ok {
 		return reply{}, ErrAway
@@ -153,6 +156,13 @@ func (l *link) back(part *part) {
 	}
 }
 
+// forget forgets that ranges of slots were away of which nothing is heard any more.
+func (l *link) forget(all bool) {
+	if lasted, over := l.servers.forget(l.clock.Now(), all); over {
+		l.log().Info("leapredis: no server is known to be away any more", "after", lasted)
+	}
+}
+
 // logOf is for what is told of a part.
 func (l *link) logOf(part *part) *slog.Logger {
 	if part.name == "" {
@@ -183,7 +193,12 @@ func (l *link) fail(part *part, p pass, err error, excused bool) error {
 	} else {
 		opened = part.breaker.fail(p, now, waited)
 	}
-	if opened && part.outage.begin(now) {
+	if !opened {
+		return ErrAway
+	}
+	l.forget(false) // so that what nobody asks does not hide this
+	if part.outage.begin(now) {
+		l.servers.openings.Add(1)
 		l.logOf(part).Warn("leapredis: the server is away", "error", loggable(err))
 	}
 	return ErrAway

@@ -26,6 +26,7 @@ type Link struct {
 // Stats gives the figures that all limiters have: of what this process keeps of keys, and
 // how it has answered. They are read one after the other.
 func (c *core) Stats() limit.Stats {
+	c.link.forget(false)
 	_, away := c.link.servers.state()
 	s := limit.Stats{
 		Keys: c.keys.Len(), MaxKeys: c.keys.Max(), Expired: c.keys.Expired(), Evicted: c.keys.Evicted(),
@@ -41,9 +42,10 @@ func (c *core) Stats() limit.Stats {
 
 // Link gives the figures of the link to the servers. They are read one after the other.
 func (c *core) Link() Link {
+	c.link.forget(false)
 	state, away := c.link.servers.state()
 	l := Link{
-		State: state, Away: away, Openings: c.link.servers.openings(),
+		State: state, Away: away, Openings: c.link.servers.openings.Load(),
 		RoundTrips: c.link.trips.Load(), Failures: c.link.failures.Load(), Late: c.link.late.Load(),
 		Instances: c.instances.count().processes,
 	}
