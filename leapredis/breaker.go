@@ -153,6 +153,14 @@ func (b *breaker) excuse(p pass, now int64, waited time.Duration) (opened bool) 
 	return b.fail(p, now, waited)
 }
 
+// unanswered reports that a call was not answered for a reason that is another breaker's. If it
+// was the probe, there is another in its time.
+func (b *breaker) unanswered(p pass, now int64) {
+	if State(p.word&3) == HalfOpen {
+		b.fail(p, now, 0)
+	}
+}
+
 // heard reports that a call was answered late. If such are excused, the server is there.
 func (b *breaker) heard(p pass) {
 	if State(p.word&3) == Closed && b.excused.Load() != 0 && b.word.Load() == p.word {

@@ -221,7 +221,7 @@ func (c *core) without(ctx context.Context, err error, key string, n int64) (lim
 	case !errors.Is(err, ErrAway):
 		return limit.Decision{}, err // ctx has ended
 	}
-	return c.fallback.decide(ctx, key, n, c.link.servers.part(c.wire(key)).breaker.retryAfter(c.link.clock.Now()))
+	return c.fallback.decide(ctx, key, n, c.link.retryAfter(c.wire(key)))
 }
 
 // Peek tells how things stand for a key: whether one more would pass now, how many, when.

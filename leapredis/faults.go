@@ -37,11 +37,9 @@ func (f *fault) Unwrap() error { return f.reply }
 // isDenied tells whether the server denies something to the user that calls.
 func (f *fault) isDenied() bool { return f.about == aboutUser }
 
-// answered tells whether the fault says that decisions can be had all the same: only those
-// of one key cannot, or processes cannot be counted.
-func (f *fault) answered() bool {
-	return f.about == aboutKey || f.isDenied() && f.script == instancesScript
-}
+// answered reports whether the fault says that the server decides all the same, for other keys
+// or other limiters.
+func (f *fault) answered() bool { return f.about != aboutServer }
 
 // faultOf makes an error that a server replied to a script into a [fault]. Others stay.
 func faultOf(s *script, err error) error {

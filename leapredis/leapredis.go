@@ -68,8 +68,8 @@
 // the count is not renewed.
 //
 // What a server denies to its user inside a script, such as a command or a key of another
-// prefix, is denied for all keys: it is as if the server were away, and the log names the
-// command. If only the heartbeat is denied, that is logged, and the processes are not counted.
+// prefix, is denied for all keys of the limiter: for this one it is as if the server were away,
+// and the log names the command. Other limiters that share the client go on. If only the heartbeat is denied, that is logged, and the processes are not counted.
 //
 // A key that holds what no limiter of this kind wrote (WRONGTYPE, or a value that cannot be
 // read) is decided by the policy, and no other key with it. What it holds is left as it is.
