@@ -68,7 +68,7 @@ func (b *breaker) change(to State) uint64 {
 	return word
 }
 
-// admit tells whether a call may be sent.
+// admit reports whether a call may be sent.
 func (b *breaker) admit(now int64) (p pass, ok bool) {
 	word := b.word.Load()
 	if State(word&3) == Closed {

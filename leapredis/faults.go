@@ -31,10 +31,10 @@ const (
 // Error is the server's text.
 func (f *fault) Error() string { return f.reply.Error() }
 
-// Unwrap gives what the server replied.
+// Unwrap returns what the server replied.
 func (f *fault) Unwrap() error { return f.reply }
 
-// isDenied tells whether the server denies something to the user that calls.
+// isDenied reports whether the server denies something to the user that calls.
 func (f *fault) isDenied() bool { return f.about == aboutUser }
 
 // answered reports whether the fault says that the server decides all the same, for other keys
@@ -89,7 +89,7 @@ func contains(text string, parts ...string) bool {
 	return false
 }
 
-// deniedBy tells what an error denies, without what it tells of keys.
+// deniedBy returns what an error says is denied, without the keys that it names.
 func deniedBy(s *script, text string) string {
 	if contains(strings.ToLower(text), "a key", "the keys", "' key") {
 		return "access to keys of this prefix"
@@ -114,7 +114,7 @@ func isCommand(name string) bool {
 		strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789|._-") == ""
 }
 
-// calls gives the commands that a line of the script calls.
+// calls returns the commands that a line of the script calls.
 func (s *script) calls(line int) (names []string) {
 	lines := strings.Split(s.text, "\n")
 	if line < 1 || line > len(lines) {
