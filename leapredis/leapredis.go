@@ -62,8 +62,8 @@
 // That holds only if healthy servers go on answering: with cluster-require-full-coverage
 // yes, which is the default of servers, all refuse (CLUSTERDOWN) as soon as any slot is not
 // covered, and then the policy decides for all keys. With replicas, that ends when one has
-// taken over. Without, set cluster-require-full-coverage no. Which keys the policy decides
-// is chance, so a client of many keys may find one limit shared and another not. The
+// taken over. Without replicas, set cluster-require-full-coverage no. Which keys are on the
+// lost server is chance: of two limits of one client, one may be shared and the other not. The
 // processes that share a limit are counted on one of the servers: while that one is away,
 // the count is not renewed.
 //
@@ -82,10 +82,10 @@
 // A call is never sent again when it may have been executed. If its answer comes after its
 // caller has been told what the policy says, what it took is given back.
 //
-// A context of the caller's that ends while the server is asked does not end that. The call
-// returns the context's error; what the server takes stays taken, and if it refuses, that is
-// remembered. So a client that hangs up gains nothing and costs no more. If there is no answer
-// within Config.Timeout, that counts as a failure of the server, as for any call.
+// When the caller's context ends while the server is asked, the call returns the context's
+// error, but the question goes on. What the server takes stays taken, and a refusal is
+// remembered. So a client that hangs up gains nothing, and causes no more calls. If there is no
+// answer within Config.Timeout, that counts as a failure of the server, as for any call.
 //
 // # What the limit means
 //
