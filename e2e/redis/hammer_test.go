@@ -215,11 +215,12 @@ func keptBy(t *testing.T, cluster *redistest.Cluster, node int, s subject) strin
 		} else {
 			l = newCounter(t, client, cfg)
 		}
-		d, err := l.AllowN(t.Context(), hot, 1)
-		require.NoError(t, err)
-		require.True(t, d.Allowed)
+		awaiting(t, "a server decides", func() bool {
+			d, err := l.AllowN(t.Context(), hot, 1)
+			return err == nil && d.Allowed
+		})
 		found := heldIn(t, cluster.Nodes[node], cfg.Prefix) > 0
-		require.NoError(t, l.Reset(t.Context(), hot))
+		awaiting(t, "it is forgotten", func() bool { return l.Reset(t.Context(), hot) == nil })
 		if found {
 			return cfg.Prefix
 		}
