@@ -103,8 +103,8 @@ func (g *guard) enter(rec *recorder, r *http.Request) (refusal *Refusal) {
 }
 
 // open makes the entry of the recorder. If there is none, the limits get back what they
-// took, unless it is the client that has ended the wait for it: who hangs up would have
-// every turn for nothing.
+// took, unless the client has hung up while it waited: otherwise it would have every turn
+// for nothing.
 func (g *guard) open(rec *recorder, r *http.Request, charges []charge) (err error) {
 	opened := false
 	defer func() {

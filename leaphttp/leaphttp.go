@@ -56,11 +56,11 @@ import (
 // Config says what stands in front of a handler. It needs a Gate or Limits.
 type Config struct {
 	// Gate, if it is not nil, admits each request as a call into the resource of its
-	// route: "GET /orders/{id}". It is asked last; if it refuses, what the limits took
-	// is given back, unless the client has hung up while it waited for a turn: that
-	// counts, or else a client could take every turn for nothing. An answer of 500 or more, a panic, and what [SetError] was told,
-	// count as exceptions, as far as the gate's IsException says so of a [StatusError],
-	// of [ErrPanic], and of what was told.
+	// route: "GET /orders/{id}". It is asked last. If it refuses, the limits get back what
+	// they took, unless the client has hung up while it waited for a turn: otherwise it
+	// could take every turn for nothing. An answer of 500 or more, a panic, and what
+	// [SetError] was told, count as exceptions, as far as the gate's IsException says so of
+	// a [StatusError], of [ErrPanic], and of what was told.
 	Gate *leapgate.Gate
 
 	// Limits are asked in this order, those that ask another process first. When one

@@ -157,8 +157,8 @@ func (lasting) Done() <-chan struct{}                   { return nil }
 func (lasting) Err() error                              { return nil }
 func (l lasting) Value(key any) any                     { return l.request.Context().Value(key) }
 
-// take asks the limits in turn, with ctx. If one refuses, those before it get back what they took,
-// and those after it are asked how long they would refuse, so that Retry-After is true.
+// take asks the limits in turn, with ctx. If one refuses, those before it get back what they
+// took, and those after it are asked how long they would refuse, so that Retry-After is true.
 // The charges are the decisions as they stand then.
 func (l *limits) take(ctx context.Context, r *http.Request, charges []charge) (_ []charge, refusal *Refusal) {
 	returned := false

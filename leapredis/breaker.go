@@ -68,7 +68,7 @@ func (b *breaker) change(to State) uint64 {
 	return word
 }
 
-// admit tells whether a call may be sent.
+// admit reports whether a call may be sent.
 func (b *breaker) admit(now int64) (p pass, ok bool) {
 	word := b.word.Load()
 	if State(word&3) == Closed {
@@ -153,6 +153,14 @@ func (b *breaker) excuse(p pass, now int64, waited time.Duration) (opened bool) 
 	return b.fail(p, now, waited)
 }
 
+// unanswered reports that a call was not answered for a reason that is another breaker's. If it
+// was the probe, there is another in its time.
+func (b *breaker) unanswered(p pass, now int64) {
+	if State(p.word&3) == HalfOpen {
+		b.fail(p, now, 0)
+	}
+}
+
 // heard reports that a call was answered late. If such are excused, the server is there.
 func (b *breaker) heard(p pass) {
 	if State(p.word&3) == Closed && b.excused.Load() != 0 && b.word.Load() == p.word {
@@ -166,6 +174,19 @@ func (b *breaker) unasked(now int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return State(b.word.Load()&3) == Open && now-b.until > int64(unasked)
+}
+
+// forget closes it if it is open, and nobody has long wanted to see whether the server is back,
+// or in any case. closed is true if that has closed it.
+func (b *breaker) forget(now int64, anyway bool) (closed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if State(b.word.Load()&3) != Open || !anyway && now-b.until <= int64(unasked) {
+		return false
+	}
+	b.forgive()
+	b.change(Closed)
+	return true
 }
 
 // leastRetry is the shortest time after which a call that was refused without a server is

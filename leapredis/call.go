@@ -14,8 +14,7 @@ type call struct {
 	link *link
 	ctx  context.Context //nolint:containedctx // the call ends with it
 	request
-	part *part
-	pass pass
+	passes
 
 	state atomic.Uint32 // waiting, then answered, late or left
 	done  chan struct{}
@@ -52,16 +51,16 @@ func (c *call) run() {
 	switch c.state.Load() {
 	case late:
 		if c.err == nil {
-			c.part.breaker.heard(c.pass)
+			c.part.breaker.heard(c.of)
 			c.state.Store(waiting) // for what giveBack sends
 			l.giveBack(c)
 		}
 		c.part.stuck.Add(-1)
 	case left:
 		if c.inTime() {
-			c.err = l.judge(c.part, c.pass, c.err)
+			c.err = l.judge(c.passes, c.err)
 		} else if c.err == nil {
-			c.part.breaker.heard(c.pass)
+			c.part.breaker.heard(c.of)
 		}
 		if c.question.core != nil {
 			c.question.core.keep(&c.question, c.reply, c.err)
@@ -82,10 +81,10 @@ func makeRoom(i int) byte {
 
 // leave has a call whose caller leaves judged at its deadline, if it is not answered by then.
 func (c *call) leave(deadline int64) {
-	l, p, pass := c.link, c.part, c.pass
+	l, p := c.link, c.passes
 	c.overdue = time.AfterFunc(time.Duration(deadline-l.clock.Now()), func() {
-		p.stuck.Add(1)
-		_ = l.timedOut(p, pass, deadline)
+		p.part.stuck.Add(1)
+		_ = l.timedOut(p, deadline)
 	})
 }
 

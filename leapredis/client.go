@@ -24,8 +24,8 @@ type Client interface {
 }
 
 // Locator is a [Client] that tells which keys share a server, so that a server that is away
-// takes no keys of other servers along. Of a Client that is none, it is taken that the keys
-// of each of 64 ranges of a Cluster's slots share one.
+// takes no keys of other servers along. With a Client that is not a Locator, the keys of each
+// of 64 ranges of a Cluster's slots are taken to share a server.
 type Locator interface {
 	Client
 	// Clustered reports whether there is more than one server to send scripts to. It

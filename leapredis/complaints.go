@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// complaints sees to it that what goes on going wrong is logged once an hour.
+// complaints is what was logged of late, so that a fault that lasts is logged once an hour.
 type complaints struct {
 	mu   sync.Mutex
 	last map[string]int64
@@ -18,7 +18,7 @@ const (
 	mostOfThem    = 64 // what is beyond has been complained about in other words
 )
 
-// due tells whether something is to be logged now.
+// due reports whether something is to be logged now. If so, it is taken to be.
 func (c *complaints) due(what string, now int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

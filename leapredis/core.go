@@ -80,9 +80,9 @@ func (c *core) Allow(ctx context.Context, key string) (limit.Decision, error) {
 //
 // The error is not a refusal: it is [limit.ErrKey], [limit.ErrCount], [limit.ErrClosed],
 // or that of a ctx that has ended. Nothing was taken then, unless ctx ended while the server
-// was asked: what it takes stays taken, and a refusal is remembered, so that a caller who
-// gives up gains nothing by it. That no server answers is no error: see [Policy]. A nil ctx
-// never ends.
+// was asked. What the server takes stays taken in that case, and a refusal is remembered, so
+// that a caller gains nothing by giving up. It is not an error if no server answers: see
+// [Policy]. A nil ctx never ends.
 func (c *core) AllowN(ctx context.Context, key string, n int64) (d limit.Decision, err error) {
 	if err := c.check(ctx, key, n); err != nil {
 		return d, err
@@ -221,7 +221,7 @@ func (c *core) without(ctx context.Context, err error, key string, n int64) (lim
 	case !errors.Is(err, ErrAway):
 		return limit.Decision{}, err // ctx has ended
 	}
-	return c.fallback.decide(ctx, key, n, c.link.servers.part(c.wire(key)).breaker.retryAfter(c.link.clock.Now()))
+	return c.fallback.decide(ctx, key, n, c.link.retryAfter(c.wire(key)))
 }
 
 // Peek tells how things stand for a key: whether one more would pass now, how many, when.

@@ -31,17 +31,15 @@ const (
 // Error is the server's text.
 func (f *fault) Error() string { return f.reply.Error() }
 
-// Unwrap gives what the server replied.
+// Unwrap returns what the server replied.
 func (f *fault) Unwrap() error { return f.reply }
 
-// isDenied tells whether the server denies something to the user that calls.
+// isDenied reports whether the server denies something to the user that calls.
 func (f *fault) isDenied() bool { return f.about == aboutUser }
 
-// answered tells whether the fault says that decisions can be had all the same: only those
-// of one key cannot, or processes cannot be counted.
-func (f *fault) answered() bool {
-	return f.about == aboutKey || f.isDenied() && f.script == instancesScript
-}
+// answered reports whether the fault says that the server decides all the same, for other keys
+// or other limiters.
+func (f *fault) answered() bool { return f.about != aboutServer }
 
 // faultOf makes an error that a server replied to a script into a [fault]. Others stay.
 func faultOf(s *script, err error) error {
@@ -91,7 +89,7 @@ func contains(text string, parts ...string) bool {
 	return false
 }
 
-// deniedBy tells what an error denies, without what it tells of keys.
+// deniedBy returns what an error says is denied, without the keys that it names.
 func deniedBy(s *script, text string) string {
 	if contains(strings.ToLower(text), "a key", "the keys", "' key") {
 		return "access to keys of this prefix"
@@ -116,7 +114,7 @@ func isCommand(name string) bool {
 		strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789|._-") == ""
 }
 
-// calls gives the commands that a line of the script calls.
+// calls returns the commands that a line of the script calls.
 func (s *script) calls(line int) (names []string) {
 	lines := strings.Split(s.text, "\n")
 	if line < 1 || line > len(lines) {

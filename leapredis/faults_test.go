@@ -147,6 +147,77 @@ func TestDenied_ACommandOfAScript(t *testing.T) {
 	})
 }
 
+// What a server denies to the scripts of one limiter takes no other along that shares the client,
+// and the server is asked again a few times a second.
+func TestDenied_TakesNoOtherLimiterAlong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := withFields()
+		deny(s, sortedScript, fieldsScript)
+		var log logs
+		k := kind{t: t, make: makeLog(SortedSet)}
+		denied := k.start(t, s, Config{Prefix: "denied:", Limit: 1000, WhenAway: Deny, Logger: log.logger()})
+		k.make = makeCounter
+		other := k.start(t, s, Config{Prefix: "other:", Limit: 1000, WhenAway: Deny})
+		for i := range 1000 {
+			d := allow(t, denied, "a", 1)
+			require.True(t, d.Degraded)
+			require.GreaterOrEqual(t, d.RetryAfter, leastRetry)
+			if i%10 == 0 {
+				require.False(t, allow(t, other, "a", 1).Degraded)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		require.Equal(t, Open, denied.Link().State)
+		require.Equal(t, 1, denied.Link().Away)
+		require.True(t, denied.Stats().Away)
+		require.EqualValues(t, 1, denied.Link().Openings)
+		require.LessOrEqual(t, denied.Link().RoundTrips, int64(failuresToOpen+5))
+		require.Equal(t, Closed, other.Link().State)
+		require.Zero(t, other.Link().Openings)
+		require.False(t, other.Stats().Away)
+
+		s.fault = nil
+		time.Sleep(retryTime)
+		require.False(t, allow(t, denied, "a", 1).Degraded)
+		require.Equal(t, Closed, denied.Link().State)
+		require.Equal(t, 1, log.count("the server is away"), log.String())
+		require.Equal(t, 1, log.count("the server is back"), log.String())
+	})
+}
+
+// A server that hangs while it is looked whether it denies something yet is found out, and then
+// it is looked again.
+func TestDenied_AndThenTheServerHangs(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		s := withFields()
+		deny(s, counterScript, sortedScript, fieldsScript)
+		l := k.start(t, s, Config{Limit: 1000})
+		ask := func() {
+			require.True(t, allow(t, l, "a", 1).Degraded)
+			time.Sleep(retryTime)
+		}
+		for range 2 * failuresToOpen {
+			ask()
+		}
+		s.fault = nil
+		s.latency.set(2 * DefaultTimeout)
+		for range 2 * failuresToOpen {
+			ask()
+		}
+		require.Equal(t, 1, l.Link().Away)
+		s.latency.set(0)
+		for range 2 {
+			allow(t, l, "a", 1)
+			time.Sleep(retryTime)
+		}
+		require.False(t, allow(t, l, "a", 1).Degraded)
+		require.Zero(t, l.Link().Away)
+	})
+}
+
 // A caller who waits for a limit that cannot be had asks a few times a second, whatever the
 // reason.
 func TestDeny_AWaitIsNoFlood(t *testing.T) {

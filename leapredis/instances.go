@@ -57,7 +57,7 @@ func (i *instances) count() census {
 		return unordered(i.given, 0)
 	}
 	at := i.clock.Now()
-	if b := &i.link.servers.part(i.key).breaker; b.state() != Closed {
+	if b := i.link.keepsAway(i.key); b != nil {
 		at = b.since.Load()
 	}
 	c := i.counted.Load()

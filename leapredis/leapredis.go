@@ -56,19 +56,20 @@
 // in a row, since one that two servers share is not to be lost with either (viarueidis). The
 // keys of healthy servers are decided by those, whatever becomes of the others. Each such
 // part learns of its loss by itself: with rueidis, about 20 times 10 calls wait for Timeout
-// when one of three servers is lost.
+// when one of three servers is lost. Slots that were away, and that nobody asks for a minute, are
+// not called away any more.
 //
 // That holds only if healthy servers go on answering: with cluster-require-full-coverage
 // yes, which is the default of servers, all refuse (CLUSTERDOWN) as soon as any slot is not
 // covered, and then the policy decides for all keys. With replicas, that ends when one has
-// taken over. Without, set cluster-require-full-coverage no. Which keys the policy decides
-// is chance, so a client of many keys may find one limit shared and another not. The
+// taken over. Without replicas, set cluster-require-full-coverage no. Which keys are on the
+// lost server is chance: of two limits of one client, one may be shared and the other not. The
 // processes that share a limit are counted on one of the servers: while that one is away,
 // the count is not renewed.
 //
 // What a server denies to its user inside a script, such as a command or a key of another
-// prefix, is denied for all keys: it is as if the server were away, and the log names the
-// command. If only the heartbeat is denied, that is logged, and the processes are not counted.
+// prefix, is denied for all keys of the limiter: for this one it is as if the server were away,
+// and the log names the command. Other limiters that share the client go on. If only the heartbeat is denied, that is logged, and the processes are not counted.
 //
 // A key that holds what no limiter of this kind wrote (WRONGTYPE, or a value that cannot be
 // read) is decided by the policy, and no other key with it. What it holds is left as it is.
@@ -81,10 +82,10 @@
 // A call is never sent again when it may have been executed. If its answer comes after its
 // caller has been told what the policy says, what it took is given back.
 //
-// A context of the caller's that ends while the server is asked does not end that. The call
-// returns the context's error; what the server takes stays taken, and if it refuses, that is
-// remembered. So a client that hangs up gains nothing and costs no more. If there is no answer
-// within Config.Timeout, that counts as a failure of the server, as for any call.
+// When the caller's context ends while the server is asked, the call returns the context's
+// error, but the question goes on. What the server takes stays taken, and a refusal is
+// remembered. So a client that hangs up gains nothing, and causes no more calls. If there is no
+// answer within Config.Timeout, that counts as a failure of the server, as for any call.
 //
 // # What the limit means
 //

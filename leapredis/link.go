@@ -29,6 +29,11 @@ type link struct {
 	giveBack func(c *call)
 	log      func() *slog.Logger
 
+	// denied is whether the server denies something to this limiter's scripts. That says nothing
+	// about the scripts, or the prefixes, of others that share what is known of the servers.
+	denied  part
+	denials atomic.Int64 // how often it began to
+
 	calls    sync.Pool // of *call; of this link's own, since timers belong to a test's bubble
 	trips    atomic.Int64
 	failures atomic.Int64
@@ -40,6 +45,7 @@ type link struct {
 func newLink(client Client, cfg *Config) *link {
 	l := &link{client: client, servers: serversOf(client, cfg.Timeout), timeout: cfg.Timeout}
 	l.clock = l.servers.clock // breakers keep times of it
+	l.denied.outage = &l.denied.own
 	l.lateness = int64(max(leastLateness, cfg.Timeout/25))
 	l.calls.New = func() any {
 		timer := time.NewTimer(time.Hour)
@@ -68,15 +74,24 @@ func (l *link) deadline() int64 { return l.clock.Now() + int64(l.timeout) }
 func (l *link) do(ctx context.Context, deadline int64, r *request) (reply, error) {
 	now := l.clock.Now()
 	part := l.servers.part(r.key)
-	p, ok := part.breaker.admit(now)
+	if part.name != "" && !l.servers.hasNamed.Load() && l.servers.hasNamed.CompareAndSwap(false, true) {
+		l.forget(true) // ranges of slots stood for servers until now
+	}
+	own, ok := l.denied.breaker.admit(now)
 	if !ok {
 		return reply{}, ErrAway
 	}
+	of, ok := part.breaker.admit(now)
+	if !ok {
+		l.denied.breaker.unanswered(own, now)
+		return reply{}, ErrAway
+	}
+	p := passes{part, of, own}
 	if part.stuck.Load() >= part.most {
-		return reply{}, l.fail(part, p, errStuck, part.breaker.excused.Load() != 0)
+		return reply{}, l.fail(p, errStuck, part.breaker.excused.Load() != 0)
 	}
 	c := l.calls.Get().(*call)
-	c.request, c.part, c.pass = *r, part, p
+	c.request, c.passes = *r, p
 	c.ctx = lasting(ctx)
 	c.state.Store(waiting)
 	l.trips.Add(1)
@@ -92,7 +107,7 @@ func (l *link) do(ctx context.Context, deadline int64, r *request) (reply, error
 	case <-c.timer.C:
 		part.stuck.Add(1)
 		if c.state.CompareAndSwap(waiting, late) { // run takes it back
-			return reply{}, l.timedOut(part, p, deadline)
+			return reply{}, l.timedOut(p, deadline)
 		}
 		part.stuck.Add(-1)
 		<-c.done // it was answered after all
@@ -108,7 +123,7 @@ func (l *link) do(ctx context.Context, deadline int64, r *request) (reply, error
 	c.timer.Stop()
 	got, err := c.reply, c.err
 	l.put(c)
-	return got, l.judge(part, p, err)
+	return got, l.judge(p, err)
 }
 
 var (
@@ -118,31 +133,52 @@ var (
 )
 
 func (l *link) put(c *call) {
-	c.ctx, c.request, c.part, c.err, c.overdue = nil, request{}, nil, nil, nil
+	c.ctx, c.request, c.passes, c.err, c.overdue = nil, request{}, passes{}, nil, nil
 	l.calls.Put(c)
 }
 
-// judge tells the breaker how a call went, and returns its error.
-func (l *link) judge(part *part, p pass, err error) error {
+// passes let one call be sent: that of the part, and that of what is denied to this limiter.
+type passes struct {
+	part    *part
+	of, own pass
+}
+
+// judge tells the breakers how a call went, and returns its error.
+func (l *link) judge(p passes, err error) error {
 	f := asFault(err)
-	if err == nil || f != nil && f.answered() {
-		if !l.servers.answered.Load() {
-			l.servers.answered.Store(true)
-		}
-		if part.breaker.succeed(p) {
-			l.back(part)
-		}
-		if f == nil {
-			return nil
-		}
+	if err != nil && (f == nil || !f.answered()) {
+		return l.fail(p, err, false)
+	}
+	if !l.servers.answered.Load() {
+		l.servers.answered.Store(true)
+	}
+	if p.part.breaker.succeed(p.of) {
+		l.back(p.part)
+	}
+	if f != nil {
 		l.failures.Add(1)
 		if f.isDenied() {
 			l.deny(f)
+		}
+		if f.isDenied() && f.script != instancesScript {
+			now := l.clock.Now()
+			if l.denied.breaker.fail(p.own, now, 0) && l.away(&l.denied, now, err) {
+				l.denials.Add(1)
+			}
 			return ErrAway
 		}
+	}
+	if l.denied.breaker.succeed(p.own) {
+		l.back(&l.denied)
+	}
+	switch {
+	case f == nil:
+		return nil
+	case f.isDenied():
+		return ErrAway
+	default:
 		return f.reply
 	}
-	return l.fail(part, p, err, false)
 }
 
 // back tells that a part is back.
@@ -150,6 +186,13 @@ func (l *link) back(part *part) {
 	l.servers.returns.Add(1)
 	if lasted, over := part.outage.end(l.clock.Now()); over {
 		l.logOf(part).Info("leapredis: the server is back", "after", lasted)
+	}
+}
+
+// forget forgets that ranges of slots were away of which nothing is heard any more.
+func (l *link) forget(all bool) {
+	if lasted, over := l.servers.forget(l.clock.Now(), all); over {
+		l.log().Info("leapredis: no server is known to be away any more", "after", lasted)
 	}
 }
 
@@ -162,29 +205,68 @@ func (l *link) logOf(part *part) *slog.Logger {
 }
 
 // timedOut fails a call that was not answered by its deadline, which has just passed.
-func (l *link) timedOut(part *part, p pass, deadline int64) error {
-	return l.fail(part, p, errTimeout, l.clock.Now()-deadline >= l.lateness)
+func (l *link) timedOut(p passes, deadline int64) error {
+	return l.fail(p, errTimeout, l.clock.Now()-deadline >= l.lateness)
 }
 
-// fail tells the breaker that a call was not answered, and returns ErrAway. The call is
+// fail tells the breakers that a call was not answered, and returns ErrAway. The call is
 // excused if this process is late itself, so that it cannot tell.
-func (l *link) fail(part *part, p pass, err error, excused bool) error {
+func (l *link) fail(p passes, err error, excused bool) error {
 	l.failures.Add(1)
-	if f := asFault(err); f != nil && f.isDenied() {
-		l.deny(f)
-	}
 	now, waited, opened := l.clock.Now(), time.Duration(0), false
+	l.denied.breaker.unanswered(p.own, now)
 	if err == errTimeout { //nolint:errorlint // it is this very one
 		waited = l.timeout
 	}
 	if excused {
 		l.late.Add(1)
-		opened = part.breaker.excuse(p, now, waited)
+		opened = p.part.breaker.excuse(p.of, now, waited)
 	} else {
-		opened = part.breaker.fail(p, now, waited)
+		opened = p.part.breaker.fail(p.of, now, waited)
 	}
-	if opened && part.outage.begin(now) {
-		l.logOf(part).Warn("leapredis: the server is away", "error", loggable(err))
+	if opened {
+		l.forget(false) // so that what nobody asks does not hide this
+		if l.away(p.part, now, err) {
+			l.servers.openings.Add(1)
+		}
 	}
 	return ErrAway
+}
+
+// away tells that a part went away, and reports whether no other was with which it is told of.
+func (l *link) away(part *part, now int64, err error) bool {
+	if !part.outage.begin(now) {
+		return false
+	}
+	l.logOf(part).Warn("leapredis: the server is away", "error", loggable(err))
+	return true
+}
+
+// state is that of the servers, and how many are not Closed. One that denies something to this
+// limiter is away for it.
+func (l *link) state() (State, int) {
+	l.forget(false)
+	state, away := l.servers.state()
+	if its := l.denied.breaker.state(); its != Closed && away == 0 {
+		return its, 1
+	}
+	return state, away
+}
+
+// keepsAway is the breaker for which calls for a key are not sent now, nil if they are.
+func (l *link) keepsAway(key string) *breaker {
+	for _, b := range [...]*breaker{&l.servers.part(key).breaker, &l.denied.breaker} {
+		if b.state() != Closed {
+			return b
+		}
+	}
+	return nil
+}
+
+// retryAfter is how long a call for a key that was decided without the server had better wait.
+func (l *link) retryAfter(key string) time.Duration {
+	if b := l.keepsAway(key); b != nil {
+		return b.retryAfter(l.clock.Now())
+	}
+	return retryTime
 }

@@ -71,6 +71,9 @@ func onServer(t *testing.T, name string, program redistest.Program, fields bool)
 			t.Run(name+"/"+k.name+"/forgets nothing too soon", func(t *testing.T) {
 				forgetsNothingTooSoon(t, conn, k.script, "soon-"+k.script)
 			})
+			t.Run(name+"/"+k.name+"/what was given back does not leave", func(t *testing.T) {
+				leavesWithoutRefunds(t, conn, k.script, "leaves-"+k.script)
+			})
 		}
 		t.Run(name+"/"+k.name, func(t *testing.T) {
 			number := 0
@@ -243,4 +246,26 @@ func forgetsNothingTooSoon(t *testing.T, conn *redistest.Conn, kind, key string)
 	}
 	require.Zero(t, take(1000, 5)[0], "six would be admitted from 1 to 1000 µs")
 	require.EqualValues(t, 4, take(1000, 4)[0])
+}
+
+// The first of what is held is not one that was given back while a newer was there.
+func leavesWithoutRefunds(t *testing.T, conn *redistest.Conn, kind, key string) {
+	t.Helper()
+	byName := map[string]*script{}
+	for s, name := range scriptNames {
+		byName[name] = s
+	}
+	run := func(name string, now int64, given ...int64) []int64 {
+		r, err := ask(conn, byName[name], key, now, textsOf(given)...)
+		require.NoError(t, err)
+		return r
+	}
+	for now := range int64(5) {
+		require.EqualValues(t, 1, run(kind, 100*(now+1), 10, 1000, 1, 1)[0])
+	}
+	for _, at := range []int64{200, 100, 400, 300} {
+		require.EqualValues(t, 1, run(kind+" refund", 500, at, 1, 1000)[0])
+	}
+	require.Equal(t, []int64{1, 2, 0, 1000, 600, 900}, run(kind, 600, 10, 1000, 1, 1))
+	require.Equal(t, []int64{0, 2, 900 - 100, 900, 0}, run(kind, 700, 2, 1000, 1, 1)[:5])
 }

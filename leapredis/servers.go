@@ -22,7 +22,9 @@ type servers struct {
 	clock     clock.Clock
 	timeout   time.Duration
 	answered  atomic.Bool  // a script was, so that the locator may be asked
+	hasNamed  atomic.Bool  // the locator has named a server
 	returns   atomic.Int64 // how often one came back
+	openings  atomic.Int64 // how often one went away
 
 	whole  part         // of all keys, where there is one server
 	ranges [ranges]part // of a Cluster's slots, where no server is named
@@ -63,9 +65,8 @@ type part struct {
 
 // outage is what is logged and counted once: that a server is away, or some ranges of slots.
 type outage struct {
-	parts    atomic.Int64 // that are away
-	since    atomic.Int64
-	openings atomic.Int64
+	parts atomic.Int64 // that are away
+	since atomic.Int64
 }
 
 // begin reports whether a part that went away is the first.
@@ -74,7 +75,6 @@ func (o *outage) begin(now int64) bool {
 		return false
 	}
 	o.since.Store(now)
-	o.openings.Add(1)
 	return true
 }
 
@@ -101,15 +101,15 @@ func serversOf(client Client, timeout time.Duration) *servers {
 		return newServers(client, timeout)
 	}
 	key := sharing{client, timeout}
+	fresh := newServers(client, timeout) // it asks the client, which may be a program's: so not under the lock
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if s := shared.all[key].Value(); s != nil {
 		return s
 	}
-	s := newServers(client, timeout)
-	shared.all[key] = weak.Make(s)
-	runtime.AddCleanup(s, forgetServers, key)
-	return s
+	shared.all[key] = weak.Make(fresh)
+	runtime.AddCleanup(fresh, forgetServers, key)
+	return fresh
 }
 
 func forgetServers(key sharing) {
@@ -198,11 +198,18 @@ func (s *servers) state() (state State, away int) {
 	return state, away
 }
 
-// openings is how often servers went away.
-func (s *servers) openings() (n int64) {
-	n = s.spread.openings.Load()
-	s.each(func(p *part) { n += p.own.openings.Load() })
-	return n
+// forget takes ranges for Closed that are Open and that nobody has long asked, or all that are
+// Open. If none is left that is away, it reports so, and how long some were.
+func (s *servers) forget(now int64, all bool) (lasted time.Duration, over bool) {
+	if s.spread.parts.Load() == 0 {
+		return 0, false
+	}
+	for i := range s.ranges {
+		if s.ranges[i].breaker.forget(now, all) {
+			lasted, over = s.spread.end(now)
+		}
+	}
+	return lasted, over
 }
 
 // slot returns the number of the slot of a Cluster in which a key is: CRC-16 (XMODEM) of it.

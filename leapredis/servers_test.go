@@ -195,6 +195,87 @@ func TestServers_AnotherTakesTheKeys(t *testing.T) {
 	})
 }
 
+// What was taken for away by its slots, before the client could name servers or where nobody asks
+// again, is not told to be away for ever, and what happens next is told.
+func TestServers_RangesThatNobodyAsks(t *testing.T) {
+	t.Parallel()
+	for _, names := range []bool{true, false} {
+		t.Run(fmt.Sprint("named: ", names), func(t *testing.T) {
+			t.Parallel()
+			each(t, func(k kind) {
+				t := k.t
+				c := newCluster(names)
+				for i := range c.hangs {
+					c.hangs[i].Store(true)
+				}
+				var log logs
+				l := k.start(t, c, Config{Limit: 1 << 40, Window: time.Hour, Logger: log.logger()})
+				keys := keysOn(c, k, l)
+				for _, key := range []string{keys[0][0], keys[1][0]} {
+					for range failuresToOpen + moreFailures {
+						require.True(t, allow(t, l, key, 1).Degraded)
+						time.Sleep(quietTime)
+					}
+				}
+				require.Equal(t, 2, l.Link().Away)
+				c.release()
+				time.Sleep(retryTime)
+				require.False(t, allow(t, l, keys[0][0], 1).Degraded)
+				if names {
+					require.False(t, allow(t, l, keys[0][0], 1).Degraded)
+					require.Zero(t, l.Link().Away, "the servers have names now")
+				} else {
+					require.Equal(t, 1, l.Link().Away)
+				}
+				time.Sleep(unasked + retryTime + time.Nanosecond)
+				require.Zero(t, l.Link().Away)
+				require.Equal(t, Closed, l.Link().State)
+				require.False(t, l.Stats().Away)
+				require.Equal(t, 1, log.count("no server is known to be away any more"), log.String())
+
+				c.names = false
+				c.hangs[0].Store(true)
+				for range failuresToOpen + moreFailures {
+					require.True(t, allow(t, l, keys[0][1], 1).Degraded)
+					time.Sleep(quietTime)
+				}
+				require.Equal(t, 1, l.Link().Away)
+				require.EqualValues(t, 2, l.Link().Openings)
+				require.Equal(t, 2, log.count("the server is away"), log.String())
+				c.release()
+				time.Sleep(retryTime)
+				require.False(t, allow(t, l, keys[0][1], 1).Degraded)
+				require.Zero(t, l.Link().Away)
+			})
+		})
+	}
+}
+
+// How often servers went away does not become less when one of them is forgotten.
+func TestServers_OpeningsOfThoseThatAreForgotten(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		c := newCluster(true)
+		l := k.start(t, c, Config{Limit: 1 << 40, Window: time.Hour})
+		keys := keysOn(c, k, l)
+		allow(t, l, keys[0][0], 1)
+		c.hangs[0].Store(true)
+		for range failuresToOpen {
+			require.True(t, allow(t, l, keys[0][0], 1).Degraded)
+			time.Sleep(quietTime)
+		}
+		c.release()
+		c.moved.Store(true)
+		time.Sleep(2 * unasked)
+		require.EqualValues(t, 1, l.Link().Openings)
+		for n := range keys { // other servers get names
+			allow(t, l, keys[n][0], 1)
+		}
+		require.EqualValues(t, 1, l.Link().Openings)
+	})
+}
+
 // However many names a client has for its servers, few are kept.
 func TestServers_NamesAreBounded(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,8 @@ import "github.com/leapgate-go/leapgate/limit"
 // Link is the figures of a limiter's link to the servers. The numbers count from when
 // the limiter was made, and those of State, Away and Openings from when the first of those
 // limiters was that share a client and have the same Timeout: they share what they know of
-// its servers.
+// its servers. A server that denies something to this limiter's scripts is away for this one
+// alone.
 type Link struct {
 	State    State // Open if any server is away
 	Away     int   // servers that are away or, where the client cannot name them, 64ths of a Cluster's slots
@@ -26,7 +27,7 @@ type Link struct {
 // Stats gives the figures that all limiters have: of what this process keeps of keys, and
 // how it has answered. They are read one after the other.
 func (c *core) Stats() limit.Stats {
-	_, away := c.link.servers.state()
+	_, away := c.link.state()
 	s := limit.Stats{
 		Keys: c.keys.Len(), MaxKeys: c.keys.Max(), Expired: c.keys.Expired(), Evicted: c.keys.Evicted(),
 		Allowed: c.allowed.Load(), Refused: c.refused.Load(), Degraded: c.degraded.Load(),
@@ -41,9 +42,9 @@ func (c *core) Stats() limit.Stats {
 
 // Link gives the figures of the link to the servers. They are read one after the other.
 func (c *core) Link() Link {
-	state, away := c.link.servers.state()
+	state, away := c.link.state()
 	l := Link{
-		State: state, Away: away, Openings: c.link.servers.openings(),
+		State: state, Away: away, Openings: c.link.servers.openings.Load() + c.link.denials.Load(),
 		RoundTrips: c.link.trips.Load(), Failures: c.link.failures.Load(), Late: c.link.late.Load(),
 		Instances: c.instances.count().processes,
 	}

@@ -97,7 +97,7 @@ func (g *Group) AllowN(ctx context.Context, key string, n int64) (Decision, erro
 	}
 	asking = false
 	if failed != nil {
-		if ended(ctx) != nil { // who gives up gets nothing back from afar: that costs as much again
+		if ended(ctx) != nil { // a refund would cost another round trip, and reward giving up
 			for i := range said {
 				if isRemote(g.limiters[i]) {
 					said[i].Charged = 0

@@ -38,7 +38,7 @@ func TestAll_ACallerWhoLeavesGetsNothingBackFromAfar(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	var remote [2]*distant
 	for i := range remote {
-		c, err := NewCounter(Config{Limit: 10})
+		c, err := NewCounter(Config{Limit: 10, Now: func() int64 { return 0 }})
 		require.NoError(t, err)
 		remote[i] = &distant{Counter: c}
 	}

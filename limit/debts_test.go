@@ -105,7 +105,7 @@ func TestCounter_HammerDebts(t *testing.T) {
 	})
 	c := held(e.keys.Find, e.keys.Hash)
 	_, is := e.read(c, minute/second, 0)
-	require.EqualValues(t, narrowMost/goroutines/8*goroutines*turns, is.current)
+	require.EqualValues(t, int64(narrowMost/goroutines/8*goroutines*turns), is.current)
 
 	// The same with a window that turns: what the last two were charged is what is held.
 	var mu sync.Mutex // guards total

@@ -108,7 +108,7 @@ func (x *table) allow(key string, n int64) charged {
 		x.add(time.Microsecond) // a log has one admission at a time
 	}
 	c := charged{remote: remote, local: local}
-	local.Ticket, remote.Ticket = 0, 0
+	local, remote = said(local), said(remote)
 	local.RetryAfter, local.ResetAfter = up(local.RetryAfter), up(local.ResetAfter)
 	local.MoreAfter, remote.MoreAfter = bothTell(local, remote)
 	require.Equal(x.t, local, remote, "%d of %q, %v after the minute", n, key, time.Duration(x.clock.now.Load()*1000-minute))

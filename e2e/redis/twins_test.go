@@ -171,10 +171,19 @@ func (p *pair) allow(key string, n int64) charged {
 // same compares whole decisions but for the tickets, which only their makers read.
 func (p *pair) same(local, remote limit.Decision, format string, args ...any) {
 	p.t.Helper()
-	local.Ticket, remote.Ticket = 0, 0
+	local, remote = said(local), said(remote)
 	local.RetryAfter, local.ResetAfter = up(local.RetryAfter), up(local.ResetAfter)
 	local.MoreAfter, remote.MoreAfter = bothTell(local, remote)
 	require.Equalf(p.t, local, remote, format, args...)
+}
+
+// said is what a decision tells its caller, without what a limiter keeps in it for itself.
+func said(d limit.Decision) limit.Decision {
+	return limit.Decision{
+		Allowed: d.Allowed, Degraded: d.Degraded, Crowded: d.Crowded, Unavailable: d.Unavailable,
+		Name: d.Name, Limit: d.Limit, Remaining: d.Remaining, Charged: d.Charged,
+		RetryAfter: d.RetryAfter, MoreAfter: d.MoreAfter, ResetAfter: d.ResetAfter,
+	}
 }
 
 // bothTell makes two values of MoreAfter comparable: not every decision tells one, and where

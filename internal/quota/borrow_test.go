@@ -452,7 +452,7 @@ func TestQuota_TimeGoesBackFurtherThanADifferenceCanHold(t *testing.T) {
 		for _, now := range []int64{back, back - 3600*ms, math.MinInt64} {
 			require.Equal(t, refused(10, math.MaxInt64), q.Take(now, 1, 10))
 			require.Equal(t, refused(10, math.MaxInt64), q.Borrow(now, 1, 10, 24*hour))
-			require.EqualValues(t, math.MaxInt64, q.Wait(now, 1, 10))
+			require.EqualValues(t, int64(math.MaxInt64), q.Wait(now, 1, 10))
 			require.EqualValues(t, 10, q.Window(now))
 		}
 		require.True(t, q.Borrow(3<<61, 1, 10, hour).OK)

@@ -24,7 +24,7 @@ end
 local at, through, held = now, 0, 0
 local begin, newest, latest = 1, 0, 0
 local kept = 1 -- begin, as it is kept
-local oldest, first = 0, 0 -- the time of the oldest in the window, and how many it is
+local oldest, first = 0, 0 -- the time of the oldest in the window, and how many it is: none, if it was given back
 local meta = call('HGET', key, 'm')
 if not meta then
 	if call('EXISTS', key) == 1 then
@@ -74,6 +74,24 @@ if at == now then
 	kept = begin
 end
 
+-- The time of the admission with which so many of what is held leave the window.
+local function leaving(count)
+	if first >= count then
+		return oldest
+	end
+	local low, high, base = begin, newest, through - held
+	while high - low > 1 do
+		local middle = math.floor((low + high) / 2)
+		local _, sum = admission(middle)
+		if (sum - base) % wrap < count then
+			low = middle
+		else
+			high = middle
+		end
+	end
+	return (admission(high))
+end
+
 local taken, wait = 0, 0
 if n > limit and most >= 0 then
 	wait = -1
@@ -82,27 +100,16 @@ elseif held + n <= limit then
 elseif most < 0 then
 	taken = math.min(n, 0x4000000000000 - held)
 else
-	local short, leaves = held + n - limit, oldest
-	if first < short then
-		local low, high = begin, newest
-		local base = through - held
-		while high - low > 1 do
-			local middle = math.floor((low + high) / 2)
-			local _, sum = admission(middle)
-			if (sum - base) % wrap < short then
-				low = middle
-			else
-				high = middle
-			end
-		end
-		leaves = admission(high)
-	end
-	wait = leaves + length - now
+	wait = leaving(held + n - limit) + length - now
 end
 
 if most ~= 0 and taken > 0 then
 	if newest > 0 and at <= latest then
 		at = latest + 1
+	end
+	local leaves = at
+	if held > 0 then
+		leaves = leaving(1)
 	end
 	held = held + taken
 	if not meta then
@@ -115,10 +122,6 @@ if most ~= 0 and taken > 0 then
 		number, struct.pack('>I7I7I7', at, sum, taken))
 	call('PEXPIRE', key, math.floor((at - now + length) / 1000) + 2)
 	call('HPEXPIREAT', key, string.format('%.0f', math.floor((at + length) / 1000) + 2), 'FIELDS', 1, number)
-	local leaves = at
-	if held > taken then
-		leaves = oldest
-	end
 	return {taken, held, 0, at - now + length, at, leaves - now + length}
 end
 local reset = 0
