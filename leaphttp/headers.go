@@ -36,8 +36,9 @@ const (
 	// more than that, and is left out of what could be used for longer. (Up to draft 09, t
 	// was the time until all of q are there again, for which clients of a sliding window
 	// wait too long. Drafts 10 and 11 differ in their words only.) Seconds are the finest
-	// that the fields can tell: with windows of less than ten, who goes by t waits up to
-	// a second too long each time, which is a large part of them.
+	// that the fields can tell: who goes by t waits up to a second too long each time. That
+	// is a large part of windows of less than ten, and, with a [limit.Counter], of any where
+	// Window ÷ Limit is a few seconds: then single requests pass, so far apart.
 	//
 	// Of limits that [limit.All] joins, RateLimit has the one that decided: to tell of
 	// each, list them one by one in Config.Limits, which is as exact. The t is left out
