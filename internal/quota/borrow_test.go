@@ -475,7 +475,7 @@ func TestQuota_EndOfTheAxis(t *testing.T) {
 		}
 	}
 	q := newQuota(t, second, 2, false)
-	full := int64(math.MaxInt64 - 1700*ms)
+	const full = math.MaxInt64 - 1700*ms
 	require.True(t, q.Take(full, 10, 10).OK)
 	require.False(t, q.Borrow(full, 1, 10, hour).OK, "it would leave after the end")
 	require.Positive(t, q.Wait(full, 1, 10))
