@@ -62,15 +62,22 @@ func (e *errTooMany) Error() string {
 
 func (e *errTooMany) seconds() int { return int(math.Ceil(e.retryAfter.Seconds())) }
 
-// ask asks whether the one who sends a request may change rules, and counts it if not. The same
-// wrong credentials count once, for a page sends those that it has with all that it asks.
-func (a *attempts) ask(r *http.Request) (who string, err error) {
-	address := clip(a.address(r), mostAddress)
-	credentials := r.Header["Authorization"]
-	sum := a.sum(address, credentials)
-	if a.isWrong(sum) {
+// askReader is ask for a reading. The same wrong credentials count once, for a page sends those
+// that it has with all that it reads. For a change they do not: Authorize may go by another
+// field, and then any wrong Authorization would let that be guessed.
+func (a *attempts) askReader(r *http.Request) (who string, err error) {
+	if a.isWrong(a.sum(a.addressOf(r), r.Header["Authorization"])) {
 		return a.authorize(r)
 	}
+	return a.ask(r)
+}
+
+func (a *attempts) addressOf(r *http.Request) string { return clip(a.address(r), mostAddress) }
+
+// ask asks whether the one who sends a request may change rules, and counts it if not.
+func (a *attempts) ask(r *http.Request) (who string, err error) {
+	address := a.addressOf(r)
+	credentials := r.Header["Authorization"]
 	// It is charged before it is asked, and refunded, so that many at once are no more.
 	key := "address " + address                           // which may be empty, and a key must not
 	d, err := a.failures.Allow(context.Background(), key) // one who hangs up is charged too
@@ -89,7 +96,7 @@ func (a *attempts) ask(r *http.Request) (who string, err error) {
 	var challenge Challenge
 	switch {
 	case len(credentials) > 0:
-		a.remember(sum)
+		a.remember(a.sum(address, credentials))
 	case errors.As(err, &challenge):
 		level = slog.LevelInfo // it is the first step of each who has not said who he is
 	}
@@ -132,7 +139,7 @@ func (d *Dashboard) editor(r *http.Request) (who string, ok bool) {
 	}
 	ask := d.cfg.Authorize
 	if r.Header.Get("Authorization") != "" {
-		ask = d.attempts.ask
+		ask = d.attempts.askReader
 	}
 	who, err := ask(r)
 	return who, err == nil

@@ -93,7 +93,7 @@ func TestAttempts_GuessesAreFew(t *testing.T) {
 	}
 }
 
-// A page sends what it has with all that it asks: that is one failure. And those who may, and
+// A page sends what it has with all that it reads: that is one failure. And those who may, and
 // those who have no credentials and only read, fail never.
 func TestAttempts_WhatCounts(t *testing.T) {
 	t.Parallel()
@@ -107,7 +107,6 @@ func TestAttempts_WhatCounts(t *testing.T) {
 		require.NotContains(t, from(d, at, "GET", "about", "Bearer old").Body.String(), "ann")
 		require.Equal(t, http.StatusOK, from(d, at, "GET", "resource?name=a", "").Code)
 		require.Equal(t, http.StatusOK, from(d, at, "GET", "limiters", "").Code)
-		require.Equal(t, http.StatusUnauthorized, from(d, at, "POST", "rules?kind=flow", "Bearer old").Code)
 		require.Contains(t, from(d, at, "GET", "about", "Bearer right").Body.String(), `"who":"ann"`)
 		require.JSONEq(t, `{"who": "ann"}`, from(d, at, "GET", "who", "Bearer right").Body.String())
 	}
@@ -116,7 +115,34 @@ func TestAttempts_WhatCounts(t *testing.T) {
 		require.Equal(t, http.StatusUnauthorized, from(d, at, "GET", "who", "").Code, i)
 	}
 	require.Equal(t, http.StatusTooManyRequests, from(d, at, "GET", "who", "").Code)
-	require.Equal(t, http.StatusUnauthorized, from(d, at, "GET", "who", "Bearer old").Code, "it is known to be wrong")
+	require.Equal(t, http.StatusTooManyRequests, from(d, at, "GET", "who", "Bearer old").Code)
+}
+
+// A program may go by another field than Authorization. One that is known to be wrong does not
+// let that be guessed in changes.
+func TestAttempts_EveryFailedChangeCounts(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	var log bytes.Buffer
+	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Authorize: func(r *http.Request) (string, error) {
+			asked.Inc()
+			if r.Header.Get("X-Token") != "right" {
+				return "", errors.New("no")
+			}
+			return "ann", nil
+		},
+	})
+	for i := range 100 {
+		r := httptest.NewRequest(http.MethodDelete, "http://localhost/api/v1/rule?kind=flow&id=a", http.NoBody)
+		r.RemoteAddr = "203.0.113.9:1000"
+		r.Header.Set("Authorization", "Bearer always the same")
+		r.Header.Set("X-Token", fmt.Sprint("guess ", i))
+		d.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	require.EqualValues(t, 10, asked.Load(), "it is not asked any more")
+	require.Equal(t, 10, strings.Count(log.String(), "failed authorisation"), log.String())
 }
 
 // All at once are no more than one after the other.

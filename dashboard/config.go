@@ -75,8 +75,8 @@ type Config struct {
 	//
 	// Failures are logged, and an Address that fails more than ten times a minute is refused
 	// for a while: changes with 429, and what it reads is what others read. Every failed
-	// change counts, and every failed reading with an Authorization header; the same header
-	// counts once. So what can be guessed, such as a password, belongs into that header, and
+	// change counts, and every failed reading with an Authorization header; of readings, the
+	// same header counts once. So what can be guessed, such as a password, belongs into that header, and
 	// not into a cookie or another field.
 	//
 	// Requests that a page of another origin makes, or that come under a name that is not of

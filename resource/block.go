@@ -27,7 +27,8 @@ type BlockError struct {
 	Observed float64
 	// RetryAfter is how long from now the call would pass if nobody else came:
 	// the longest wait among the rules that bind it. It is 0 when that cannot be
-	// told, as with a threshold of 0.
+	// told, as with a threshold of 0. It can be too short where the call has to wait for
+	// several rules that pace, and one of them warms up: that one cools meanwhile.
 	RetryAfter time.Duration
 }
 

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"math"
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/clock"
@@ -28,7 +29,11 @@ func (q *Quota) Borrow(now, n, limit int64, maxWait time.Duration) Outcome {
 		if o.OK || o.Wait == Unknown || o.Wait > maxWait {
 			return o
 		}
-		if start := now + int64(o.Wait); q.reserve(start, n, limit) {
+		start := now + int64(o.Wait)
+		if start > math.MaxInt64-q.interval {
+			return o // it would leave the window after the end of the axis
+		}
+		if q.reserve(start, n, limit) {
 			return Outcome{OK: true, Ticket: start, Held: o.Held, Wait: o.Wait}
 		}
 		// Somebody else was admitted, gave back or opened a bucket meanwhile.

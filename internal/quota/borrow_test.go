@@ -459,3 +459,25 @@ func TestQuota_TimeGoesBackFurtherThanADifferenceCanHold(t *testing.T) {
 	}
 	require.True(t, q.Take(3<<61+2000*ms, 9, 10).OK)
 }
+
+// Buckets at the end of the axis leave the window after it: nothing is lent of what follows, and
+// nobody is told that there is room by now.
+func TestQuota_EndOfTheAxis(t *testing.T) {
+	t.Parallel()
+	for _, strict := range []bool{false, true} {
+		q := newQuota(t, second, 2, strict)
+		require.True(t, q.Take(math.MaxInt64, 10, 10).OK)
+		for _, now := range []int64{math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 - 3600*ms, 0, -1 << 62, math.MinInt64} {
+			wait := time.Duration(math.MaxInt64 - max(now, 0))
+			require.Equal(t, refused(10, wait), q.Take(now, 1, 10))
+			require.Equal(t, refused(10, wait), q.Borrow(now, 1, 10, 24*hour))
+			require.EqualValues(t, 10, q.Window(now))
+		}
+	}
+	q := newQuota(t, second, 2, false)
+	const full = math.MaxInt64 - 1700*ms
+	require.True(t, q.Take(full, 10, 10).OK)
+	require.False(t, q.Borrow(full, 1, 10, hour).OK, "it would leave after the end")
+	require.Positive(t, q.Wait(full, 1, 10))
+	require.True(t, q.Take(math.MaxInt64, 10, 10).OK)
+}

@@ -217,7 +217,13 @@ func (q *Quota) wait(newest *bucket, now, n, limit, held int64) time.Duration {
 	if short > newest.firstCount && newest.base > 0 {
 		leaves = q.leaves(now, short)
 	}
-	return clock.Until(now, leaves+q.interval)
+	return q.untilGone(now, leaves)
+}
+
+// untilGone returns how long after now the bucket that starts at start has left the window. A
+// bucket near the end of the axis leaves with that.
+func (q *Quota) untilGone(now, start int64) time.Duration {
+	return clock.Until(now, min(start, math.MaxInt64-q.interval)+q.interval)
 }
 
 // leaves gives the start of the bucket with which the given number will have left
@@ -297,7 +303,7 @@ func (q *Quota) Wait(now, n, limit int64) time.Duration {
 	if short <= 0 {
 		return 0
 	}
-	return clock.Until(now, q.leaves(now, short)+q.interval)
+	return q.untilGone(now, q.leaves(now, short))
 }
 
 // Admitted is what was admitted since the quota was made, less what was refunded.
