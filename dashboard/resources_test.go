@@ -161,7 +161,7 @@ func TestResource_HistoryRulesAndLastRefusals(t *testing.T) {
 	v := get(t, d, "resource?name=a")
 	history := list(v, "history")
 	require.Len(t, history, 61)
-	require.Equal(t, map[string]any{"pass": 3.0, "block": 1.0, "success": 3.0, "exception": 0.0, "avgRT": 20.0, "maxConcurrency": 0.0}, history[58])
+	require.Equal(t, map[string]any{"pass": 3.0, "block": 1.0, "success": 3.0, "exception": 0.0, "avgRT": 20.0, "maxConcurrency": 3.0}, history[58])
 	require.Equal(t, []any{0.0, 2.0, 6.0}, []any{history[59]["pass"], history[60]["pass"], history[60]["block"]})
 
 	rules := list(v, "rules")

@@ -270,3 +270,53 @@ func TestSum_HammerTotalIsNotFromAfterTheWindow(t *testing.T) {
 	wg.Wait()
 	require.EqualValues(t, rotations*perBucket, m.Total(Pass))
 }
+
+// While calls only come, the most in flight is exact, whatever stripes they are counted on.
+func TestMaxConcurrency_HammerRisingIsExact(t *testing.T) {
+	t.Parallel()
+	const goroutines, each = 8, 50
+	for round := range fewer(500) {
+		m := newMetric()
+		growFully(m)
+		var stripes [goroutines][each]int
+		together(goroutines, func(g int) {
+			for i := range each {
+				stripes[g][i] = m.Pass(0, 1)
+			}
+		})
+		together(goroutines, func(g int) {
+			for _, stripe := range stripes[g] {
+				m.Complete(0, stripe, 1, 1000, false)
+			}
+		})
+		require.Zero(t, m.Concurrency())
+		require.EqualValues(t, goroutines*each, m.MaxConcurrency(0), "round %d", round)
+	}
+}
+
+// Calls come and go while buckets turn: the most in flight is never above what there can
+// have been, in any bucket.
+func TestMaxConcurrency_HammerNeverAboveTheTruth(t *testing.T) {
+	t.Parallel()
+	const goroutines = 8
+	m := newMetric()
+	growFully(m)
+	var now, inside, most atomic.Int64
+	together(goroutines, func(g int) {
+		for i := range fewer(20_000) {
+			n := int64(1 + (g+i)%3)
+			truth := inside.Add(n)
+			for old := most.Load(); truth > old && !most.CompareAndSwap(old, truth); old = most.Load() {
+			}
+			at := now.Add(ms / 10)
+			m.Complete(at, m.Pass(at, n), n, 1000, false)
+			inside.Add(-n)
+			if seen := m.MaxConcurrency(at); seen > most.Load() {
+				t.Errorf("%d in flight were seen, and there were %d at most", seen, most.Load())
+				return
+			}
+		}
+	})
+	require.Zero(t, m.Concurrency())
+	require.Positive(t, m.MaxConcurrency(now.Load()))
+}

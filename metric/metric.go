@@ -49,6 +49,7 @@ type head struct {
 type Mark struct {
 	minRT       atomic.Int64 // noRT until a call completed
 	concurrency atomic.Int64 // the highest seen
+	above       *Mark        // that of a coarser ring, which sees what this one does
 	Counts      Counts
 }
 
@@ -60,6 +61,8 @@ type bucket struct {
 	// before is the oldest mark of the window that ends with this bucket, so that
 	// reading the window of now need not look for it.
 	before Counts
+	// serial counts the buckets, so that the peak of a stripe is known to be of this one.
+	serial uint32
 }
 
 // New makes a metric whose window has the given number of buckets and covers
@@ -86,7 +89,9 @@ func (m *Metric) open(start int64, prev *leaparray.WindowWrap[bucket]) *bucket {
 	b := new(bucket)
 	m.mark(&b.Mark)
 	b.before = b.Counts
+	b.serial = 1
 	if prev != nil {
+		b.serial = prev.Value().serial + 1
 		if oldest := m.ring.Oldest(start); oldest != nil {
 			b.before = oldest.Value().Counts
 		}
@@ -109,21 +114,31 @@ func (m *Metric) Mark() *Mark {
 func (m *Metric) mark(k *Mark) {
 	k.Counts = m.Totals()
 	k.minRT.Store(noRT)
-	k.concurrency.Store(k.Counts.Concurrency())
+	k.concurrency.Store(m.inFlight())
 }
 
-// MaxConcurrency is the highest number of calls in flight that was seen when the
-// bucket of the mark opened, or when [Mark.Saw] said so. It is a sample:
-// what rises and falls between two looks is not seen.
+// MaxConcurrency is the highest number of calls in flight that was seen in the bucket of
+// the mark. See [Metric.MaxConcurrency].
 func (k *Mark) MaxConcurrency() int64 { return k.concurrency.Load() }
 
-// Saw notes that n calls were seen in flight.
+// Saw notes that n calls were seen in flight, here and in the marks that this one lies
+// under.
 func (k *Mark) Saw(n int64) {
-	for old := k.concurrency.Load(); n > old; old = k.concurrency.Load() {
-		if k.concurrency.CompareAndSwap(old, n) {
-			return
+	for ; k != nil; k = k.above {
+		for old := k.concurrency.Load(); n > old; old = k.concurrency.Load() {
+			if k.concurrency.CompareAndSwap(old, n) {
+				break
+			}
 		}
 	}
+}
+
+// LieUnder makes the mark of a coarser ring see as many calls in flight as this one has
+// seen, and will see. It must be called before the bucket of the mark is published, as by
+// the function of [Metric.WhenOpening].
+func (k *Mark) LieUnder(coarse *Mark) {
+	k.above = coarse
+	coarse.Saw(k.MaxConcurrency())
 }
 
 func (k *Mark) took(rt int64) {
@@ -138,6 +153,10 @@ func (k *Mark) took(rt int64) {
 // unknown: totals only grow.
 func (m *Metric) Add(now int64, e Event, n int64) {
 	if n < 1 || e >= numEvents {
+		return
+	}
+	if e == Pass {
+		m.Pass(now, n)
 		return
 	}
 	if !m.ring.Newest().Covers(now) {
@@ -159,16 +178,56 @@ func (m *Metric) AddRT(now int64, rt time.Duration) {
 // Pass counts n passes and gives the stripe that took them, which the caller
 // hands to [Metric.Complete].
 func (m *Metric) Pass(now, n int64) (stripe int) {
-	if !m.ring.Newest().Covers(now) {
-		m.ring.Current(now)
+	newest := m.ring.Newest()
+	if !newest.Covers(now) {
+		newest = m.ring.Current(now)
 	}
 	s := &m.first
 	if set := m.stripes.Load(); set != nil {
 		stripe = set.pick()
 		s = set.list[stripe]
 	}
-	s.counts[Pass].Add(n)
+	inFlight := uint64(s.counts[Pass].Add(n) - s.counts[Success].Load())
+	b := newest.Value()
+	if inFlight > math.MaxUint32 || peakIsAbove(b.serial, inFlight, s.peak.Load()) {
+		m.rise(b, s, inFlight)
+	}
 	return stripe
+}
+
+// peakIsAbove reports whether so many calls in flight, in the bucket with that serial, are
+// more than the peak that a stripe remembers, or are of a later bucket. Serials wrap.
+func peakIsAbove(serial uint32, inFlight, peak uint64) bool {
+	return int64(uint64(serial)<<32|inFlight-peak) > 0
+}
+
+// rise notes a new peak of a stripe. The highest number of calls in flight on all stripes
+// is looked for only then: to add them up at every pass would cost more than the pass.
+//
+//go:noinline
+func (m *Metric) rise(b *bucket, s *stripe, inFlight uint64) {
+	if int64(inFlight) < 0 || m.state.Load() == retired {
+		return // calls were completed that have not passed, or this pass is void
+	}
+	inFlight = min(inFlight, math.MaxUint32)
+	for old := s.peak.Load(); peakIsAbove(b.serial, inFlight, old); old = s.peak.Load() {
+		if s.peak.CompareAndSwap(old, uint64(b.serial)<<32|inFlight) {
+			break
+		}
+	}
+	b.Saw(m.inFlight())
+}
+
+// inFlight adds up the calls in flight on all stripes. Passes are read before completions,
+// so that the sum is never above the truth at some time in between.
+func (m *Metric) inFlight() (sum int64) {
+	for i := range m.numStripes() {
+		sum += m.stripe(i).counts[Pass].Load()
+	}
+	for i := range m.numStripes() { // there may be more by now
+		sum -= m.stripe(i).counts[Success].Load()
+	}
+	return max(0, sum)
 }
 
 // Complete counts n successes that took rt nanoseconds each, and n exceptions
@@ -190,7 +249,8 @@ func (m *Metric) Complete(now int64, stripe int, n, rt int64, failed bool) {
 	if mark := current.Value(); rt < mark.minRT.Load() {
 		mark.took(rt)
 	}
-	s.latency.Load()[cell].Add(n) // this is the success; see stripe.read
+	s.latency.Load()[cell].Add(n)
+	s.counts[Success].Add(n) // until now the call was in flight
 }
 
 // Total is the number of events since the metric was made.
@@ -211,10 +271,10 @@ func (m *Metric) readTotal(e Event) (sum int64) {
 	}
 	set := m.stripes.Load()
 	if set == nil {
-		return m.first.read(e)
+		return m.first.counts[e].Load()
 	}
 	for _, s := range set.list[:set.mask+1] {
-		sum += s.read(e)
+		sum += s.counts[e].Load()
 	}
 	return sum
 }
@@ -237,24 +297,21 @@ func (m *Metric) readTotals() (c Counts) {
 	}
 	for _, e := range readOrder {
 		for i := range m.numStripes() { // there may be more for each event
-			c[e] += m.stripe(i).read(e)
+			c[e] += m.stripe(i).counts[e].Load()
 		}
 	}
 	return c
 }
 
 // TotalsAndLatencies are [Metric.Totals] and [Metric.Latencies] as of one reading: every
-// call in the one that completed is in the other, if calls complete by
-// [Metric.Complete] or [Metric.AddRT] alone. Success ≤ Pass holds as well. The sum of
-// response times and the exceptions are read later, and may have a few calls more.
+// call in the one that completed is in the other. Success ≤ Pass holds as well. The sum of
+// response times and the exceptions are read later, and may have a few calls more. Calls
+// must complete by [Metric.Complete] or [Metric.AddRT]: successes that were added by
+// themselves have no latency, and are left out.
 func (m *Metric) TotalsAndLatencies() (Counts, Latencies) {
 	l := m.Latencies()
-	successes := l.Count()
-	for i := range m.numStripes() {
-		successes += m.stripe(i).counts[Success].Load()
-	}
 	c := m.Totals()
-	c[Success] = successes
+	c[Success] = l.Count() // which came before the successes that c was read with
 	return c, l
 }
 
@@ -352,11 +409,21 @@ func (m *Metric) MinRT(now int64) time.Duration {
 	return time.Duration(least)
 }
 
-// Concurrency is the number of calls in flight, never below 0.
-func (m *Metric) Concurrency() int64 { return m.Totals().Concurrency() }
+// Concurrency is the number of calls in flight, never below 0. While calls come and go it
+// may be a little below the truth, and is never above it.
+func (m *Metric) Concurrency() int64 {
+	n := m.inFlight()
+	if !m.Holds() { // what was read may be void
+		return 0
+	}
+	return n
+}
 
-// MaxConcurrency is the highest number of calls in flight that was seen in the
-// window: now, and whenever a bucket opened or this was read. See [Mark.MaxConcurrency].
+// MaxConcurrency is the highest number of calls in flight in the window. It is exact while
+// their number rises, and for a metric that is not busy enough for more than one stripe
+// (see hotRate). Otherwise it may be a little below the truth. It is never above it: a
+// peak is noticed by a pass that leaves more calls in flight on its stripe than any pass
+// before it in the bucket.
 func (m *Metric) MaxConcurrency(now int64) int64 {
 	most := m.Concurrency()
 	if newest := m.ring.Newest(); newest != nil {

@@ -287,7 +287,7 @@ func TestLastBucket_EndsAfterEveryEvent(t *testing.T) {
 	}
 }
 
-func TestMaxConcurrency_SeenWhenABucketOpens(t *testing.T) {
+func TestMaxConcurrency_StaysForTheWindow(t *testing.T) {
 	t.Parallel()
 	m := newMetric()
 	a := m.Pass(0, 3)
@@ -299,19 +299,62 @@ func TestMaxConcurrency_SeenWhenABucketOpens(t *testing.T) {
 	require.EqualValues(t, 0, m.MaxConcurrency(1100*ms))
 }
 
-func TestMaxConcurrency_SeenWhenRead(t *testing.T) {
+func TestMaxConcurrency_PeakThatNobodyLookedAt(t *testing.T) {
 	t.Parallel()
 	m := newMetric()
-	a := m.Pass(0, 5)
-	require.EqualValues(t, 5, m.MaxConcurrency(10*ms))
-	m.Complete(20*ms, a, 5, 1000, false)
-	require.EqualValues(t, 5, m.MaxConcurrency(30*ms), "it was seen")
-	require.EqualValues(t, 0, m.MaxConcurrency(1000*ms))
+	for i := range int64(3) { // a hundred calls of 2 ms, and again, within one bucket
+		at := 10 * ms * i
+		var stripes []int
+		for range 100 {
+			stripes = append(stripes, m.Pass(at, 1))
+		}
+		for _, stripe := range stripes {
+			m.Complete(at+2*ms, stripe, 1, 2*ms, false)
+		}
+	}
+	require.Zero(t, m.Concurrency())
+	require.EqualValues(t, 100, m.MaxConcurrency(30*ms))
+	m.Complete(105*ms, m.Pass(101*ms, 7), 7, 4*ms, false)
+	require.EqualValues(t, 100, m.MaxConcurrency(999*ms))
+	require.EqualValues(t, 7, m.MaxConcurrency(1000*ms))
+	require.EqualValues(t, 0, m.MaxConcurrency(1100*ms))
+}
 
-	// It is a sample: what nobody looked at is not known.
-	m = newMetric()
-	m.Complete(20*ms, m.Pass(0, 5), 5, 1000, false)
-	require.EqualValues(t, 0, m.MaxConcurrency(30*ms))
+func TestMaxConcurrency_PassesAddedAsEvents(t *testing.T) {
+	t.Parallel()
+	m := newMetric()
+	m.Add(0, Pass, 3)
+	m.AddRT(ms, time.Millisecond)
+	m.AddRT(ms, time.Millisecond)
+	m.AddRT(ms, time.Millisecond)
+	require.EqualValues(t, 3, m.MaxConcurrency(2*ms))
+	m.AddRT(3*ms, time.Millisecond) // more have completed than passed
+	m.Add(4*ms, Pass, 1)
+	require.EqualValues(t, 0, m.Concurrency())
+	require.EqualValues(t, 3, m.MaxConcurrency(5*ms))
+}
+
+func TestMaxConcurrency_MoreCallsThanHalfAWordHolds(t *testing.T) {
+	t.Parallel()
+	m := newMetric()
+	stripe := m.Pass(0, math.MaxUint32)
+	m.Pass(0, 5)
+	require.Equal(t, int64(math.MaxUint32+5), m.MaxConcurrency(0))
+	m.Complete(100*ms, stripe, math.MaxUint32+5, 1, false)
+	m.Pass(1100*ms, 2)
+	require.EqualValues(t, 2, m.MaxConcurrency(1100*ms))
+}
+
+// The peak of a stripe is that of a bucket, however many there have been.
+func TestPeak_SerialsOfBucketsWrap(t *testing.T) {
+	t.Parallel()
+	peak := func(serial uint32, inFlight uint64) uint64 { return uint64(serial)<<32 | inFlight }
+	for _, serial := range []uint32{0, 1, math.MaxInt32, math.MaxInt32 + 1, math.MaxUint32} {
+		require.True(t, peakIsAbove(serial, 5, peak(serial, 4)))
+		require.False(t, peakIsAbove(serial, 5, peak(serial, 5)))
+		require.True(t, peakIsAbove(serial+1, 0, peak(serial, math.MaxUint32)), "a later bucket")
+		require.False(t, peakIsAbove(serial-1, math.MaxUint32, peak(serial, 0)), "an earlier bucket")
+	}
 }
 
 func TestMaxConcurrency_CallsInFlightLongerThanTheWindow(t *testing.T) {
@@ -330,8 +373,12 @@ func TestMark_SawTheMost(t *testing.T) {
 	require.Equal(t, Counts{Pass: 4}, mark.Counts)
 	mark.Saw(2)
 	require.EqualValues(t, 4, mark.MaxConcurrency())
+	var coarse Mark
+	mark.LieUnder(&coarse)
+	require.EqualValues(t, 4, coarse.MaxConcurrency())
 	mark.Saw(9)
 	require.EqualValues(t, 9, mark.MaxConcurrency())
+	require.EqualValues(t, 9, coarse.MaxConcurrency())
 	m.Pass(0, 1)
 	require.Equal(t, Counts{Pass: 4}, mark.Counts, "a mark stays")
 }

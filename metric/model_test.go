@@ -21,6 +21,7 @@ type logged struct {
 	bucket int64
 	counts Counts
 	rt     int64 // −1: not a completed call
+	before int64 // the calls in flight before
 }
 
 func (n *naiveMetric) align(now int64) int64 {
@@ -33,7 +34,7 @@ func (n *naiveMetric) add(now int64, counts Counts, rt int64) {
 	if start := n.align(now); !n.opened || start > n.newest {
 		n.opened, n.newest = true, start
 	}
-	n.log = append(n.log, logged{n.newest, counts, rt})
+	n.log = append(n.log, logged{n.newest, counts, rt, n.total().Concurrency()})
 }
 
 func (n *naiveMetric) total() (sum Counts) {
@@ -41,6 +42,18 @@ func (n *naiveMetric) total() (sum Counts) {
 		sum = sum.Plus(l.counts)
 	}
 	return sum
+}
+
+// peak is the most calls in flight in the window of now.
+func (n *naiveMetric) peak(now int64) int64 {
+	end := max(n.align(now), n.newest)
+	most := n.total().Concurrency()
+	for _, l := range n.log {
+		if l.bucket > end-n.interval && l.bucket <= end {
+			most = max(most, l.before, l.before+l.counts.Concurrency())
+		}
+	}
+	return max(0, most)
 }
 
 func (n *naiveMetric) window(now int64) (sum Counts, minRT int64) {
@@ -140,6 +153,12 @@ func TestMetric_AgreesWithANaiveLog(t *testing.T) {
 				sum, minRT := model.window(now)
 				require.Equal(t, sum, m.Window(now), "window at %d", now)
 				require.EqualValues(t, minRT, m.MinRT(now))
+				if peak := model.peak(now); m.numStripes() == 1 {
+					require.Equal(t, peak, m.MaxConcurrency(now))
+				} else {
+					require.LessOrEqual(t, m.MaxConcurrency(now), peak)
+					require.GreaterOrEqual(t, m.MaxConcurrency(now), m.Concurrency())
+				}
 				var avg time.Duration
 				if sum[Success] > 0 {
 					avg = time.Duration(sum[RT] / sum[Success])

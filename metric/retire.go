@@ -30,7 +30,7 @@ func (m *Metric) Retire() (final Counts, ok bool) {
 	last := finalTotals{counts: m.readTotals(), blocks: make([]int64, m.numStripes())}
 	last.counts[Block] = 0
 	for i := range last.blocks {
-		last.blocks[i] = m.stripe(i).read(Block)
+		last.blocks[i] = m.stripe(i).counts[Block].Load()
 		last.counts[Block] += last.blocks[i]
 	}
 	if last.counts != before {

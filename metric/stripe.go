@@ -23,7 +23,14 @@ type stripe struct {
 	//	   0      last     255−first
 	span    atomic.Uint32
 	latency atomic.Pointer[histogram] // nil until a call completed here
-	_       [64 - unsafe.Sizeof([striped + 1]int64{}) - unsafe.Sizeof(uintptr(0))]byte
+	_       [64 - unsafe.Sizeof([striped + 1]int64{}) - 2*unsafe.Sizeof(uintptr(0))]byte
+
+	// peak is the most calls in flight that a pass has left on this stripe, in the
+	// bucket with that serial. It is written by passes that exceed it.
+	//
+	//	63    32 31        0
+	//	 serial   in flight
+	peak atomic.Uint64
 }
 
 // histogram holds one total per latency cell.
@@ -55,20 +62,6 @@ func (s *stripe) cells() (first int, cells []atomic.Int64) {
 	}
 	first = int(^uint8(span))
 	return first, s.latency.Load()[first : int(uint8(span>>8))+1]
-}
-
-// read gives a total of the stripe. A completed call adds to no total of successes:
-// it is counted in one cell of the histogram, and the cells are added up here. That
-// is one atomic add less for a call, and a few loads more for a reader.
-func (s *stripe) read(e Event) int64 {
-	n := s.counts[e].Load()
-	if e == Success {
-		_, cells := s.cells()
-		for i := range cells {
-			n += cells[i].Load()
-		}
-	}
-	return n
 }
 
 const (

@@ -21,13 +21,14 @@ type naive struct {
 type entry struct {
 	bucket int64
 	counts metric.Counts
+	peak   int64 // the most calls in flight while it happened
 }
 
-func (n *naive) add(now int64, c metric.Counts) {
+func (n *naive) add(now int64, c metric.Counts, peak int64) {
 	if start := floor(now, 100*ms); !n.opened || start > n.newest {
 		n.opened, n.newest = true, start
 	}
-	n.log = append(n.log, entry{n.newest, c})
+	n.log = append(n.log, entry{n.newest, c, peak})
 }
 
 // window sums up the entries in those buckets of the given length that start in
@@ -45,11 +46,12 @@ func (n *naive) window(now, length, interval int64) (sum metric.Counts) {
 // history gives the seconds from first on.
 func (n *naive) history(first, now int64) (history [61]Second) {
 	var sums [61]metric.Counts
+	var peaks [61]int64
 	end := max(floor(now, sec), floor(n.newest, sec))
 	for _, e := range n.log {
 		start := floor(e.bucket, sec)
 		if i := (start - first) / sec; start > end-61*sec && i >= 0 && i <= 60 {
-			sums[i] = sums[i].Plus(e.counts)
+			sums[i], peaks[i] = sums[i].Plus(e.counts), max(peaks[i], e.peak)
 		}
 	}
 	for i, c := range sums {
@@ -57,7 +59,7 @@ func (n *naive) history(first, now int64) (history [61]Second) {
 			Start: first + int64(i)*sec,
 			Pass:  c[metric.Pass], Block: c[metric.Block],
 			Success: c[metric.Success], Exception: c[metric.Exception],
-			AvgRT: metric.AvgRT(c),
+			AvgRT: metric.AvgRT(c), MaxConcurrency: peaks[i],
 		}
 	}
 	return history
@@ -91,12 +93,12 @@ func TestStat_AgreesWithANaiveLog(t *testing.T) {
 				if failed {
 					c[metric.Exception] = n
 				}
-				model.add(clock, c)
+				model.add(clock, c, n)
 				call(s, clock, n, time.Duration(rt), failed)
 			},
 			"block": func(t *rapid.T) {
 				clock += step.Draw(t, "step")
-				model.add(clock, metric.Counts{metric.Block: 1})
+				model.add(clock, metric.Counts{metric.Block: 1}, 0)
 				s.Metric().Add(clock, metric.Block, 1)
 			},
 			"trim": func(t *rapid.T) {

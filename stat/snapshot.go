@@ -25,8 +25,9 @@ type Snapshot struct {
 	// Of the calls completed in the last ten seconds, at most 4.4 % off; 0 with none.
 	P50, P95, P99 time.Duration
 
-	// Concurrency is the number of calls in flight.
-	Concurrency int64
+	// Concurrency is the number of calls in flight, and MaxConcurrency the most of the
+	// last second, which is a little low at times: see [metric.Metric.MaxConcurrency].
+	Concurrency, MaxConcurrency int64
 
 	// Totals since the resource was first seen, or seen again after an eviction.
 	Pass, Block, Success, Exception, OccupiedPass int64
@@ -83,7 +84,8 @@ func (s *Stat) Snapshot(now int64) Snapshot {
 		PassQPS: perSecond(metric.Pass), BlockQPS: perSecond(metric.Block),
 		SuccessQPS: perSecond(metric.Success), ExceptionQPS: perSecond(metric.Exception),
 		AvgRT: metric.AvgRT(window), MinRT: m.MinRT(now),
-		P50: latencies.Quantile(0.50), P95: latencies.Quantile(0.95), P99: latencies.Quantile(0.99),
+		MaxConcurrency: m.MaxConcurrency(now),
+		P50:            latencies.Quantile(0.50), P95: latencies.Quantile(0.95), P99: latencies.Quantile(0.99),
 	}
 }
 

@@ -29,22 +29,22 @@ func TestSnapshot_Scripted(t *testing.T) {
 	require.Equal(t, Snapshot{
 		PassQPS: 4, BlockQPS: 3, SuccessQPS: 3, ExceptionQPS: 2,
 		AvgRT: 40 * time.Millisecond, MinRT: 20 * time.Millisecond,
-		P50: fifty, P95: fifty, P99: fifty,
+		P50: fifty, P95: fifty, P99: fifty, MaxConcurrency: 2,
 	}, s.Snapshot(minute+999*ms), "totals, rules and names are the caller's")
 
 	// The first tenth of a second leaves the second, but not the ten seconds.
 	require.Equal(t, Snapshot{
 		PassQPS: 3, BlockQPS: 3, SuccessQPS: 2, ExceptionQPS: 2,
 		AvgRT: 50 * time.Millisecond, MinRT: 50 * time.Millisecond,
-		P50: fifty, P95: fifty, P99: fifty,
+		P50: fifty, P95: fifty, P99: fifty, MaxConcurrency: 2,
 	}, s.Snapshot(minute+1000*ms))
 
-	require.Equal(t, Snapshot{PassQPS: 1, P50: fifty, P95: fifty, P99: fifty}, s.Snapshot(minute+1899*ms))
+	require.Equal(t, Snapshot{PassQPS: 1, P50: fifty, P95: fifty, P99: fifty, MaxConcurrency: 1}, s.Snapshot(minute+1899*ms))
 
 	full := s.Snapshot(minute + 1900*ms)
 	full.SetTotals(m.Totals())
 	require.Equal(t, Snapshot{
-		P50: fifty, P95: fifty, P99: fifty, Concurrency: 1,
+		P50: fifty, P95: fifty, P99: fifty, Concurrency: 1, MaxConcurrency: 1,
 		Pass: 4, Block: 3, Success: 3, Exception: 2, OccupiedPass: 4, WouldBlock: 1,
 	}, full)
 

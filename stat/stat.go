@@ -68,7 +68,7 @@ func (s *Stat) openCoarse(start int64, mark *metric.Mark) {
 	if r == nil {
 		r = s.newRings()
 	}
-	r.seconds.Current(start).Value().Saw(mark.MaxConcurrency())
+	mark.LieUnder(r.seconds.Current(start).Value())
 	r.recent.Current(start)
 	r.minute.Current(start)
 }
@@ -130,7 +130,7 @@ type Second struct {
 	Start                           int64 // nanoseconds on the axis of now
 	Pass, Block, Success, Exception int64
 	AvgRT                           time.Duration // 0 with no completed calls
-	MaxConcurrency                  int64         // the highest that was seen; a sample, see [metric.Mark.MaxConcurrency]
+	MaxConcurrency                  int64         // the most calls in flight; see [metric.Metric.MaxConcurrency]
 }
 
 // History gives the last minute second by second, oldest first: the 60 seconds
@@ -168,7 +168,7 @@ func (s *Stat) History(now int64) []Second {
 		if k+1 < len(marks) {
 			until = marks[k+1].Value().Counts
 		} else {
-			mark.Saw(totals.Concurrency())
+			mark.Saw(s.metric.Concurrency())
 		}
 		i := (w.Start() - first) / ns
 		silence(i, mark.Counts.Concurrency())

@@ -66,7 +66,7 @@ func TestHistory_SecondBySecond(t *testing.T) {
 		require.Equal(t, Second{Start: minute + int64(i-58)*sec}, second)
 	}
 	require.Equal(t, []Second{
-		{Start: minute, Pass: 4, Block: 5, Success: 4, Exception: 3, AvgRT: 25 * time.Millisecond},
+		{Start: minute, Pass: 4, Block: 5, Success: 4, Exception: 3, AvgRT: 25 * time.Millisecond, MaxConcurrency: 3},
 		{Start: minute + sec},
 		{Start: minute + 2*sec, Pass: 6, Success: 2, AvgRT: 7 * time.Millisecond, MaxConcurrency: 4},
 	}, history[58:])
@@ -91,7 +91,7 @@ func TestHistory_OldSecondsLeave(t *testing.T) {
 			at := i - 60 + int64(k)
 			want := Second{Start: minute + at*sec}
 			if at >= 0 {
-				want.Pass, want.Success, want.AvgRT = at+1, at+1, time.Millisecond
+				want.Pass, want.Success, want.AvgRT, want.MaxConcurrency = at+1, at+1, time.Millisecond, at+1
 				if at%2 == 0 {
 					want.Exception = at + 1
 				}
