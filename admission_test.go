@@ -101,7 +101,9 @@ func (c *scriptedCheck) Wait(now, _ int64, _ resource.Caller) time.Duration {
 	return 0
 }
 
-func (c *scriptedCheck) Finish(int64, int64, time.Duration, bool) { c.guard.note("=%s", c.id) }
+func (c *scriptedCheck) Finish(int64, int64, time.Duration, resource.Outcome) {
+	c.guard.note("=%s", c.id)
+}
 
 // refusal is the verdict of a check that refuses; its cause is filled in for it.
 func refusal(wait time.Duration) resource.Verdict {

@@ -59,9 +59,9 @@ func (c *faultyCheck) Snapshot(int64) stat.RuleSnapshot {
 	return stat.RuleSnapshot{ID: "own", Kind: "own", Admitted: 3}
 }
 
-func (c *faultyCheck) Finish(now, n int64, rt time.Duration, failed bool) {
+func (c *faultyCheck) Finish(now, n int64, rt time.Duration, outcome resource.Outcome) {
 	c.in("Finish")
-	c.scriptedCheck.Finish(now, n, rt, failed)
+	c.scriptedCheck.Finish(now, n, rt, outcome)
 }
 
 // Each fault is as if the method had said what changes least.

@@ -72,7 +72,7 @@ func (c *inFlightCheck) Reserve(_, n int64, _ resource.Caller) resource.Verdict 
 	}
 }
 
-func (c *inFlightCheck) Finish(_, n int64, _ time.Duration, _ bool) {
+func (c *inFlightCheck) Finish(_, n int64, _ time.Duration, _ resource.Outcome) {
 	c.now.Add(-n)
 	c.finished.Add(n)
 }
@@ -232,9 +232,9 @@ func (c *brokenCheck) Snapshot(int64) stat.RuleSnapshot {
 	return stat.RuleSnapshot{}
 }
 
-func (c *brokenCheck) Finish(now, n int64, rt time.Duration, failed bool) {
+func (c *brokenCheck) Finish(now, n int64, rt time.Duration, outcome resource.Outcome) {
 	c.b.fail("Finish")
-	c.inFlightCheck.Finish(now, n, rt, failed)
+	c.inFlightCheck.Finish(now, n, rt, outcome)
 }
 
 func TestGuard_ThatPanicsIsAsIfItWereNotThere(t *testing.T) {

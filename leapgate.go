@@ -76,9 +76,14 @@ type Config struct {
 	// is slog.Default().
 	Logger *slog.Logger
 
-	// IsException tells which errors of calls count as exceptions. Nil: all but
-	// context.Canceled, which is the caller's own doing; Do and Call know whether
-	// it was, and count it if not. It must be safe for concurrent use.
+	// Outcome tells how a call ended that returned an error: as a Failure, which counts as
+	// an exception, Ignored, or after all a Success. Nil: context.Canceled is the caller's
+	// own doing and Ignored, and everything else a Failure; Do and Call know whether it was
+	// the caller, and take it for a Failure if not. It must be safe for concurrent use.
+	Outcome func(error) Outcome
+
+	// IsException is Outcome with two values: Failure if it reports true, and Success. One
+	// of both may be set.
 	IsException func(error) bool
 
 	// Memory tells flow rules with Strategy MemoryAdaptive how much memory is in use;
@@ -100,6 +105,16 @@ const mostMaxResources = 10_000_000
 
 // EntryOption changes one entry.
 type EntryOption = resource.EntryOption
+
+// Outcome is how a call ended. See [resource.Outcome].
+type Outcome = resource.Outcome
+
+// The outcomes of calls.
+const (
+	Success = resource.Success // the resource did what it should
+	Failure = resource.Failure // it did not; counts as an exception
+	Ignored = resource.Ignored // the call says nothing about the resource
+)
 
 // BlockError tells who refused a call and why:
 //
@@ -155,6 +170,9 @@ func New(cfg Config) (*Gate, error) {
 			faults = append(faults, fmt.Errorf("%w: Guards[%d] is nil; want a guard", ErrConfig, i))
 		}
 	}
+	if cfg.Outcome != nil && cfg.IsException != nil {
+		faults = append(faults, fmt.Errorf("%w: Outcome and IsException are both set; want one of them", ErrConfig))
+	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
@@ -163,6 +181,7 @@ func New(cfg Config) (*Gate, error) {
 	g.registry = resource.NewRegistry(resource.Config{
 		Now:          cfg.Now,
 		MaxResources: cfg.MaxResources,
+		Outcome:      cfg.Outcome,
 		IsException:  cfg.IsException,
 		Logger:       cfg.Logger,
 		Sleep:        cfg.Sleep,
@@ -219,9 +238,8 @@ func (g *Gate) Do(ctx context.Context, name string, fn func(context.Context) err
 }
 
 // Call runs fn as one call into a resource of g, and gives what fn gives. If a rule
-// refuses the call, fn does not run and the error is a [*BlockError]. An error of
-// fn counts as an exception, if Config.IsException says so; a panic always does, and
-// goes on.
+// refuses the call, fn does not run and the error is a [*BlockError]. What an error of
+// fn counts as, Config.Outcome says; a panic is always a failure, and goes on.
 func Call[T any](ctx context.Context, g *Gate, name string, fn func(context.Context) (T, error), opts ...EntryOption) (T, error) {
 	r, err := g.find(ctx, name)
 	if err != nil {

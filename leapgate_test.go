@@ -269,6 +269,122 @@ func TestIsException_GivenOneDecides(t *testing.T) {
 	require.Equal(t, int64(2), snapshotOf(t, g, "orders").Exception)
 }
 
+func TestOutcome_DefaultKnowsWhoseCancellationItWas(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock())
+	canceled, failed := fmt.Errorf("query: %w", context.Canceled), errors.New("it broke")
+	ended := func(name string, tell func(e *resource.Entry)) []int64 {
+		e, err := g.Entry(name)
+		require.NoError(t, err)
+		tell(&e)
+		e.Exit()
+		e.SetError(failed) // too late
+		e.Exit()
+		s := snapshotOf(t, g, name)
+		return []int64{s.Success, s.Exception, s.Ignored}
+	}
+	require.Equal(t, []int64{1, 0, 0}, ended("nothing told", func(*resource.Entry) {}))
+	require.Equal(t, []int64{1, 0, 0}, ended("nil", func(e *resource.Entry) { e.SetError(nil) }))
+	require.Equal(t, []int64{1, 0, 1}, ended("canceled", func(e *resource.Entry) { e.SetError(canceled) }))
+	require.Equal(t, []int64{1, 1, 0}, ended("failed", func(e *resource.Entry) { e.SetError(failed) }))
+	require.Equal(t, []int64{1, 1, 0}, ended("the gravest counts", func(e *resource.Entry) {
+		e.SetError(canceled)
+		e.SetError(failed)
+		e.SetError(canceled)
+		e.SetError(nil)
+	}))
+	require.Equal(t, []int64{1, 0, 1}, ended("SetOutcome decides", func(e *resource.Entry) {
+		e.SetError(failed)
+		e.SetOutcome(leapgate.Ignored)
+		e.SetOutcome(leapgate.Outcome(3)) // there is none such
+	}))
+	require.Equal(t, []int64{1, 0, 0}, ended("after all a success", func(e *resource.Entry) {
+		e.SetError(failed)
+		e.SetOutcome(leapgate.Success)
+	}))
+
+	_ = g.Do(t.Context(), "somebody else's", func(context.Context) error { return canceled })
+	require.Equal(t, int64(1), snapshotOf(t, g, "somebody else's").Exception)
+	ctx, cancel := context.WithCancel(t.Context())
+	_ = g.Do(ctx, "the caller's", func(context.Context) error { cancel(); return canceled })
+	require.Equal(t, int64(1), snapshotOf(t, g, "the caller's").Ignored)
+
+	counted, err := g.EntryContext(t.Context(), "counted", leapgate.WithCount(7))
+	require.NoError(t, err)
+	counted.SetOutcome(leapgate.Ignored)
+	require.Zero(t, snapshotOf(t, g, "counted").Ignored)
+	counted.Exit()
+	require.Equal(t, int64(7), snapshotOf(t, g, "counted").Ignored)
+}
+
+func TestOutcome_GivenOneDecides(t *testing.T) {
+	t.Parallel()
+	notFound, slow := errors.New("not found"), errors.New("slow down")
+	g := leapgate.Must(leapgate.Config{Outcome: func(err error) leapgate.Outcome {
+		switch {
+		case errors.Is(err, notFound):
+			return leapgate.Success
+		case errors.Is(err, slow):
+			return leapgate.Ignored
+		default:
+			return leapgate.Failure
+		}
+	}})
+	for _, err := range []error{notFound, slow, slow, context.Canceled, errors.New("it broke"), nil} {
+		_ = g.Do(t.Context(), "orders", func(context.Context) error { return err })
+	}
+	s := snapshotOf(t, g, "orders")
+	require.Equal(t, []int64{6, 2, 2}, []int64{s.Success, s.Exception, s.Ignored})
+}
+
+// outcomes is a guard that notes how calls ended.
+type outcomes struct{ seen []leapgate.Outcome }
+
+func (o *outcomes) Kind() string { return "outcomes" }
+
+func (o *outcomes) Bind(string, []resource.Check) ([]resource.Check, bool) {
+	check := &outcomesCheck{scriptedCheck{id: "seen", guard: &scripted{}}, o}
+	check.cause = resource.Cause{Kind: "outcomes", RuleID: check.id}
+	return []resource.Check{check}, false
+}
+
+type outcomesCheck struct {
+	scriptedCheck
+	to *outcomes
+}
+
+func (c *outcomesCheck) Finish(_, _ int64, _ time.Duration, outcome leapgate.Outcome) {
+	c.to.seen = append(c.to.seen, outcome)
+}
+
+func TestOutcome_ReachesGuards(t *testing.T) {
+	t.Parallel()
+	seen := new(outcomes)
+	g := leapgate.Must(leapgate.Config{Guards: []resource.Guard{seen}})
+	_ = g.Do(t.Context(), "orders", func(context.Context) error { return nil })
+	_ = g.Do(t.Context(), "orders", func(context.Context) error { return errors.New("it broke") })
+	require.Panics(t, func() {
+		_ = g.Do(t.Context(), "orders", func(context.Context) error { panic("it broke badly") })
+	})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = g.Do(t.Context(), "orders", func(context.Context) error { runtime.Goexit(); return nil })
+	}()
+	<-ended
+	e, err := g.Entry("orders")
+	require.NoError(t, err)
+	e.SetError(context.Canceled)
+	e.Exit()
+	require.Equal(t, []leapgate.Outcome{leapgate.Success, leapgate.Failure, leapgate.Failure, leapgate.Failure, leapgate.Ignored}, seen.seen)
+}
+
+func TestOutcome_Text(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "success failure ignored outcome(3)",
+		fmt.Sprint(leapgate.Success, leapgate.Failure, leapgate.Ignored, leapgate.Outcome(3)))
+}
+
 func TestBlocked_IsCountedAndConsumesNothing(t *testing.T) {
 	t.Parallel()
 	c := newClock()

@@ -33,6 +33,9 @@ type resourceView struct {
 	Exception    int64  `json:"exception"`
 	OccupiedPass int64  `json:"occupiedPass"`
 	WouldBlock   int64  `json:"wouldBlock"`
+	Ignored      int64  `json:"ignored"`
+
+	MaxConcurrency int64 `json:"maxConcurrency"`
 }
 
 func viewOf(s *stat.Snapshot) resourceView {
@@ -43,7 +46,8 @@ func viewOf(s *stat.Snapshot) resourceView {
 		AvgRT: millis(s.AvgRT), MinRT: millis(s.MinRT), P50: millis(s.P50), P95: millis(s.P95), P99: millis(s.P99),
 		Concurrency: s.Concurrency,
 		Pass:        s.Pass, Block: s.Block, Success: s.Success, Exception: s.Exception,
-		OccupiedPass: s.OccupiedPass, WouldBlock: s.WouldBlock,
+		OccupiedPass: s.OccupiedPass, WouldBlock: s.WouldBlock, Ignored: s.Ignored,
+		MaxConcurrency: s.MaxConcurrency,
 	}
 }
 

@@ -61,7 +61,7 @@ func TestResources_SortedFilteredAndLimited(t *testing.T) {
 	require.Equal(t, map[string]any{
 		"name": "c", "passQPS": 1.0, "blockQPS": 3.0, "successQPS": 1.0, "exceptionQPS": 0.0, "avgRT": 4.0, "minRT": 4.0,
 		"p50": 4.075, "p95": 4.075, "p99": 4.075, "concurrency": 0.0, "pass": 1.0, "block": 3.0, "success": 1.0, "exception": 0.0,
-		"occupiedPass": 0.0, "wouldBlock": 0.0, "rules": 1.0,
+		"occupiedPass": 0.0, "wouldBlock": 0.0, "ignored": 0.0, "maxConcurrency": 1.0, "rules": 1.0,
 	}, list(v, "resources")[0])
 
 	faults, _ := refused(t, d, http.StatusBadRequest, http.MethodGet, "resources?sort=size&order=up&limit=0&filter=a&filter=b&page=2", "")

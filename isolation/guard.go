@@ -156,7 +156,9 @@ func (c *controller) Wait(_, n int64, _ resource.Caller) time.Duration {
 }
 
 // Finish gives the places of a call back that has ended.
-func (c *controller) Finish(_, n int64, _ time.Duration, _ bool) { c.state.places.giveBack(n) }
+func (c *controller) Finish(_, n int64, _ time.Duration, _ resource.Outcome) {
+	c.state.places.giveBack(n)
+}
 
 func (c *controller) Snapshot(int64) stat.RuleSnapshot {
 	return stat.RuleSnapshot{

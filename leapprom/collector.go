@@ -10,6 +10,7 @@
 //
 //	entries_total{resource, result}              calls, by result: pass or block
 //	exceptions_total{resource}                   completed calls that failed
+//	ignored_total{resource}                      completed calls that say nothing about the resource
 //	occupied_passes_total{resource}              passes that borrowed from a later bucket
 //	response_time_seconds{resource}              histogram, native and classic
 //	entries_in_flight{resource}                  calls that have not completed
@@ -282,6 +283,7 @@ func (c *Collector) collect(s *samples, src *source, counts *metric.Counts, cell
 	s.count(d.entries, src.block, src.created, counts[metric.Block])
 	s.count(d.entries, src.pass, src.created, counts[metric.Pass])
 	s.count(d.exceptions, src.labels, src.created, counts[metric.Exception])
+	s.count(d.ignored, src.labels, src.created, counts[metric.Ignored])
 	s.count(d.occupied, src.labels, src.created, counts[metric.OccupiedPass])
 	s.histogram(d.responseTime, src.labels, src.created, cells, counts[metric.RT], !c.cfg.NativeOnly)
 	s.gauge(d.inFlight, src.labels, float64(inFlight))

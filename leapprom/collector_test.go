@@ -50,13 +50,16 @@ func TestCollect_ExactValues(t *testing.T) {
 		`exceptions_total{resource="a"}`:                 2,
 		`exceptions_total{resource="b"}`:                 0,
 		`exceptions_total{resource="other"}`:             0,
+		`ignored_total{resource="a"}`:                    0,
+		`ignored_total{resource="b"}`:                    0,
+		`ignored_total{resource="other"}`:                0,
 		`occupied_passes_total{resource="a"}`:            0,
 		`occupied_passes_total{resource="b"}`:            0,
 		`occupied_passes_total{resource="other"}`:        0,
 		`entries_in_flight{resource="a"}`:                0,
 		`entries_in_flight{resource="b"}`:                2,
 		`entries_in_flight{resource="other"}`:            0,
-	}, r.only("entries", "exceptions", "occupied"))
+	}, r.only("entries", "exceptions", "ignored", "occupied"))
 	require.Equal(t, reading{
 		`blocks_total{guard="flow",resource="a",rule="qps"}`:                 3,
 		`blocks_total{guard="isolation",resource="b",rule="qps"}`:            1,
@@ -84,7 +87,9 @@ func TestCollect_ExactValues(t *testing.T) {
 		`resources{}`:          3,
 		`guard_faults_total{}`: 0,
 	}, r.only("rule", "resources", "guard"))
+	open.SetOutcome(leapgate.Ignored)
 	open.Exit()
+	require.EqualValues(t, 2, scrape(t, registry).only("ignored")[`ignored_total{resource="b"}`])
 	require.Zero(t, scrape(t, registry).sum("entries_in_flight"))
 }
 

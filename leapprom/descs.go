@@ -5,7 +5,7 @@ import "github.com/prometheus/client_golang/prometheus"
 // descs are the metrics of a collector.
 type descs struct {
 	// by resource
-	entries, exceptions, occupied, responseTime, inFlight *prometheus.Desc
+	entries, exceptions, ignored, occupied, responseTime, inFlight *prometheus.Desc
 	// by resource, guard and rule
 	blocks, wouldBlocks, candidateWouldBlocks       *prometheus.Desc
 	mode, threshold, effective, candidate, interval *prometheus.Desc
@@ -32,6 +32,7 @@ func newDescs(gate string) *descs {
 		"Calls into a resource, by what became of them: pass or block. A call with a count of n counts n times.",
 		"resource", "result")
 	d.exceptions = of("exceptions_total", "Completed calls that failed.", "resource")
+	d.ignored = of("ignored_total", "Completed calls that say nothing about the resource: their callers gave up, for instance.", "resource")
 	d.occupied = of("occupied_passes_total", "Calls with priority that were admitted by borrowing from a later bucket.", "resource")
 	d.responseTime = of("response_time_seconds",
 		"Response times of completed calls, failed or not. Its count is the number of completed calls.", "resource")

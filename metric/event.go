@@ -13,6 +13,7 @@ const (
 	RT                        // sum of the response times of completed calls, in nanoseconds
 	OccupiedPass              // admitted calls that borrowed from a later bucket
 	WouldBlock                // admitted calls that a rule in shadow mode would have refused
+	Ignored                   // completed calls that say nothing about what was called, such as those that were given up
 
 	numEvents
 )
@@ -21,7 +22,7 @@ const (
 // each stripe. The others are rare.
 const striped = int(OccupiedPass)
 
-var eventNames = [numEvents]string{"pass", "block", "exception", "success", "rt", "occupied-pass", "would-block"}
+var eventNames = [numEvents]string{"pass", "block", "exception", "success", "rt", "occupied-pass", "would-block", "ignored"}
 
 // String is the event's name: "pass", "occupied-pass".
 func (e Event) String() string {

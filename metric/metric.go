@@ -31,6 +31,8 @@ type Metric struct {
 	head
 	_     [64 - unsafe.Sizeof(head{})]byte
 	first stripe // on a cache line of its own
+	rare  [int(numEvents) - striped]Counter
+	_     [64 - unsafe.Sizeof([int(numEvents) - striped]Counter{})]byte // so that metrics come to lie on cache lines
 }
 
 // head is what is read much and seldom written.
@@ -40,8 +42,7 @@ type head struct {
 	state   uber.Uint32             // see Retire
 	opening func(int64, *Mark)      // nil, or what is called before a bucket opens
 	seconds float64                 // the interval
-	rare    [int(numEvents) - striped]Counter
-	final   *finalTotals // of a retired metric
+	final   *finalTotals            // of a retired metric
 }
 
 // Mark is the totals as they stood when a bucket opened, and what cannot be had

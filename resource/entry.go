@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/bits"
 	"time"
+
+	"github.com/leapgate-go/leapgate/metric"
 )
 
 // Entry is one call into a resource, from Entry to [Entry.Exit]. It is a value of
@@ -27,17 +29,18 @@ type Entry struct {
 
 	// word packs the rest:
 	//
-	//	56    41   40    39    32  31    0
-	//	  took   failed   stripe    count
+	//	57    42  41      40  39    32  31    0
+	//	  took     outcome     stripe    count
 	//
 	// took has a bit for each check in mode shadow that has to be told of the exit.
 	word uint64
 }
 
 const (
-	stripeShift = 32
-	failedFlag  = 1 << 40
-	tookShift   = 41
+	stripeShift  = 32
+	outcomeShift = 40
+	outcomeMask  = 3 << outcomeShift
+	tookShift    = 42
 )
 
 // MaxCount is the largest count of one entry. Response times are summed up once per
@@ -63,16 +66,32 @@ func newEntry(set *guardSet, start int64, stripe int, n int64, took uint64) Entr
 	return Entry{set: set, start: start, word: took<<tookShift | uint64(stripe)<<stripeShift | uint64(n)}
 }
 
-// SetError tells that the call failed with err, if err counts as an exception.
-// A nil err is ignored. After Exit it does nothing.
+// SetError tells that the call returned err, and so how it ended: see Outcome of the
+// gate's configuration. A nil err says nothing. [context.Canceled] is taken for the
+// caller's own cancellation; [Call] knows better. Of several errors the gravest counts:
+// a failure stays one. After Exit SetError does nothing.
 func (e *Entry) SetError(err error) {
-	if err != nil && e.set != nil && e.set.registry.isException(err) {
-		e.word |= failedFlag
+	if err == nil || e.set == nil {
+		return
+	}
+	if o := e.set.registry.outcome(err); o == Failure || o == Ignored && e.outcome() == Success {
+		e.SetOutcome(o)
 	}
 }
 
-// Exit ends the call: it counts one success, its response time, and an exception
-// if it failed, times the count of the entry. A second Exit of the same variable
+// SetOutcome tells how the call ended, whatever was told before. Without it, and without
+// an error, a call is a [Success]. After Exit it does nothing, nor does an outcome that
+// there is not.
+func (e *Entry) SetOutcome(o Outcome) {
+	if o <= Ignored {
+		e.word = e.word&^outcomeMask | uint64(o)<<outcomeShift
+	}
+}
+
+func (e *Entry) outcome() Outcome { return Outcome(e.word & outcomeMask >> outcomeShift) }
+
+// Exit ends the call: it counts one success, which means that the call has completed, its
+// response time, and an exception if it was a [Failure], times the count of the entry. A second Exit of the same variable
 // does nothing.
 func (e *Entry) Exit() {
 	set := e.set
@@ -87,14 +106,17 @@ func (e *Entry) Exit() {
 		now = clock.Given()
 	}
 	rt := max(0, now-e.start)
-	failed := e.word&failedFlag != 0
-	set.metric.Complete(now, int(uint8(e.word>>stripeShift)), int64(uint32(e.word)), rt, failed)
+	outcome := e.outcome()
+	if outcome == Ignored { // still in flight, so this cannot come too late
+		set.metric.Add(now, metric.Ignored, int64(uint32(e.word)))
+	}
+	set.metric.Complete(now, int(uint8(e.word>>stripeShift)), int64(uint32(e.word)), rt, outcome == Failure)
 	if set.checks != nil {
 		for _, f := range set.finish {
-			f.Finish(now, int64(uint32(e.word)), time.Duration(rt), failed)
+			f.Finish(now, int64(uint32(e.word)), time.Duration(rt), outcome)
 		}
 		for took := e.word >> tookShift; took != 0; took &= took - 1 {
-			set.finishIf[bits.TrailingZeros64(took)].Finish(now, int64(uint32(e.word)), time.Duration(rt), failed)
+			set.finishIf[bits.TrailingZeros64(took)].Finish(now, int64(uint32(e.word)), time.Duration(rt), outcome)
 		}
 	}
 }
@@ -153,10 +175,10 @@ func apply(opts []EntryOption) (n int64, by Caller, err error) {
 }
 
 // Call runs fn as one call into r, and gives what fn gives. If r blocks, fn does
-// not run, and the error is a [*BlockError]. An error of fn that is an exception
-// counts as one; with the default of what is, an error that is context.Canceled
-// counts unless ctx itself was canceled. If fn panics or ends its goroutine, that
-// counts as an exception too, and goes on.
+// not run, and the error is a [*BlockError]. What fn returns is told to the entry by
+// [Entry.SetError]; if the gate has no Outcome of its own, an error that is
+// context.Canceled is a failure unless ctx has ended. If fn panics or ends its
+// goroutine, that is a failure too, and goes on.
 func Call[T any](ctx context.Context, r *Resource, fn func(context.Context) (T, error), opts ...EntryOption) (T, error) {
 	e, err := r.EntryContext(ctx, opts...)
 	if err != nil {
@@ -166,16 +188,15 @@ func Call[T any](ctx context.Context, r *Resource, fn func(context.Context) (T, 
 	returned := false
 	defer func() {
 		if !returned {
-			e.word |= failedFlag
+			e.SetOutcome(Failure)
 		}
 		e.Exit()
 	}()
 	result, err := fn(ctx)
 	returned = true
-	switch {
-	case err != nil && errors.Is(err, context.Canceled) && !ended(ctx) && r.registry.defaultIsException:
-		e.word |= failedFlag // a cancellation, but not the caller's
-	default:
+	if r.registry.ignoresOwn && errors.Is(err, context.Canceled) && !ended(ctx) {
+		e.SetOutcome(Failure) // a cancellation, but not the caller's
+	} else {
 		e.SetError(err)
 	}
 	return result, err

@@ -92,7 +92,7 @@ type Check interface {
 //
 // This interface is not yet stable.
 type Finisher interface {
-	Finish(now, n int64, rt time.Duration, failed bool)
+	Finish(now, n int64, rt time.Duration, outcome Outcome)
 }
 
 // Ticket is what Refund needs to find a reservation. Its words are the check's own.
@@ -260,9 +260,9 @@ type pluggedFinisher struct {
 	finisher Finisher
 }
 
-func (c pluggedFinisher) Finish(now, n int64, rt time.Duration, failed bool) {
+func (c pluggedFinisher) Finish(now, n int64, rt time.Duration, outcome Outcome) {
 	defer c.faults.recover("Finish")
-	c.finisher.Finish(now, n, rt, failed)
+	c.finisher.Finish(now, n, rt, outcome)
 }
 
 type pluggedTurn struct {

@@ -49,7 +49,8 @@ type Config struct {
 	Now          func() int64                               // the clock; nil is the real one
 	MaxResources int                                        // places for resources that no rule names; below 1: DefaultMaxResources
 	Sleep        func(context.Context, time.Duration) error // how calls wait; nil is [Sleep]
-	IsException  func(error) bool                           // which errors count; nil: all but context.Canceled
+	Outcome      func(error) Outcome                        // how a call ended that returned an error; nil: context.Canceled is Ignored, others Failure
+	IsException  func(error) bool                           // the same with two values: Failure, or Success; not with Outcome
 	Logger       *slog.Logger                               // for faults of Plugged; nil is slog.Default()
 	Guards       []Guard                                    // asked in this order, trusted
 	Plugged      []Guard                                    // asked after them, called under recover
@@ -60,21 +61,21 @@ type Config struct {
 // grows: that of the names, when rules name more than MaxResources resources, or that
 // of the names that are remembered.
 type Registry struct {
-	clock              clock.Clock
-	sleep              func(context.Context, time.Duration) error
-	table              *names.Table[Resource] // changed under mu
-	isException        func(error) bool
-	defaultIsException bool
-	guards             []Guard
-	faults             []*faultLog // of the guards that the program brought
-	max                int
-	nowhere            *guardSet     // the set of resources without a place
-	generation         atomic.Uint32 // of the rules, so that a binding to older ones is noticed
-	full               atomic.Bool   // all places are taken; written under mu
-	crowded            atomic.Bool   // the last search for a place found none
-	closed             atomic.Bool   // written under mu
-	newcomers          pace          // of names that take the place of another
-	other              *Resource     // serves the names without a place
+	clock      clock.Clock
+	sleep      func(context.Context, time.Duration) error
+	table      *names.Table[Resource] // changed under mu
+	outcome    func(error) Outcome
+	ignoresOwn bool // outcome is the default: only the caller's own cancellation is ignored
+	guards     []Guard
+	faults     []*faultLog // of the guards that the program brought
+	max        int
+	nowhere    *guardSet     // the set of resources without a place
+	generation atomic.Uint32 // of the rules, so that a binding to older ones is noticed
+	full       atomic.Bool   // all places are taken; written under mu
+	crowded    atomic.Bool   // the last search for a place found none
+	closed     atomic.Bool   // written under mu
+	newcomers  pace          // of names that take the place of another
+	other      *Resource     // serves the names without a place
 
 	mu      sync.Mutex  // guards what is below; no callback runs under it
 	places  []*Resource // those that may be evicted, max at most
@@ -99,17 +100,20 @@ func NewRegistry(cfg Config) *Registry {
 		cfg.Logger = slog.Default()
 	}
 	g := &Registry{
-		clock:       clock.New(cfg.Now),
-		sleep:       cfg.Sleep,
-		table:       names.New[Resource](cfg.MaxResources),
-		isException: cfg.IsException,
-		guards:      slices.Clone(cfg.Guards),
-		max:         cfg.MaxResources,
-		ghosts:      newGhosts(cfg.MaxResources),
+		clock:   clock.New(cfg.Now),
+		sleep:   cfg.Sleep,
+		table:   names.New[Resource](cfg.MaxResources),
+		outcome: cfg.Outcome,
+		guards:  slices.Clone(cfg.Guards),
+		max:     cfg.MaxResources,
+		ghosts:  newGhosts(cfg.MaxResources),
 	}
-	if g.isException == nil {
-		g.defaultIsException = true
-		g.isException = func(err error) bool { return !errors.Is(err, context.Canceled) }
+	switch {
+	case g.outcome != nil:
+	case cfg.IsException != nil:
+		g.outcome = byException(cfg.IsException)
+	default:
+		g.outcome, g.ignoresOwn = outcomeOf, true
 	}
 	for _, guard := range cfg.Plugged {
 		p := plugged{guard, &faultLog{logger: cfg.Logger}}

@@ -34,6 +34,9 @@ type Snapshot struct {
 	// WouldBlock is how many of those that passed a rule in shadow mode would
 	// have blocked.
 	WouldBlock int64
+	// Ignored is how many of those that succeeded, which means that they completed, say
+	// nothing about the resource: their callers gave up, for instance.
+	Ignored int64
 
 	// Rules are the figures of each rule that binds the resource, in the order in
 	// which the rules are asked.
@@ -95,6 +98,7 @@ func (s *Snapshot) SetTotals(c metric.Counts) {
 	s.Pass, s.Block = c[metric.Pass], c[metric.Block]
 	s.Success, s.Exception = c[metric.Success], min(c[metric.Exception], c[metric.Success])
 	s.OccupiedPass, s.WouldBlock = c[metric.OccupiedPass], c[metric.WouldBlock]
+	s.Ignored = min(c[metric.Ignored], c[metric.Success])
 	s.Concurrency = c.Concurrency()
 }
 

@@ -9,7 +9,7 @@ import { strip } from "./overview.js";
 import { Panels, lines } from "./panel.js";
 import { minute } from "./store.js";
 
-const totals = [["pass", "Pass"], ["block", "Block"], ["success", "Success"], ["exception", "Exception"], ["wouldBlock", "Would block"], ["occupiedPass", "Occupied pass"]];
+const totals = [["pass", "Pass"], ["block", "Block"], ["success", "Success"], ["exception", "Exception"], ["ignored", "Ignored"], ["wouldBlock", "Would block"], ["occupiedPass", "Occupied pass"]];
 
 /** ResourceView is the view of one resource. key is its name as it is in a query. */
 export class ResourceView {
