@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -60,7 +62,7 @@ func (g *scripted) noted() string {
 
 type scriptedCheck struct {
 	id      string
-	mode    stat.Mode
+	mode    rule.Mode
 	waits   bool
 	reserve func(now int64, by resource.Caller) resource.Verdict // nil admits
 	wait    func(now int64) time.Duration                        // nil is 0
@@ -70,7 +72,7 @@ type scriptedCheck struct {
 }
 
 func (c *scriptedCheck) Cause() *resource.Cause            { return &c.cause }
-func (c *scriptedCheck) Mode() stat.Mode                   { return c.mode }
+func (c *scriptedCheck) Mode() rule.Mode                   { return c.mode }
 func (c *scriptedCheck) Waits() bool                       { return c.waits }
 func (c *scriptedCheck) Interval() time.Duration           { return 0 }
 func (c *scriptedCheck) Snapshot(int64) stat.RuleSnapshot  { return stat.RuleSnapshot{ID: c.id} }
@@ -123,11 +125,11 @@ func TestAdmission_ThoseThatWaitAreAskedLastAndThoseInShadowAfterThem(t *testing
 	t.Parallel()
 	g, guard := scriptedGate(t, leapgate.Config{Now: newClock().Now},
 		&scriptedCheck{id: "late", waits: true},
-		&scriptedCheck{id: "tries", mode: stat.Shadow},
+		&scriptedCheck{id: "tries", mode: rule.Shadow},
 		&scriptedCheck{id: "a"},
-		&scriptedCheck{id: "off", mode: stat.Off},
+		&scriptedCheck{id: "off", mode: rule.Off},
 		&scriptedCheck{id: "later", waits: true},
-		&scriptedCheck{id: "tries late", mode: stat.Shadow, waits: true},
+		&scriptedCheck{id: "tries late", mode: rule.Shadow, waits: true},
 		&scriptedCheck{id: "b"})
 	e, err := g.Entry("orders")
 	require.NoError(t, err)
@@ -148,7 +150,7 @@ func TestAdmission_RulesThatWaitAreAskedAfterOtherGuards(t *testing.T) {
 		Now: c.Now, Sleep: func(context.Context, time.Duration) error { slept++; return nil },
 	}, refuses)
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "orders", Threshold: 1, Behavior: flow.Pace, MaxWait: time.Minute}}))
-	require.NoError(t, g.LoadIsolationRules([]isolation.Rule{{Resource: "orders", MaxInFlight: 1, MaxWait: time.Minute}}))
+	require.NoError(t, loadIsolation(g, []isolation.Rule{{Resource: "orders", MaxInFlight: 1, MaxWait: time.Minute}}))
 	for range 3 {
 		require.False(t, enter(t, g, "orders"))
 	}
@@ -195,7 +197,7 @@ func TestAdmission_EveryCombinationRefundsExactlyOnce(t *testing.T) {
 					c.reserve = outcome(kind)
 					shadow := k >= len(checks)-shadows
 					if shadow {
-						c.mode = stat.Shadow // which never delays
+						c.mode = rule.Shadow // which never delays
 					}
 					switch {
 					case refused != 0:
@@ -411,7 +413,7 @@ func TestRetryAfter_OverSeveralChecks(t *testing.T) {
 			return []*scriptedCheck{{wait: until(c, 9)}, {}, {wait: func(int64) time.Duration { return never }}}
 		}, 0},
 		{"in shadow, off", 5, func(c *clock) []*scriptedCheck {
-			return []*scriptedCheck{{wait: until(c, 99), mode: stat.Shadow}, {wait: until(c, 99), mode: stat.Off}}
+			return []*scriptedCheck{{wait: until(c, 99), mode: rule.Shadow}, {wait: until(c, 99), mode: rule.Off}}
 		}, 5},
 		{"full again by then", 5, func(c *clock) []*scriptedCheck {
 			start := c.Now()
@@ -454,7 +456,7 @@ func TestRetryAfter_OfRulesOfBothGuards(t *testing.T) {
 	t.Parallel()
 	c := newClock()
 	g := newGate(t, c, flow.Rule{ID: "qps", Resource: "orders", Threshold: 2})
-	require.NoError(t, g.LoadIsolationRules([]isolation.Rule{{ID: "few", Resource: "orders", MaxInFlight: 2}}))
+	require.NoError(t, loadIsolation(g, []isolation.Rule{{ID: "few", Resource: "orders", MaxInFlight: 2}}))
 	var first resource.Entry
 	refusal := func() *leapgate.BlockError {
 		_, err := g.Entry("orders")

@@ -92,7 +92,7 @@ func TestBegins_BunchWhereAnotherRuleLetsCallsWait(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := leapgate.Must(leapgate.Config{})
 				require.NoError(t, g.LoadFlowRules(c.rules))
-				require.NoError(t, g.LoadIsolationRules(c.places))
+				require.NoError(t, loadIsolation(g, c.places))
 				b := &begins{}
 				end := time.Now().Add(9 * time.Second)
 				for ; time.Now().Before(end); time.Sleep(c.every) {

@@ -7,6 +7,8 @@ import (
 	"time"
 	"weak"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -36,7 +38,7 @@ type renamed struct {
 }
 
 func (c *renamed) Cause() *resource.Cause           { return &c.cause }
-func (*renamed) Mode() stat.Mode                    { return stat.Off }
+func (*renamed) Mode() rule.Mode                    { return rule.Off }
 func (*renamed) Waits() bool                        { return false }
 func (*renamed) Interval() time.Duration            { return 0 }
 func (c *renamed) Snapshot(int64) stat.RuleSnapshot { return stat.RuleSnapshot{Blocked: 1} }

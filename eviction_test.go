@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -84,7 +86,7 @@ func TestEviction_NotWhileACallIsInFlight(t *testing.T) {
 func TestEviction_NeverOfResourcesThatARuleNames(t *testing.T) {
 	t.Parallel()
 	c := newClock()
-	g := smallGate(t, c, 1, flow.Rule{Resource: "guarded", Threshold: 1}, flow.Rule{Resource: "off", Threshold: 1, Mode: flow.Off})
+	g := smallGate(t, c, 1, flow.Rule{Resource: "guarded", Threshold: 1}, flow.Rule{Resource: "off", Threshold: 1, Mode: rule.Off})
 	for i := range 100 {
 		require.True(t, enter(t, g, strconv.Itoa(i)))
 		c.Advance(time.Hour)
@@ -231,27 +233,27 @@ func TestEviction_HandleOfANameWithoutAPlaceIsServedByOther(t *testing.T) {
 func TestEviction_ForgetsNoWarmth(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		rule flow.Rule
-		idle time.Duration
+		given flow.Rule
+		idle  time.Duration
 	}{
 		"slow to cool": {flow.Rule{Threshold: 1000, Interval: 20 * time.Second, WarmUpPeriod: time.Minute, ColdFactor: 1.1}, 70 * time.Second},
 		"long window":  {flow.Rule{Threshold: 30, Interval: time.Hour, WarmUpPeriod: time.Minute}, time.Hour + 5*time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rule := test.rule
-			rule.Resource, rule.Match, rule.Strategy = "*", flow.Glob, flow.WarmUp
+			given := test.given
+			given.Resource, given.Match, given.Strategy = "*", rule.Glob, flow.WarmUp
 			var passed []int
 			for _, places := range []int{1, 2} {
 				c := newClock()
-				g := smallGate(t, c, places, rule)
+				g := smallGate(t, c, places, given)
 				for range 50 {
-					pass(t, g, "a", int(rule.Threshold))
-					c.Advance(rule.Interval)
+					pass(t, g, "a", int(given.Threshold))
+					c.Advance(given.Interval)
 				}
-				c.Advance(test.idle - rule.Interval)
+				c.Advance(test.idle - given.Interval)
 				require.True(t, enter(t, g, "b"))
-				passed = append(passed, pass(t, g, "a", int(rule.Threshold)))
+				passed = append(passed, pass(t, g, "a", int(given.Threshold)))
 			}
 			require.Equal(t, passed[1], passed[0])
 		})

@@ -3,7 +3,10 @@ package leapgate_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
@@ -40,11 +43,14 @@ func ExampleWithPriority() {
 	// 1 passed, 0 of them on credit
 }
 
-func ExampleGate_LoadIsolationRules() {
+func ExampleGate_LoadRules() {
 	gate := leapgate.Must(leapgate.Config{})
-	err := gate.LoadIsolationRules([]isolation.Rule{
-		{ID: "reports", Resource: "GET /report", MaxInFlight: 3},
-		{Resource: "db.*", Match: isolation.Glob, MaxInFlight: 20, MaxWait: 100 * time.Millisecond},
+	err := gate.LoadRules(leapgate.Rules{
+		Flow: []flow.Rule{{ID: "orders-qps", Resource: "GET /orders", Threshold: 100}},
+		Isolation: []isolation.Rule{
+			{ID: "reports", Resource: "GET /report", MaxInFlight: 3},
+			{Resource: "db.*", Match: rule.Glob, MaxInFlight: 20, MaxWait: 100 * time.Millisecond},
+		},
 	})
 	fmt.Println(err)
 	for range 5 {
@@ -55,8 +61,8 @@ func ExampleGate_LoadIsolationRules() {
 		}
 		defer e.Exit()
 	}
-	for _, rule := range gate.IsolationRules() {
-		fmt.Println(rule.ID, rule.MaxInFlight, rule.MaxWait)
+	for _, r := range gate.Rules().Isolation {
+		fmt.Println(r.ID, r.MaxInFlight, r.MaxWait)
 	}
 	// Output:
 	// <nil>
@@ -65,16 +71,34 @@ func ExampleGate_LoadIsolationRules() {
 	// db.*/1 20 100ms
 }
 
-func ExampleGate_SetFlowRules() {
+// Every fault of every rule is told at once, and nothing is loaded.
+func ExampleRules_Validate() {
+	rules := leapgate.Rules{
+		Flow:      []flow.Rule{{ID: "orders-qps", Resource: "GET /orders", Threshold: -1, Interval: time.Microsecond}},
+		Isolation: []isolation.Rule{{Resource: "db.query"}},
+	}
+	fmt.Println(rules.Validate())
+	// Output:
+	// flow rule 0 ("orders-qps" on "GET /orders"): Threshold is -1; want a finite number of at least 0
+	// flow rule 0 ("orders-qps" on "GET /orders"): Interval is 1µs; want 1ms to 24h0m0s
+	// isolation rule 0 (on "db.query"): MaxInFlight is 0; want 1 to 1000000000
+}
+
+// The rules of one resource are replaced, and all others stay.
+func ExampleGate_EditRules() {
 	gate := leapgate.Must(leapgate.Config{})
 	_ = gate.LoadFlowRules([]flow.Rule{
 		{ID: "orders-qps", Resource: "GET /orders", Threshold: 100},
 		{ID: "cart-qps", Resource: "GET /cart", Threshold: 50},
 	})
-	err := gate.SetFlowRules("GET /orders", []flow.Rule{{ID: "orders-qps", Threshold: 200}})
+	err := gate.EditRules(func(all *leapgate.Rules) error {
+		all.Flow = slices.DeleteFunc(all.Flow, func(r flow.Rule) bool { return r.Resource == "GET /orders" })
+		all.Flow = append(all.Flow, flow.Rule{ID: "orders-qps", Resource: "GET /orders", Threshold: 200})
+		return nil
+	})
 	fmt.Println(err)
-	for _, rule := range gate.FlowRules() {
-		fmt.Println(rule.ID, rule.Threshold)
+	for _, r := range gate.Rules().Flow {
+		fmt.Println(r.ID, r.Threshold)
 	}
 	// Output:
 	// <nil>
@@ -87,16 +111,19 @@ func ExampleGate_ReplaceRules() {
 	_ = gate.LoadFlowRules([]flow.Rule{{ID: "own", Resource: "GET /orders", Threshold: 100}})
 
 	// What was read from a file, and read again when it changed.
-	err := gate.ReplaceRules("rules.yaml",
-		[]flow.Rule{{ID: "cart-qps", Resource: "GET /cart", Threshold: 50}},
-		[]isolation.Rule{{ID: "reports", Resource: "GET /report", MaxInFlight: 3}})
+	err := gate.ReplaceRules("rules.yaml", leapgate.Rules{
+		Flow:      []flow.Rule{{ID: "cart-qps", Resource: "GET /cart", Threshold: 50}},
+		Isolation: []isolation.Rule{{ID: "reports", Resource: "GET /report", MaxInFlight: 3}},
+	})
 	fmt.Println(err)
-	err = gate.ReplaceRules("rules.yaml", []flow.Rule{{ID: "cart-qps", Resource: "GET /cart", Threshold: 70}}, nil)
+	err = gate.ReplaceRules("rules.yaml", leapgate.Rules{
+		Flow: []flow.Rule{{ID: "cart-qps", Resource: "GET /cart", Threshold: 70}},
+	})
 	fmt.Println(err)
-	for _, rule := range gate.FlowRules() {
-		fmt.Printf("%s %v %q\n", rule.ID, rule.Threshold, rule.Source)
+	for _, r := range gate.Rules().Flow {
+		fmt.Printf("%s %v %q\n", r.ID, r.Threshold, r.Source)
 	}
-	fmt.Println(len(gate.IsolationRules()), "isolation rules")
+	fmt.Println(len(gate.Rules().Isolation), "isolation rules")
 	// Output:
 	// <nil>
 	// <nil>

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/metric"
@@ -165,7 +167,7 @@ func ExampleGate_LoadFlowRules() {
 
 func ExampleGate_LoadFlowRules_shadow() {
 	gate := leapgate.Must(leapgate.Config{Now: frozen})
-	_ = gate.LoadFlowRules([]flow.Rule{{Resource: "GET /orders", Threshold: 3, Mode: flow.Shadow}})
+	_ = gate.LoadFlowRules([]flow.Rule{{Resource: "GET /orders", Threshold: 3, Mode: rule.Shadow}})
 	for range 5 {
 		e, _ := gate.Entry("GET /orders")
 		e.Exit()
@@ -256,7 +258,7 @@ func (m *maintenance) Bind(name string, _ []resource.Check) (checks []resource.C
 type refuseAll struct{ cause *resource.Cause }
 
 func (r refuseAll) Cause() *resource.Cause  { return r.cause }
-func (r refuseAll) Mode() stat.Mode         { return stat.Enforce }
+func (r refuseAll) Mode() rule.Mode         { return rule.Enforce }
 func (r refuseAll) Waits() bool             { return false }
 func (r refuseAll) Interval() time.Duration { return 0 }
 func (r refuseAll) Reserve(_, n int64, _ resource.Caller) resource.Verdict {

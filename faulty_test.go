@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -36,7 +38,7 @@ func (c *faultyCheck) in(method string) {
 		panic("fault")
 	}
 }
-func (c *faultyCheck) Mode() stat.Mode         { c.in("Mode"); return c.scriptedCheck.Mode() }
+func (c *faultyCheck) Mode() rule.Mode         { c.in("Mode"); return c.scriptedCheck.Mode() }
 func (c *faultyCheck) Waits() bool             { c.in("Waits"); return false }
 func (c *faultyCheck) Interval() time.Duration { c.in("Interval"); return 0 }
 func (c *faultyCheck) Reserve(now, n int64, by resource.Caller) resource.Verdict {
@@ -120,10 +122,10 @@ func TestGuard_WhatEachFaultLeadsTo(t *testing.T) {
 // A check of the program may forget what its refusal is about.
 func TestGuard_RefusalWithoutACauseHasThatOfItsCheck(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []stat.Mode{stat.Enforce, stat.Shadow} {
+	for _, mode := range []rule.Mode{rule.Enforce, rule.Shadow} {
 		shared := &resource.BlockError{Observed: 9}
 		check := &scriptedCheck{id: "a", mode: mode, reserve: func(int64, resource.Caller) resource.Verdict {
-			if mode == stat.Shadow {
+			if mode == rule.Shadow {
 				return resource.Verdict{Refused: shared}
 			}
 			return resource.Verdict{Refused: &resource.BlockError{Observed: 9}}
@@ -131,7 +133,7 @@ func TestGuard_RefusalWithoutACauseHasThatOfItsCheck(t *testing.T) {
 		g, _ := scriptedGate(t, leapgate.Config{Now: newClock().Now}, &scriptedCheck{id: "first"}, check)
 		e, err := g.Entry("orders")
 		s := snapshotOf(t, g, "orders")
-		if mode == stat.Shadow {
+		if mode == rule.Shadow {
 			require.NoError(t, err)
 			require.Equal(t, []int64{1, 0, 1}, []int64{s.Pass, s.Block, s.WouldBlock})
 			require.Nil(t, shared.Cause)

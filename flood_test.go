@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -19,12 +21,11 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/resource"
-	"github.com/leapgate-go/leapgate/stat"
 )
 
 // daily admits so many calls a day of each name.
 func daily(threshold float64) flow.Rule {
-	return flow.Rule{ID: "daily", Resource: "*", Match: flow.Glob, Threshold: threshold, Interval: 24 * time.Hour}
+	return flow.Rule{ID: "daily", Resource: "*", Match: rule.Glob, Threshold: threshold, Interval: 24 * time.Hour}
 }
 
 // pass calls a name so often, and returns how often it passes.
@@ -114,7 +115,7 @@ func TestFlood_FewPlacesDecideAsMany(t *testing.T) {
 		loads := 0
 		rule := func(t *rapid.T) flow.Rule {
 			r := flow.Rule{
-				ID: strconv.Itoa(loads), Resource: rapid.SampledFrom([]string{"*", "?", "[a-e]"}).Draw(t, "pattern"), Match: flow.Glob,
+				ID: strconv.Itoa(loads), Resource: rapid.SampledFrom([]string{"*", "?", "[a-e]"}).Draw(t, "pattern"), Match: rule.Glob,
 				Threshold: float64(rapid.IntRange(1, 6).Draw(t, "threshold")),
 				Interval:  time.Duration(rapid.SampledFrom([]int{1, 60, 3600}).Draw(t, "s")) * time.Second,
 				Strict:    rapid.Bool().Draw(t, "strict"),
@@ -235,7 +236,7 @@ func TestFlood_RulesAreLoadedMeanwhile(t *testing.T) {
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{daily(7)}))
 	require.Equal(t, 1, pass(t, g, "user", 9))
 	require.NoError(t, g.LoadFlowRules(nil))
-	require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "other", Resource: "u*", Match: flow.Glob, Threshold: 4}}))
+	require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "other", Resource: "u*", Match: rule.Glob, Threshold: 4}}))
 	require.Equal(t, 4, pass(t, g, "user", 9))
 }
 
@@ -259,7 +260,7 @@ func TestFlood_CallsInFlightAndWaitingKeepTheirPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := leapgate.Must(leapgate.Config{MaxResources: 2})
 		require.NoError(t, g.LoadFlowRules([]flow.Rule{daily(9)}))
-		require.NoError(t, g.LoadIsolationRules([]isolation.Rule{{Match: isolation.Default, MaxInFlight: 1, MaxWait: time.Hour}}))
+		require.NoError(t, loadIsolation(g, []isolation.Rule{{Match: rule.Default, MaxInFlight: 1, MaxWait: time.Hour}}))
 		inside, err := g.Entry("inside")
 		require.NoError(t, err)
 		entered := make(chan resource.Entry, 1)
@@ -304,7 +305,7 @@ func TestFlood_OfNamesWhoseRulesAreHardToFind(t *testing.T) {
 	t.Parallel()
 	const takes, step = 10 * time.Millisecond, 100 * time.Microsecond
 	c := newClock()
-	guard := &slowly{scripted: scripted{checks: []*scriptedCheck{{id: "a", mode: stat.Shadow}}}, clock: c, takes: takes}
+	guard := &slowly{scripted: scripted{checks: []*scriptedCheck{{id: "a", mode: rule.Shadow}}}, clock: c, takes: takes}
 	g := leapgate.Must(leapgate.Config{Now: c.Now, MaxResources: 10, Guards: []resource.Guard{guard}})
 	flood(t, g, 10)
 	require.Equal(t, 11, guard.bound, "as long as there are free places, every name gets one")

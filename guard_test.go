@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -49,7 +51,7 @@ type inFlightCheck struct {
 }
 
 func (c *inFlightCheck) Cause() *resource.Cause                           { return &c.cause }
-func (c *inFlightCheck) Mode() stat.Mode                                  { return stat.Enforce }
+func (c *inFlightCheck) Mode() rule.Mode                                  { return rule.Enforce }
 func (c *inFlightCheck) Interval() time.Duration                          { return 0 }
 func (c *inFlightCheck) Waits() bool                                      { return false }
 func (c *inFlightCheck) Wait(int64, int64, resource.Caller) time.Duration { return -1 }
@@ -135,7 +137,7 @@ func TestGuard_IsToldOnceOfEveryCallWhileRulesAreReloaded(t *testing.T) {
 				return
 			default:
 			}
-			mode := flow.Mode(i % 3)
+			mode := rule.Mode(i % 3)
 			assert.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "orders", Threshold: float64(1e6 + i), Mode: mode}}))
 			if i%5 == 0 {
 				assert.NoError(t, g.LoadFlowRules(nil))
@@ -212,7 +214,7 @@ func (c *brokenCheck) Cause() *resource.Cause {
 	}
 	return c.inFlightCheck.Cause()
 }
-func (c *brokenCheck) Mode() stat.Mode         { c.b.fail("Mode"); return stat.Enforce }
+func (c *brokenCheck) Mode() rule.Mode         { c.b.fail("Mode"); return rule.Enforce }
 func (c *brokenCheck) Waits() bool             { c.b.fail("Waits"); return false }
 func (c *brokenCheck) Interval() time.Duration { c.b.fail("Interval"); return 0 }
 func (c *brokenCheck) Reserve(now, n int64, by resource.Caller) resource.Verdict {

@@ -36,7 +36,8 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate/flow"
-	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/internal/kinds"
+	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/stat"
@@ -88,7 +89,7 @@ type Config struct {
 
 	// Memory tells flow rules with Strategy MemoryAdaptive how much memory is in use;
 	// package memory has a sampler. Nil: it is not known, and their thresholds stand.
-	Memory flow.Memory
+	Memory Memory
 
 	// Sleep is how a call waits for its turn by a flow rule: d, or until ctx ends,
 	// which gives ctx.Err(). ctx is the call's, or made from it: it also ends when the call's
@@ -99,6 +100,13 @@ type Config struct {
 
 	// Guards are asked after the gate's own, in this order. See [resource.Guard].
 	Guards []resource.Guard
+}
+
+// Memory reports how much memory is in use, in bytes, if that is known. It is asked for
+// every call that a rule with Strategy MemoryAdaptive binds, by any number of goroutines at
+// once, and must not panic. Package memory has one.
+type Memory interface {
+	Used() (bytes int64, known bool)
 }
 
 const mostMaxResources = 10_000_000
@@ -151,10 +159,9 @@ func WithPriority() EntryOption { return resource.WithPriority() }
 
 // Gate is one instance of Leapgate. Make one with [New] or [Must].
 type Gate struct {
-	registry  *resource.Registry
-	flow      *flow.Guard
-	isolation *isolation.Guard
-	loading   sync.Mutex // one load of rules at a time
+	registry *resource.Registry
+	sets     []kinds.Set // the rules, by kind
+	loading  sync.Mutex  // one load of rules at a time
 }
 
 // New makes a gate. It starts no goroutine. The error, if any, is [ErrConfig] and
@@ -176,8 +183,12 @@ func New(cfg Config) (*Gate, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	g := &Gate{isolation: isolation.NewGuard()}
-	g.flow = flow.NewGuard(flow.Config{Passes: g.passes, Memory: cfg.Memory})
+	g := new(Gate)
+	var guards []resource.Guard
+	for _, k := range kinds.All {
+		set := k.NewSet(ruleset.Env{Passes: g.passes, Memory: cfg.Memory})
+		g.sets, guards = append(g.sets, set), append(guards, set)
+	}
 	g.registry = resource.NewRegistry(resource.Config{
 		Now:          cfg.Now,
 		MaxResources: cfg.MaxResources,
@@ -185,7 +196,7 @@ func New(cfg Config) (*Gate, error) {
 		IsException:  cfg.IsException,
 		Logger:       cfg.Logger,
 		Sleep:        cfg.Sleep,
-		Guards:       []resource.Guard{g.flow, g.isolation},
+		Guards:       guards,
 		Plugged:      cfg.Guards,
 	})
 	return g, nil
@@ -302,6 +313,9 @@ func Do(ctx context.Context, name string, fn func(context.Context) error, opts .
 
 // Resource is [Gate.Resource] of [Default].
 func Resource(name string) *resource.Resource { return Default().Resource(name) }
+
+// LoadRules is [Gate.LoadRules] of [Default].
+func LoadRules(rules Rules) error { return Default().LoadRules(rules) }
 
 // LoadFlowRules is [Gate.LoadFlowRules] of [Default].
 func LoadFlowRules(rules []flow.Rule) error { return Default().LoadFlowRules(rules) }

@@ -8,6 +8,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -97,7 +99,7 @@ func TestLastRefusal_OfManyInAMillisecondIsThe64th(t *testing.T) {
 	t.Parallel()
 	c := newClock()
 	g := newGate(t, c)
-	require.NoError(t, g.LoadIsolationRules([]isolation.Rule{{Resource: "orders", MaxInFlight: 1}}))
+	require.NoError(t, loadIsolation(g, []isolation.Rule{{Resource: "orders", MaxInFlight: 1}}))
 	last := func() stat.Refusal { return snapshotOf(t, g, "orders").Rules[0].LastRefusal }
 	require.Zero(t, last())
 	refuse := func(n int64) {
@@ -127,7 +129,7 @@ func TestLastRefusal_IsOfTheRuleThatRefused(t *testing.T) {
 	c := newClock()
 	g := newGate(t, c, flow.Rule{ID: "qps", Resource: "orders", Threshold: 1})
 	few := isolation.Rule{ID: "few", Resource: "orders", MaxInFlight: 1}
-	require.NoError(t, g.LoadIsolationRules([]isolation.Rule{few}))
+	require.NoError(t, loadIsolation(g, []isolation.Rule{few}))
 	e, err := g.Entry("orders")
 	require.NoError(t, err)
 	require.False(t, enter(t, g, "orders")) // by qps
@@ -137,7 +139,7 @@ func TestLastRefusal_IsOfTheRuleThatRefused(t *testing.T) {
 	e.Exit()
 	before := snapshotOf(t, g, "orders").Rules
 	few.MaxInFlight = 5
-	require.NoError(t, g.LoadIsolationRules([]isolation.Rule{few}))
+	require.NoError(t, loadIsolation(g, []isolation.Rule{few}))
 	rules := snapshotOf(t, g, "orders").Rules
 	require.True(t, rules[0].LastRefusal.At.Equal(time.Unix(0, at)))
 	require.Equal(t, time.Duration(0), rules[0].LastRefusal.RetryAfter) // few was full as well
@@ -165,12 +167,12 @@ func TestEntry_AllocatesNothingWithRulesOfBothGuards(t *testing.T) {
 		for range n {
 			flows = append(flows, flow.Rule{Resource: "orders", Threshold: 1e9}, flow.Rule{Resource: "few", Threshold: 1e9})
 			isolations = append(isolations, isolation.Rule{Resource: "orders", MaxInFlight: 1e6},
-				isolation.Rule{Resource: "few", MaxInFlight: 1, Mode: isolation.Shadow},
+				isolation.Rule{Resource: "few", MaxInFlight: 1, Mode: rule.Shadow},
 				isolation.Rule{Resource: "few", MaxInFlight: 1e6})
 		}
 		isolations = append(isolations, isolation.Rule{Resource: "few", MaxInFlight: 3})
 		g := newGate(t, newClock(), flows...)
-		require.NoError(t, g.LoadIsolationRules(isolations))
+		require.NoError(t, loadIsolation(g, isolations))
 		orders, few := g.Resource("orders"), g.Resource("few")
 		ctx, fn := context.Background(), func(context.Context) error { return nil }
 		origin := leapgate.WithOrigin("mobile")

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -37,10 +39,10 @@ func drawIsolationRules(t *rapid.T) []isolation.Rule {
 			ID:          rapid.SampledFrom([]string{"1", "2", "3", "4"}).Draw(t, "id"),
 			Resource:    rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "resource"),
 			MaxInFlight: rapid.Int64Range(1, 5).Draw(t, "limit"),
-			Mode:        isolation.Mode(rapid.IntRange(0, 2).Draw(t, "mode")),
+			Mode:        rule.Mode(rapid.IntRange(0, 2).Draw(t, "mode")),
 		}
 		if rapid.IntRange(0, 3).Draw(t, "pattern") == 0 {
-			r.Resource, r.Match = "[abc]?", isolation.Regexp
+			r.Resource, r.Match = "[abc]?", rule.Regexp
 		}
 		return r
 	})
@@ -54,7 +56,7 @@ func drawFlowRules(t *rapid.T) []flow.Rule {
 			ID:        rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "id"),
 			Resource:  rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "resource"),
 			Threshold: float64(rapid.IntRange(0, 9).Draw(t, "threshold")),
-			Mode:      flow.Mode(rapid.IntRange(0, 2).Draw(t, "mode")),
+			Mode:      rule.Mode(rapid.IntRange(0, 2).Draw(t, "mode")),
 		}
 		if rapid.IntRange(0, 3).Draw(t, "pace") == 0 {
 			r.Behavior, r.MaxWait = flow.Pace, time.Second
@@ -90,7 +92,7 @@ func allFree(t require.TestingT, c *clock, g *leapgate.Gate) {
 		require.NoError(t, err)
 		e.Exit()
 		for _, r := range g.Resource(name).Snapshot().Rules {
-			if r.Mode == isolation.Enforce {
+			if r.Mode == rule.Enforce {
 				limit, limited = min(limit, int64(r.Threshold)), true
 			}
 		}
@@ -111,7 +113,7 @@ func TestGate_AnyOrderOfCallsReloadsAndEvictions(t *testing.T) {
 			c.Advance(d)
 			return nil
 		}})
-		require.NoError(t, g.LoadIsolationRules([]isolation.Rule{pinned}))
+		require.NoError(t, loadIsolation(g, []isolation.Rule{pinned}))
 		var in []*held
 		var want metric.Counts
 		inFlight := map[string]int64{}
@@ -148,7 +150,7 @@ func TestGate_AnyOrderOfCallsReloadsAndEvictions(t *testing.T) {
 				total -= h.n
 				in = slices.Delete(in, i, i+1)
 			case step == 9:
-				require.NoError(t, g.LoadIsolationRules(drawIsolationRules(t)))
+				require.NoError(t, loadIsolation(g, drawIsolationRules(t)))
 			case step == 10:
 				require.NoError(t, g.LoadFlowRules(drawFlowRules(t)))
 			case step == 11:
@@ -175,7 +177,7 @@ func TestGate_HammerCallsReloadsAndEvictions(t *testing.T) {
 		c.Advance(d)
 		return nil
 	}})
-	require.NoError(t, g.LoadIsolationRules([]isolation.Rule{pinned}))
+	require.NoError(t, loadIsolation(g, []isolation.Rule{pinned}))
 	all := []string{"a", "b", "c", "ax", "bx", "pinned"}
 	stop := make(chan struct{})
 	var loader, wg sync.WaitGroup
@@ -189,15 +191,15 @@ func TestGate_HammerCallsReloadsAndEvictions(t *testing.T) {
 			}
 			rules := []isolation.Rule{pinned}
 			for id := range rng.IntN(4) {
-				r := isolation.Rule{ID: fmt.Sprint(id), Resource: all[rng.IntN(3)], MaxInFlight: 1 + rng.Int64N(5), Mode: isolation.Mode(rng.IntN(3))}
+				r := isolation.Rule{ID: fmt.Sprint(id), Resource: all[rng.IntN(3)], MaxInFlight: 1 + rng.Int64N(5), Mode: rule.Mode(rng.IntN(3))}
 				if rng.IntN(3) == 0 {
-					r.Resource, r.Match = "?x", isolation.Glob
+					r.Resource, r.Match = "?x", rule.Glob
 				}
 				rules = append(rules, r)
 			}
-			assert.NoError(t, g.LoadIsolationRules(rules))
+			assert.NoError(t, loadIsolation(g, rules))
 			if rng.IntN(2) == 0 {
-				rule := flow.Rule{ID: "f", Resource: all[rng.IntN(4)], Threshold: float64(rng.IntN(5)), Mode: flow.Mode(rng.IntN(3))}
+				rule := flow.Rule{ID: "f", Resource: all[rng.IntN(4)], Threshold: float64(rng.IntN(5)), Mode: rule.Mode(rng.IntN(3))}
 				if rng.IntN(2) == 0 {
 					rule.Behavior, rule.MaxWait = flow.Pace, time.Minute
 				}

@@ -1,9 +1,12 @@
 package leapgate_test
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,80 +16,101 @@ import (
 	"github.com/leapgate-go/leapgate/isolation"
 )
 
-func TestIsolationRules_ComeBackAsTheyWereLoaded(t *testing.T) {
-	t.Parallel()
-	g := newGate(t, newClock())
-	require.Empty(t, g.IsolationRules())
-	rules := []isolation.Rule{
-		{Resource: "orders", MaxInFlight: 2},
-		{ID: "wait", Resource: "orders", MaxInFlight: 3, MaxWait: time.Second, Mode: isolation.Shadow},
-		{Match: isolation.Default, MaxInFlight: 4},
-	}
-	require.NoError(t, g.LoadIsolationRules(rules))
-	rules[0].ID, rules[2].ID, rules[2].Resource = "orders/1", "*/1", "*"
-	require.Equal(t, rules, g.IsolationRules())
-	require.Error(t, g.LoadIsolationRules([]isolation.Rule{{Resource: "orders"}}))
-	require.Equal(t, rules, g.IsolationRules())
-	require.NoError(t, g.LoadIsolationRules(g.IsolationRules()))
-	require.Equal(t, rules, g.IsolationRules())
-	require.NoError(t, g.LoadIsolationRules(nil))
-	require.Empty(t, g.IsolationRules())
-	require.NoError(t, g.Close())
-	require.ErrorIs(t, g.LoadIsolationRules(rules), leapgate.ErrClosed)
+// loadIsolation replaces the isolation rules of a gate, and leaves the others.
+func loadIsolation(g *leapgate.Gate, rules []isolation.Rule) error {
+	return g.EditRules(func(all *leapgate.Rules) error {
+		all.Isolation = rules
+		return nil
+	})
 }
 
-func TestSetIsolationRules_ChangesThoseOfOneResource(t *testing.T) { // RM-02
+// own replaces the flow rules of a resource that have no source.
+func own(name string, rules ...flow.Rule) func(*leapgate.Rules) error {
+	return func(all *leapgate.Rules) error {
+		all.Flow = slices.DeleteFunc(all.Flow, func(r flow.Rule) bool { return r.Resource == name && r.Source == "" })
+		for _, r := range rules {
+			r.Resource = name
+			all.Flow = append(all.Flow, r)
+		}
+		return nil
+	}
+}
+
+func TestRules_ComeBackAsTheyWereLoaded(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, newClock())
+	require.Zero(t, g.Rules().Len())
+	rules := leapgate.Rules{
+		Flow: []flow.Rule{{Resource: "orders", Threshold: 5, Interval: time.Second, Buckets: 10}},
+		Isolation: []isolation.Rule{
+			{Resource: "orders", MaxInFlight: 2},
+			{ID: "wait", Resource: "orders", MaxInFlight: 3, MaxWait: time.Second, Mode: rule.Shadow},
+			{Match: rule.Default, MaxInFlight: 4},
+		},
+	}
+	require.NoError(t, g.LoadRules(rules))
+	require.Empty(t, rules.Isolation[0].ID, "the caller's list is not written to")
+	rules.Flow[0].ID, rules.Isolation[0].ID, rules.Isolation[2].ID, rules.Isolation[2].Resource = "orders/1", "orders/1", "*/1", "*"
+	require.Equal(t, rules, g.Rules())
+	require.Equal(t, 4, g.Rules().Len())
+	require.Equal(t, rules.Flow, g.FlowRules())
+	bad := leapgate.Rules{Isolation: []isolation.Rule{{Resource: "orders"}}}
+	require.Error(t, g.LoadRules(bad))
+	require.Equal(t, bad.Validate(), g.LoadRules(bad))
+	require.NoError(t, rules.Validate())
+	require.Equal(t, rules, g.Rules())
+	require.NoError(t, g.LoadRules(g.Rules()))
+	require.Equal(t, rules, g.Rules())
+	require.NoError(t, g.LoadFlowRules(nil))
+	require.Equal(t, leapgate.Rules{Flow: []flow.Rule{}, Isolation: rules.Isolation}, g.Rules(), "rules of other kinds stay")
+	require.NoError(t, g.LoadRules(leapgate.Rules{}))
+	require.Zero(t, g.Rules().Len())
+	require.NoError(t, g.Close())
+	require.ErrorIs(t, g.LoadRules(rules), leapgate.ErrClosed)
+}
+
+func TestEditRules_ChangesThoseOfOneResource(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, newClock())
 	file := isolation.Rule{ID: "file", Resource: "orders", MaxInFlight: 9, Source: "rules.yaml"}
 	cart := isolation.Rule{ID: "cart/1", Resource: "cart", MaxInFlight: 1}
-	every := isolation.Rule{ID: "every", Match: isolation.Default, Resource: "*", MaxInFlight: 5}
-	require.NoError(t, g.LoadIsolationRules([]isolation.Rule{file, {ID: "few", Resource: "orders", MaxInFlight: 2}, cart, every}))
+	every := isolation.Rule{ID: "every", Match: rule.Default, Resource: "*", MaxInFlight: 5}
+	few := isolation.Rule{ID: "few", Resource: "orders", MaxInFlight: 2}
+	require.NoError(t, g.LoadRules(leapgate.Rules{Isolation: []isolation.Rule{file, few, cart, every}}))
 	first, err := g.Entry("orders")
 	require.NoError(t, err)
-	few := isolation.Rule{ID: "few", Resource: "orders", MaxInFlight: 1}
-	require.NoError(t, g.SetIsolationRules("orders", []isolation.Rule{{ID: "few", MaxInFlight: 1}}))
-	require.Equal(t, []isolation.Rule{file, cart, every, few}, g.IsolationRules())
+	few.MaxInFlight = 1
+	require.NoError(t, loadIsolation(g, []isolation.Rule{file, cart, every, few}))
+	require.Equal(t, []isolation.Rule{file, cart, every, few}, g.Rules().Isolation)
 	require.False(t, enter(t, g, "orders")) // its place is taken still
 	require.True(t, enter(t, g, "cart"))
-	require.NoError(t, g.SetIsolationRules("orders", nil))
-	require.Equal(t, []isolation.Rule{file, cart, every}, g.IsolationRules())
+	require.NoError(t, loadIsolation(g, []isolation.Rule{file, cart, every}))
 	require.True(t, enter(t, g, "orders"))
 	first.Exit()
-
-	before := g.IsolationRules()
-	require.ErrorIs(t, g.SetIsolationRules("", nil), leapgate.ErrName)
-	err = g.SetIsolationRules("orders", []isolation.Rule{
-		{Resource: "cart", MaxInFlight: 1},
-		{Match: isolation.Default, MaxInFlight: 1, Source: "rules.yaml"},
-	})
-	require.EqualError(t, err, `isolation rule 3 (on "cart"): Resource is "cart"; want "orders", for which the rules are set, or nothing
-isolation rule 4 (on "orders"): Match is default; want exact
-isolation rule 4 (on "orders"): Source is "rules.yaml"; want nothing`)
-	require.Error(t, g.SetIsolationRules("orders", []isolation.Rule{{}}))
-	require.Equal(t, before, g.IsolationRules())
 }
 
-func TestReplaceRules_AllOrNoneOfBothKinds(t *testing.T) { // RM-03
+func TestReplaceRules_AllOrNoneOfBothKinds(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, newClock(), flow.Rule{ID: "own", Resource: "orders", Threshold: 5})
-	require.EqualError(t, g.ReplaceRules("", nil, nil), "leapgate: the source of rules is empty; want a name")
-	require.NoError(t, g.ReplaceRules("a.yaml", []flow.Rule{{ID: "a", Resource: "a", Threshold: 1}}, []isolation.Rule{{ID: "a", Resource: "a", MaxInFlight: 1}}))
-	require.NoError(t, g.ReplaceRules("b.yaml", []flow.Rule{{ID: "b", Resource: "b", Threshold: 1}}, nil))
-	flows, isolations := g.FlowRules(), g.IsolationRules()
+	require.EqualError(t, g.ReplaceRules("", leapgate.Rules{}), "leapgate: the source of rules is empty; want a name")
+	require.NoError(t, g.ReplaceRules("a.yaml", leapgate.Rules{
+		Flow: []flow.Rule{{ID: "a", Resource: "a", Threshold: 1}}, Isolation: []isolation.Rule{{ID: "a", Resource: "a", MaxInFlight: 1}},
+	}))
+	require.NoError(t, g.ReplaceRules("b.yaml", leapgate.Rules{Flow: []flow.Rule{{ID: "b", Resource: "b", Threshold: 1}}}))
+	flows, isolations := g.FlowRules(), g.Rules().Isolation
 	require.Len(t, flows, 3)
 	require.Equal(t, "b.yaml", flows[2].Source)
-	err := g.ReplaceRules("a.yaml", []flow.Rule{{Resource: "a", Threshold: -1}}, []isolation.Rule{{Resource: "a"}})
+	err := g.ReplaceRules("a.yaml", leapgate.Rules{Flow: []flow.Rule{{Resource: "a", Threshold: -1}}, Isolation: []isolation.Rule{{Resource: "a"}}})
 	require.EqualError(t, err, `flow rule 2 ("a/1" on "a"): Threshold is -1; want a finite number of at least 0
 isolation rule 0 ("a/1" on "a"): MaxInFlight is 0; want 1 to 1000000000`)
-	require.ErrorIs(t, err, flow.ErrRule)
-	require.Error(t, g.ReplaceRules("a.yaml", nil, []isolation.Rule{{Resource: "a"}}))
-	require.Error(t, g.ReplaceRules("a.yaml", []flow.Rule{{}}, nil))
+	require.ErrorIs(t, err, rule.ErrFault)
+	require.Error(t, g.ReplaceRules("a.yaml", leapgate.Rules{Isolation: []isolation.Rule{{Resource: "a"}}}))
+	require.Error(t, g.ReplaceRules("a.yaml", leapgate.Rules{Flow: []flow.Rule{{}}}))
 	require.Equal(t, flows, g.FlowRules())
-	require.Equal(t, isolations, g.IsolationRules())
-	require.NoError(t, g.ReplaceRules("a.yaml", nil, nil))
+	require.Equal(t, isolations, g.Rules().Isolation)
+	require.NoError(t, g.ReplaceRules("a.yaml", leapgate.Rules{}))
 	require.Equal(t, []string{"own", "b"}, []string{g.FlowRules()[0].ID, g.FlowRules()[1].ID})
-	require.Empty(t, g.IsolationRules())
+	require.Empty(t, g.Rules().Isolation)
 }
 
 // Rules without IDs from several places: each is loaded again as it was, in any order.
@@ -94,20 +118,26 @@ func TestReplaceRules_WithoutIDsBesideOthersOfTheSameResource(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, newClock())
 	file := func() error {
-		return g.ReplaceRules("rules.yaml", []flow.Rule{{Resource: "orders", Threshold: 5}}, []isolation.Rule{{Resource: "orders", MaxInFlight: 5}})
+		return g.ReplaceRules("rules.yaml", leapgate.Rules{
+			Flow: []flow.Rule{{Resource: "orders", Threshold: 5}}, Isolation: []isolation.Rule{{Resource: "orders", MaxInFlight: 5}},
+		})
 	}
 	program := func() error {
-		return g.SetIsolationRules("orders", []isolation.Rule{{MaxInFlight: 3}, {MaxInFlight: 4}})
+		return g.EditRules(func(all *leapgate.Rules) error {
+			all.Isolation = slices.DeleteFunc(all.Isolation, func(r isolation.Rule) bool { return r.Source == "" })
+			all.Isolation = append(all.Isolation, isolation.Rule{Resource: "orders", MaxInFlight: 3}, isolation.Rule{Resource: "orders", MaxInFlight: 4})
+			return nil
+		})
 	}
 	require.NoError(t, file())
-	require.NoError(t, g.SetFlowRules("orders", []flow.Rule{{Threshold: 7}}))
+	require.NoError(t, g.EditRules(own("orders", flow.Rule{Threshold: 7})))
 	require.NoError(t, program())
 	held, err := g.Entry("orders")
 	require.NoError(t, err)
 	defer held.Exit()
 	ids := func() map[string]int64 {
 		ids := map[string]int64{}
-		for _, r := range g.IsolationRules() {
+		for _, r := range g.Rules().Isolation {
 			ids[r.ID] = r.MaxInFlight
 		}
 		return ids
@@ -119,11 +149,11 @@ func TestReplaceRules_WithoutIDsBesideOthersOfTheSameResource(t *testing.T) {
 		require.Equal(t, want, ids())
 		require.NoError(t, program())
 		require.Equal(t, want, ids())
-		require.NoError(t, g.SetFlowRules("orders", []flow.Rule{{Threshold: 7}}))
+		require.NoError(t, g.EditRules(own("orders", flow.Rule{Threshold: 7})))
 	}
 }
 
-// RM-13. All ways of loading at once, beside calls: in the end the rules are those that
+// All ways of loading at once, beside calls: in the end the rules are those that
 // were loaded last by each, and bound.
 func TestRules_LoadedInAllWaysAtOnce(t *testing.T) {
 	t.Parallel()
@@ -133,12 +163,18 @@ func TestRules_LoadedInAllWaysAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, load := range []func(i int) error{
 		func(i int) error {
-			return g.SetIsolationRules("orders", []isolation.Rule{{ID: "few", MaxInFlight: int64(1 + i%7)}})
+			return g.EditRules(func(all *leapgate.Rules) error {
+				all.Isolation = slices.DeleteFunc(all.Isolation, func(r isolation.Rule) bool { return r.ID == "few" })
+				all.Isolation = append(all.Isolation, isolation.Rule{ID: "few", Resource: "orders", MaxInFlight: int64(1 + i%7)})
+				return nil
+			})
 		},
-		func(i int) error { return g.SetFlowRules("orders", []flow.Rule{{ID: "qps", Threshold: float64(i)}}) },
+		func(i int) error { return g.EditRules(own("orders", flow.Rule{ID: "qps", Threshold: float64(i)})) },
 		func(i int) error {
-			return g.ReplaceRules("file", []flow.Rule{{ID: "f", Resource: "cart", Threshold: float64(i)}},
-				[]isolation.Rule{{ID: "all", Match: isolation.Default, MaxInFlight: int64(1 + i)}})
+			return g.ReplaceRules("file", leapgate.Rules{
+				Flow:      []flow.Rule{{ID: "f", Resource: "cart", Threshold: float64(i)}},
+				Isolation: []isolation.Rule{{ID: "all", Match: rule.Default, MaxInFlight: int64(1 + i)}},
+			})
 		},
 		func(i int) error { return g.Rebind("orders", "cart") },
 	} {
@@ -167,31 +203,32 @@ func TestRules_LoadedInAllWaysAtOnce(t *testing.T) {
 func TestEditRules_ChangesWhatEditSaw(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, newClock(), flow.Rule{ID: "qps", Resource: "orders", Threshold: 5}, flow.Rule{ID: "file", Resource: "cart", Threshold: 5, Source: "f"})
-	require.NoError(t, g.LoadIsolationRules([]isolation.Rule{{ID: "few", Resource: "orders", MaxInFlight: 2}}))
-	require.NoError(t, g.EditRules(func(flows []flow.Rule, isolations []isolation.Rule) ([]flow.Rule, []isolation.Rule, error) {
-		require.Equal(t, g.FlowRules(), flows)
-		flows[0].Threshold = 7
-		return append(flows, flow.Rule{Resource: "orders", Threshold: 9}), append(isolations, isolation.Rule{Match: isolation.Default, MaxInFlight: 1}), nil
+	require.NoError(t, loadIsolation(g, []isolation.Rule{{ID: "few", Resource: "orders", MaxInFlight: 2}}))
+	require.NoError(t, g.EditRules(func(all *leapgate.Rules) error {
+		require.Equal(t, g.Rules(), *all)
+		all.Flow[0].Threshold = 7
+		all.Flow = append(all.Flow, flow.Rule{Resource: "orders", Threshold: 9})
+		all.Isolation = append(all.Isolation, isolation.Rule{Match: rule.Default, MaxInFlight: 1})
+		return nil
 	}))
-	flows, isolations := g.FlowRules(), g.IsolationRules()
+	flows, isolations := g.FlowRules(), g.Rules().Isolation
 	require.Equal(t, []any{"qps", 7.0, "file", "f", "orders/2", 9.0}, []any{flows[0].ID, flows[0].Threshold, flows[1].ID, flows[1].Source, flows[2].ID, flows[2].Threshold})
 	require.Equal(t, []string{"few", "*/1"}, []string{isolations[0].ID, isolations[1].ID})
 	require.Len(t, snapshotOf(t, g, "orders").Rules, 3)
 
 	// With a fault in any rule, or an error of edit, all stay.
-	err := g.EditRules(func(flows []flow.Rule, isolations []isolation.Rule) ([]flow.Rule, []isolation.Rule, error) {
-		flows[0].Threshold, isolations[1].MaxInFlight = 8, 0
-		return flows, isolations, nil
+	err := g.EditRules(func(all *leapgate.Rules) error {
+		all.Flow[0].Threshold, all.Isolation[1].MaxInFlight = 8, 0
+		return nil
 	})
 	require.EqualError(t, err, `isolation rule 1 ("*/1" on "*"): MaxInFlight is 0; want 1 to 1000000000`)
-	require.ErrorIs(t, g.EditRules(func(flows []flow.Rule, _ []isolation.Rule) ([]flow.Rule, []isolation.Rule, error) {
-		return flows[:1], nil, leapgate.ErrCount
+	require.ErrorIs(t, g.EditRules(func(all *leapgate.Rules) error {
+		all.Flow = all.Flow[:1]
+		return leapgate.ErrCount
 	}), leapgate.ErrCount)
-	require.Panics(t, func() {
-		_ = g.EditRules(func([]flow.Rule, []isolation.Rule) ([]flow.Rule, []isolation.Rule, error) { panic("oh") })
-	})
+	require.Panics(t, func() { _ = g.EditRules(func(*leapgate.Rules) error { panic("oh") }) })
 	require.Equal(t, flows, g.FlowRules())
-	require.Equal(t, isolations, g.IsolationRules())
+	require.Equal(t, isolations, g.Rules().Isolation)
 	require.NoError(t, g.Close())
 	require.ErrorIs(t, g.EditRules(nil), leapgate.ErrClosed)
 }
@@ -205,16 +242,16 @@ func TestEditRules_AtOnce(t *testing.T) {
 	for range editors {
 		wg.Go(func() {
 			for i := range rounds {
-				assert.NoError(t, g.EditRules(func(flows []flow.Rule, isolations []isolation.Rule) ([]flow.Rule, []isolation.Rule, error) {
-					for i := range flows {
-						if flows[i].ID == "sum" {
-							flows[i].Threshold++
+				assert.NoError(t, g.EditRules(func(all *leapgate.Rules) error {
+					for i := range all.Flow {
+						if all.Flow[i].ID == "sum" {
+							all.Flow[i].Threshold++
 						}
 					}
-					return flows, isolations, nil
+					return nil
 				}))
-				assert.NoError(t, g.SetFlowRules("cart", []flow.Rule{{Threshold: float64(i)}}))
-				assert.NoError(t, g.ReplaceRules("file", []flow.Rule{{ID: "file", Resource: "cart"}}, nil))
+				assert.NoError(t, g.EditRules(own("cart", flow.Rule{Threshold: float64(i)})))
+				assert.NoError(t, g.ReplaceRules("file", leapgate.Rules{Flow: []flow.Rule{{ID: "file", Resource: "cart"}}}))
 			}
 		})
 	}
@@ -226,9 +263,9 @@ func TestEditRules_AtOnce(t *testing.T) {
 // Rules of both kinds in shadow, of which only some want to know when calls end.
 func TestShadow_RulesOfBothKindsBesideEachOther(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), flow.Rule{ID: "qps", Resource: "orders", Threshold: 3, Mode: flow.Shadow},
-		flow.Rule{ID: "more", Resource: "orders", Threshold: 100, Mode: flow.Shadow})
-	require.NoError(t, g.LoadIsolationRules([]isolation.Rule{{ID: "few", Resource: "orders", MaxInFlight: 1, Mode: isolation.Shadow}}))
+	g := newGate(t, newClock(), flow.Rule{ID: "qps", Resource: "orders", Threshold: 3, Mode: rule.Shadow},
+		flow.Rule{ID: "more", Resource: "orders", Threshold: 100, Mode: rule.Shadow})
+	require.NoError(t, loadIsolation(g, []isolation.Rule{{ID: "few", Resource: "orders", MaxInFlight: 1, Mode: rule.Shadow}}))
 	figures := func(i int) []int64 {
 		r := snapshotOf(t, g, "orders").Rules[i]
 		return []int64{r.Admitted, r.WouldBlock, r.Blocked}

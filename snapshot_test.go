@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -16,7 +18,7 @@ import (
 
 func TestSnapshot_IsSortedAndValidJSON(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), flow.Rule{Resource: "b", Threshold: 1, Mode: flow.Shadow})
+	g := newGate(t, newClock(), flow.Rule{Resource: "b", Threshold: 1, Mode: rule.Shadow})
 	g.Resource("c")
 	g.Resource("a\xff\n<b>\"")
 	text, err := json.Marshal(g.Snapshot())

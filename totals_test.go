@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -116,7 +118,7 @@ func TestTotals_AreThoseOfTheResource(t *testing.T) {
 func TestTotals_OfWhatIsGoneAreInOther(t *testing.T) {
 	t.Parallel()
 	c := newClock()
-	g := smallGate(t, c, 1, flow.Rule{ID: "all", Resource: "*", Match: flow.Glob, Threshold: 2, Candidate: 1})
+	g := smallGate(t, c, 1, flow.Rule{ID: "all", Resource: "*", Match: rule.Glob, Threshold: 2, Candidate: 1})
 	for i := range 3 {
 		for range 3 {
 			enter(t, g, "r"+strconv.Itoa(i))
@@ -148,7 +150,7 @@ func collect(t testing.TB, g *leapgate.Gate) {
 func TestTotals_OfRulesThatAreReloaded(t *testing.T) {
 	t.Parallel()
 	g := smallGate(t, newClock(), 10)
-	rule := flow.Rule{ID: "r", Resource: "a", Threshold: 0}
+	given := flow.Rule{ID: "r", Resource: "a", Threshold: 0}
 	blocked := func() (now, past int64) {
 		for _, r := range totalsOf(t, g, "a").Rules {
 			now += r.Blocked
@@ -163,17 +165,17 @@ func TestTotals_OfRulesThatAreReloaded(t *testing.T) {
 		none   bool // there is no rule then
 	}{
 		{"the first", func() {}, true, false},
-		{"threshold", func() { rule.Threshold = 0.5 }, false, false},
-		{"interval", func() { rule.Interval = time.Minute }, false, false},
-		{"a pattern", func() { rule.Match = flow.Glob }, false, false},
-		{"another pattern", func() { rule.Resource = "?" }, false, false},
-		{"exact again", func() { rule.Match, rule.Resource = flow.Exact, "a" }, true, false},
-		{"ID", func() { rule.ID = "s" }, true, false},
-		{"resource", func() { rule.Resource = "b" }, true, true},
-		{"back", func() { rule.Resource = "a" }, true, false},
+		{"threshold", func() { given.Threshold = 0.5 }, false, false},
+		{"interval", func() { given.Interval = time.Minute }, false, false},
+		{"a pattern", func() { given.Match = rule.Glob }, false, false},
+		{"another pattern", func() { given.Resource = "?" }, false, false},
+		{"exact again", func() { given.Match, given.Resource = rule.Exact, "a" }, true, false},
+		{"ID", func() { given.ID = "s" }, true, false},
+		{"resource", func() { given.Resource = "b" }, true, true},
+		{"back", func() { given.Resource = "a" }, true, false},
 	} {
 		step.change()
-		require.NoError(t, g.LoadFlowRules([]flow.Rule{rule}))
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{given}))
 		now, past := blocked()
 		require.Equal(t, total, now+past, step.what)
 		if step.starts {
@@ -273,11 +275,11 @@ func TestTotals_NeverGoDown(t *testing.T) {
 						ID: strconv.Itoa(rapid.IntRange(0, 1).Draw(t, "ID")*3 + i), Resource: name.Draw(t, "name"),
 						Threshold: float64(rapid.IntRange(0, 3).Draw(t, "threshold")),
 						Interval:  time.Duration(rapid.IntRange(1, 2).Draw(t, "s")) * time.Second,
-						Mode:      rapid.SampledFrom([]flow.Mode{flow.Enforce, flow.Shadow, flow.Off}).Draw(t, "mode"),
+						Mode:      rapid.SampledFrom([]rule.Mode{rule.Enforce, rule.Shadow, rule.Off}).Draw(t, "mode"),
 						Candidate: float64(rapid.IntRange(0, 1).Draw(t, "candidate")),
-						Match:     rapid.SampledFrom([]flow.Match{flow.Exact, flow.Glob, flow.Default}).Draw(t, "match"),
+						Match:     rapid.SampledFrom([]rule.Match{rule.Exact, rule.Glob, rule.Default}).Draw(t, "match"),
 					}
-					if r.Match == flow.Default {
+					if r.Match == rule.Default {
 						r.Resource = ""
 					}
 					rules = append(rules, r)
@@ -289,7 +291,7 @@ func TestTotals_NeverGoDown(t *testing.T) {
 				if rapid.Bool().Draw(t, "isolation") {
 					places = []isolation.Rule{{ID: "0", Resource: name.Draw(t, "name"), MaxInFlight: 2}}
 				}
-				if err := g.LoadIsolationRules(places); err != nil {
+				if err := loadIsolation(g, places); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -333,7 +335,7 @@ func TestTotals_HammerWhileResourcesAndRulesComeAndGo(t *testing.T) {
 	others.Go(func() {
 		for i := range loads {
 			rules := []flow.Rule{
-				{ID: "all", Resource: "*", Match: flow.Glob, Threshold: float64(i % 3), Interval: time.Duration(i%2+1) * time.Second},
+				{ID: "all", Resource: "*", Match: rule.Glob, Threshold: float64(i % 3), Interval: time.Duration(i%2+1) * time.Second},
 				{ID: strconv.Itoa(i % 5), Resource: strconv.Itoa(i % 12), Threshold: 1},
 			}
 			assert.NoError(t, g.LoadFlowRules(rules[:1+i%2]))
@@ -391,7 +393,7 @@ func requireHeap(t testing.TB, most uint64) {
 // What rules have left does not pile up, also if nobody reads totals.
 func TestTotals_PastIsSettledWithoutReaders(t *testing.T) {
 	c := newClock()
-	g := smallGate(t, c, 1, flow.Rule{ID: "all", Resource: "*", Match: flow.Glob, Threshold: 1})
+	g := smallGate(t, c, 1, flow.Rule{ID: "all", Resource: "*", Match: rule.Glob, Threshold: 1})
 	churn := func(n int) {
 		for i := range n {
 			enter(t, g, strconv.Itoa(i))

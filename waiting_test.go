@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -31,14 +33,14 @@ func TestWaiting_ResourceIsEvictedMeanwhile(t *testing.T) {
 		}
 		return v
 	}}
-	refuses := &scriptedCheck{id: "r", mode: stat.Shadow}
+	refuses := &scriptedCheck{id: "r", mode: rule.Shadow}
 	refuses.reserve = func(int64, resource.Caller) resource.Verdict {
 		return refusal(-1)
 	}
 	g, guard := scriptedGate(t, leapgate.Config{
 		Now: c.Now, MaxResources: 1,
 		Sleep: func(_ context.Context, d time.Duration) error { c.Advance(d); evict(); return nil },
-	}, &scriptedCheck{id: "a"}, waits, &scriptedCheck{id: "s", mode: stat.Shadow}, refuses, &scriptedCheck{id: "z", waits: true})
+	}, &scriptedCheck{id: "a"}, waits, &scriptedCheck{id: "s", mode: rule.Shadow}, refuses, &scriptedCheck{id: "z", waits: true})
 	asked = []int64{0} // so that this does not wait
 	require.True(t, enter(t, g, "orders"))
 	asked = nil
@@ -83,7 +85,7 @@ func TestWaiting_PacedResourceIsEvictedMeanwhile(t *testing.T) {
 		return nil
 	}})
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{{
-		ID: "one", Match: flow.Default, Threshold: 1, Interval: time.Minute, Behavior: flow.Pace, MaxWait: time.Hour,
+		ID: "one", Match: rule.Default, Threshold: 1, Interval: time.Minute, Behavior: flow.Pace, MaxWait: time.Hour,
 	}}))
 	require.True(t, enter(t, g, "orders"))
 	require.True(t, enter(t, g, "orders")) // waits for a minute, and is evicted meanwhile
@@ -208,7 +210,7 @@ func TestWaiting_DeadlinesAndContextsThatHaveEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := leapgate.Must(leapgate.Config{})
 		require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "pace", Resource: "paced", Threshold: 1, Behavior: flow.Pace, MaxWait: time.Minute}}))
-		require.NoError(t, g.LoadIsolationRules([]isolation.Rule{{ID: "few", Resource: "few", MaxInFlight: 1, MaxWait: time.Minute}}))
+		require.NoError(t, loadIsolation(g, []isolation.Rule{{ID: "few", Resource: "few", MaxInFlight: 1, MaxWait: time.Minute}}))
 		for _, name := range []string{"paced", "few"} {
 			start := time.Now()
 			e, err := g.Entry(name)

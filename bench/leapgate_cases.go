@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leapgate-go/leapgate"
@@ -102,7 +104,7 @@ func amongRules(n int) func() func() func(int) {
 		rules := Rules(n)
 		for i := range rules {
 			if i%100 == 99 {
-				rules[i].Match, rules[i].Resource = flow.Regexp, "GET /customers/"+strconv.Itoa(i)+"/.*"
+				rules[i].Match, rules[i].Resource = rule.Regexp, "GET /customers/"+strconv.Itoa(i)+"/.*"
 			}
 		}
 		rules = append(rules, flow.Rule{Resource: "orders", Threshold: unreachable})
@@ -146,7 +148,7 @@ var leapgateCases = []Case{
 	{Name: "leapgate/handle, strict rule", Floor: FloorEntry, Make: onHandle(flow.Rule{Threshold: unreachable, Strict: true})},
 	{Name: "leapgate/handle, three rules", Floor: FloorEntry, Make: onHandle(
 		flow.Rule{Threshold: unreachable}, flow.Rule{Threshold: unreachable, Interval: time.Minute}, flow.Rule{Threshold: unreachable, Interval: time.Hour})},
-	{Name: "leapgate/handle, shadow rule", Floor: FloorEntry, Make: onHandle(flow.Rule{Threshold: unreachable, Mode: flow.Shadow})},
+	{Name: "leapgate/handle, shadow rule", Floor: FloorEntry, Make: onHandle(flow.Rule{Threshold: unreachable, Mode: rule.Shadow})},
 	{Name: "leapgate/handle, warm-up rule", Floor: FloorEntry, Make: onHandle(
 		flow.Rule{Threshold: unreachable, Strategy: flow.WarmUp, WarmUpPeriod: time.Minute})},
 	{Name: "leapgate/handle, paced by a rule", Floor: FloorEntry, Make: onHandle(
@@ -155,7 +157,10 @@ var leapgateCases = []Case{
 		flow.Rule{Threshold: unreachable, Candidate: unreachable})},
 	{Name: "leapgate/handle, isolation rule", Floor: FloorEntry, Make: func() func() func(int) {
 		g := gateWith([]string{"orders"})
-		if err := g.LoadIsolationRules([]isolation.Rule{{Resource: "orders", MaxInFlight: isolation.MostInFlight}}); err != nil {
+		if err := g.EditRules(func(all *leapgate.Rules) error {
+			all.Isolation = []isolation.Rule{{Resource: "orders", MaxInFlight: isolation.MostInFlight}}
+			return nil
+		}); err != nil {
 			panic(err)
 		}
 		return entersAndExits(g.Resource("orders"))

@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
-	"strconv"
-	"unicode/utf8"
 
 	"github.com/leapgate-go/leapgate"
-	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/escape"
-	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/internal/kinds"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/rulefile"
 )
 
@@ -26,15 +23,16 @@ const (
 	remove action = "remove"
 )
 
-// edit is something that is done to one rule of type R.
-type edit[R comparable] struct {
+// edit is something that is done to one rule of a kind. Its rules are lists of one.
+type edit struct {
+	kind    kinds.Kind
 	action  action
-	id      string // of add, it may be empty
-	version string // that the rule must have; not of add
-	source  string // where the rule is kept
-	rule    R      // as it shall be; not of remove
+	id      string       // of add, it may be empty
+	version string       // that the rule must have; not of add
+	source  string       // where the rule is kept
+	rule    *kinds.Rules // as it shall be; not of remove
 
-	before, after *R // what it was and is, if it was and is
+	before, after *kinds.Rules // what it was and is, if it was and is
 }
 
 // refusal is the error of an edit that is answered with a problem.
@@ -49,61 +47,51 @@ func refused(status int, format string, args ...any) error {
 // errStale is the error of an edit of a rule that has changed since it was read.
 var errStale = errors.New("the rule has changed since you read it")
 
-// in carries the edit out in a list of rules, which may be changed.
-func (e *edit[R]) in(d *Dashboard, k *kind[R], rules []R) ([]R, error) {
-	i := slices.IndexFunc(rules, func(r R) bool { return *k.id(&r) == e.id })
+// in carries the edit out in the rules of the gate, which are changed.
+func (e *edit) in(d *Dashboard, rules *kinds.Rules) error {
+	k := e.kind
+	i := indexOf(k, rules, e.id)
 	if e.action == add {
-		switch {
-		case e.id == "":
-			e.id = freeID(k, rules, k.target(&e.rule))
-		case i >= 0:
-			return nil, &refusal{faulty(http.StatusUnprocessableEntity, []fault{valueFault("id", quoted(e.id), "one that no other "+k.name+" rule has")})}
+		if e.id != "" && i >= 0 {
+			return &refusal{faulty(http.StatusUnprocessableEntity, []fault{valueFault("id", quoted(e.id), "one that no other "+k.Name()+" rule has")})}
 		}
-		*k.id(&e.rule), *k.source(&e.rule) = e.id, e.source
-		e.after = &e.rule
-		return append(rules, e.rule), nil
+		i = k.Len(rules)
+		k.Append(rules, e.rule)
+		h := k.Head(rules, i)
+		*h.ID, *h.Source = e.id, e.source
+		k.Number(rules, i) // as loading would
+		e.id, e.after = *h.ID, only(k, rules, i)
+		return nil
 	}
 	if i < 0 {
-		return nil, &refusal{noSuchRule(ruleKey{k.name, e.id})}
+		return &refusal{noSuchRule(ruleKey{k.Name(), e.id})}
 	}
-	old := rules[i]
-	if versionOf(d.seed, old) != e.version || *k.source(&old) != e.source {
-		return nil, errStale
+	if d.versionOf(k, rules, i) != e.version || *k.Head(rules, i).Source != e.source {
+		return errStale
 	}
-	for _, text := range k.texts(&old) {
-		if !utf8.ValidString(*text) {
-			return nil, refused(http.StatusConflict, "the rule has names that are not UTF-8, and cannot be changed here")
-		}
+	e.before = only(k, rules, i)
+	if validTexts(k, only(k, rules, i), 0) {
+		return refused(http.StatusConflict, "the rule has names that are not UTF-8, and cannot be changed here")
 	}
-	e.before = &old
 	if e.action == remove {
-		return slices.Delete(rules, i, i+1), nil
+		k.Delete(rules, func(h rule.Head) bool { return *h.ID == e.id })
+		return nil
 	}
-	*k.id(&e.rule), *k.source(&e.rule) = e.id, e.source
-	e.after = &e.rule
-	rules[i] = e.rule
-	return rules, nil
-}
-
-// freeID gives an ID for a rule that has none, as loading would.
-func freeID[R comparable](k *kind[R], rules []R, target string) string {
-	for n := 1; ; n++ {
-		id := target + "/" + strconv.Itoa(n)
-		if !slices.ContainsFunc(rules, func(r R) bool { return *k.id(&r) == id }) {
-			return id
-		}
-	}
+	k.Set(rules, i, e.rule, 0)
+	h := k.Head(rules, i)
+	*h.ID, *h.Source = e.id, e.source
+	e.after = only(k, rules, i)
+	return nil
 }
 
 // perform carries an edit out, and tells the log who wanted it.
-func perform[R comparable](ctx context.Context, d *Dashboard, k *kind[R], e *edit[R], who string) error {
+func (d *Dashboard) perform(ctx context.Context, e *edit, who string) error {
 	d.editing.Lock()
 	defer d.editing.Unlock()
 	if e.action != add {
-		for _, r := range k.loaded(d.gate) {
-			if *k.id(&r) == e.id {
-				e.source = *k.source(&r)
-			}
+		rules := d.loaded()
+		if i := indexOf(e.kind, rules, e.id); i >= 0 {
+			e.source = *e.kind.Head(rules, i).Source
 		}
 	}
 	var err error
@@ -111,36 +99,44 @@ func perform[R comparable](ctx context.Context, d *Dashboard, k *kind[R], e *edi
 	case !d.writable(e.source):
 		return refused(http.StatusConflict, "the rule is kept in %s, which cannot be written here: change it there", escape.Text(e.source))
 	case e.source == "":
-		err = d.gate.EditRules(func(flows []flow.Rule, isolations []isolation.Rule) ([]flow.Rule, []isolation.Rule, error) {
-			return k.edit(flows, isolations, func(rules []R) ([]R, error) { return e.in(d, k, rules) })
-		})
+		err = d.gate.EditRules(func(all *leapgate.Rules) error { return e.in(d, (*kinds.Rules)(all)) })
 	default:
-		err = d.cfg.Writer.Write(context.WithoutCancel(ctx), e.source, func() (rulefile.Rules, error) { return next(d, k, e) })
+		err = d.cfg.Writer.Write(context.WithoutCancel(ctx), e.source, func() (rulefile.Rules, error) { return d.next(e) })
 		err = ofWriter(err)
 	}
 	if err == nil {
-		logEdit(ctx, d.cfg.Logger, k, e, who)
+		e.log(ctx, d.cfg.Logger, who)
 	}
 	return err
 }
 
-// next gives all rules of the source of an edit, as they are after it.
-func next[R comparable](d *Dashboard, k *kind[R], e *edit[R]) (rulefile.Rules, error) {
-	flows, isolations, err := k.edit(d.gate.FlowRules(), d.gate.IsolationRules(), func(rules []R) ([]R, error) { return e.in(d, k, rules) })
-	if err != nil {
+// next returns all rules of the source of an edit, as they are after it.
+func (d *Dashboard) next(e *edit) (rulefile.Rules, error) {
+	rules := d.loaded()
+	if err := e.in(d, rules); err != nil {
 		return rulefile.Rules{}, err
 	}
-	return rulefile.Rules{
-		Flow:      slices.DeleteFunc(flows, func(r flow.Rule) bool { return r.Source != e.source }),
-		Isolation: slices.DeleteFunc(isolations, func(r isolation.Rule) bool { return r.Source != e.source }),
-	}, nil
+	for _, k := range kinds.All {
+		k.Delete(rules, func(h rule.Head) bool { return *h.Source != e.source })
+	}
+	return rulefile.Rules(*rules), nil
+}
+
+// indexOf is the index of the rule with that ID, −1 if there is none.
+func indexOf(k kinds.Kind, rules *kinds.Rules, id string) int {
+	for i := range k.Len(rules) {
+		if *k.Head(rules, i).ID == id {
+			return i
+		}
+	}
+	return -1
 }
 
 // ofWriter gives the error of a Writer.
 func ofWriter(err error) error {
 	var r *refusal
 	switch {
-	case err == nil || errors.Is(err, errStale) || errors.As(err, &r) || errors.Is(err, flow.ErrRule) || errors.Is(err, leapgate.ErrClosed):
+	case err == nil || errors.Is(err, errStale) || errors.As(err, &r) || errors.Is(err, rule.ErrFault) || errors.Is(err, leapgate.ErrClosed):
 		return err // what it was told
 	case errors.Is(err, rulefile.ErrChanged):
 		return refused(http.StatusConflict, "%s", escape.Text(err.Error()))
@@ -149,17 +145,17 @@ func ofWriter(err error) error {
 	}
 }
 
-// logEdit tells the log of an edit. Whatever a rule holds, it has no control characters.
-func logEdit[R comparable](ctx context.Context, logger *slog.Logger, k *kind[R], e *edit[R], who string) {
-	text := func(name string, r *R) slog.Attr {
-		if r == nil {
+// log tells the log of an edit. Whatever a rule holds, it has no control characters.
+func (e *edit) log(ctx context.Context, logger *slog.Logger, who string) {
+	text := func(name string, one *kinds.Rules) slog.Attr {
+		if one == nil {
 			return slog.Attr{} // which is left out
 		}
-		return slog.String(name, escape.Text(string(fileForm(k, []R{*r})[0])))
+		return slog.String(name, escape.Text(string(fileForm(e.kind, one)[0])))
 	}
 	attrs := []slog.Attr{
 		slog.String("who", escape.Text(who)), slog.String("action", string(e.action)),
-		slog.String("kind", k.name), slog.String("id", escape.Text(e.id)),
+		slog.String("kind", e.kind.Name()), slog.String("id", escape.Text(e.id)),
 		text("from", e.before), text("to", e.after),
 	}
 	if e.source != "" {

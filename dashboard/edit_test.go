@@ -7,9 +7,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -54,19 +58,19 @@ func TestEdit_AddChangeRemove(t *testing.T) {
 	answer, v = ask(t, d, http.MethodPut, "rule?kind=flow&id=a/1", `{"resource": "a", "threshold": 5, "interval": "2s", "mode": "shadow"}`, version...)
 	require.Equal(t, http.StatusOK, answer.StatusCode, v)
 	require.Equal(t, "shadow", v["rule"].(map[string]any)["mode"])
-	require.Equal(t, flow.Shadow, g.FlowRules()[1].Mode)
+	require.Equal(t, rule.Shadow, g.FlowRules()[1].Mode)
 	require.NotEqual(t, version[1], answer.Header.Get("ETag"))
 
 	answer, v = ask(t, d, http.MethodPost, "rules?kind=isolation&source=", `{"id": "few", "match": "default", "maxInFlight": 3}`)
 	require.Equal(t, http.StatusCreated, answer.StatusCode, v)
-	require.Equal(t, []isolation.Rule{{ID: "few", Resource: "*", Match: isolation.Default, MaxInFlight: 3}}, g.IsolationRules())
+	require.Equal(t, []isolation.Rule{{ID: "few", Resource: "*", Match: rule.Default, MaxInFlight: 3}}, g.Rules().Isolation)
 
 	answer, _ = ask(t, d, http.MethodDelete, "rule?kind=flow&id=old", "", ifMatch(t, d, "flow", "old")...)
 	require.Equal(t, http.StatusNoContent, answer.StatusCode)
 	require.Len(t, g.FlowRules(), 1)
 	answer, _ = ask(t, d, http.MethodDelete, "rule?kind=isolation&id=few", "", "If-Match", "W/"+ifMatch(t, d, "isolation", "few")[1])
 	require.Equal(t, http.StatusNoContent, answer.StatusCode)
-	require.Empty(t, g.IsolationRules())
+	require.Empty(t, g.Rules().Isolation)
 
 	require.Equal(t, `level=INFO msg="leapgate: rule changed on the dashboard" who=ann action=add kind=flow id=a/1 to="{\"id\": \"a/1\", \"resource\": \"a\", \"threshold\": 5, \"interval\": \"2s\", \"buckets\": 10}"
 level=INFO msg="leapgate: rule changed on the dashboard" who=ann action=change kind=flow id=a/1 from="{\"id\": \"a/1\", \"resource\": \"a\", \"threshold\": 5, \"interval\": \"2s\", \"buckets\": 10}" to="{\"id\": \"a/1\", \"resource\": \"a\", \"threshold\": 5, \"interval\": \"2s\", \"buckets\": 10, \"mode\": \"shadow\"}"
@@ -91,8 +95,11 @@ func TestEdit_CountsGoOn(t *testing.T) {
 func TestEdit_FaultsAreShownAtTheirFields(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, newClock(), flow.Rule{ID: "q", Resource: "a", Threshold: 4})
-	require.NoError(t, g.LoadIsolationRules([]isolation.Rule{{ID: "few", Resource: "a", MaxInFlight: 2}}))
-	before, beforeToo := g.FlowRules(), g.IsolationRules()
+	require.NoError(t, g.EditRules(func(all *leapgate.Rules) error {
+		all.Isolation = []isolation.Rule{{ID: "few", Resource: "a", MaxInFlight: 2}}
+		return nil
+	}))
+	before, beforeToo := g.FlowRules(), g.Rules().Isolation
 	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet()})
 	version := ifMatch(t, d, "flow", "q")
 	for _, tt := range []struct {
@@ -103,7 +110,7 @@ func TestEdit_FaultsAreShownAtTheirFields(t *testing.T) {
 			"threshold: threshold is -1; want a finite number of at least 0",
 			`interval: interval is 5; want a duration such as "250ms", "1s" or "1h30m"; a number has no unit`,
 			`mode: mode is "maybe"; want enforce, shadow or off`,
-			`tresh: flow rule on "a": unknown field "tresh"; want one of id, resource, match, origin, threshold, candidate, interval, buckets, strict, mode, strategy, behavior, maxWait, warmUpPeriod, coldFactor, highMemoryThreshold, lowMemory, highMemory, associated`,
+			`tresh: flow rule on "a": unknown field "tresh"; want one of id, resource, match, origin, threshold, candidate, interval, buckets, strict, behavior, maxWait, strategy, warmUpPeriod, coldFactor, highMemoryThreshold, lowMemory, highMemory, associated, mode`,
 		}},
 		{"POST", "rules?kind=flow", `{}`, []string{
 			"threshold: threshold is missing; want how many calls are admitted per interval; 0 blocks all",
@@ -141,7 +148,7 @@ func TestEdit_FaultsAreShownAtTheirFields(t *testing.T) {
 	refused(t, d, http.StatusBadRequest, "PUT", "rule?kind=flow", `{}`, version...)
 	refused(t, d, http.StatusBadRequest, "DELETE", "rule?id=q", "", version...)
 	require.Equal(t, before, g.FlowRules())
-	require.Equal(t, beforeToo, g.IsolationRules())
+	require.Equal(t, beforeToo, g.Rules().Isolation)
 }
 
 func TestEdit_OnlyWhatWasSeenIsChanged(t *testing.T) {
@@ -160,14 +167,14 @@ func TestEdit_OnlyWhatWasSeenIsChanged(t *testing.T) {
 	// The program loads another rule: this one can still be changed. Then it loads this one.
 	require.NoError(t, g.LoadFlowRules(append(g.FlowRules(), flow.Rule{Resource: "b", Threshold: 1})))
 	require.Equal(t, seen, ifMatch(t, d, "flow", "q"))
-	require.NoError(t, g.SetFlowRules("a", []flow.Rule{{ID: "q", Threshold: 5}}))
+	require.NoError(t, setFlow(g, "a", flow.Rule{ID: "q", Threshold: 5}))
 	answer, v := ask(t, d, "PUT", "rule?kind=flow&id=q", change, seen...)
 	require.Equal(t, http.StatusPreconditionFailed, answer.StatusCode)
 	require.Equal(t, 5.0, v["current"].(map[string]any)["rule"].(map[string]any)["threshold"])
 	refused(t, d, http.StatusPreconditionFailed, "DELETE", "rule?kind=flow&id=q", "", seen...)
 	require.Equal(t, 5.0, g.FlowRules()[1].Threshold)
 
-	require.NoError(t, g.SetFlowRules("a", nil))
+	require.NoError(t, setFlow(g, "a"))
 	refused(t, d, http.StatusNotFound, "PUT", "rule?kind=flow&id=q", change, seen...)
 	refused(t, d, http.StatusNotFound, "GET", "rule?kind=flow&id=q", "")
 	require.NoError(t, g.Close())
@@ -334,8 +341,8 @@ func TestEdit_Hammer(t *testing.T) {
 				w = httptest.NewRecorder()
 				d.ServeHTTP(w, post)
 				assert.Equal(t, http.StatusCreated, w.Code)
-				assert.NoError(t, g.SetFlowRules("b", []flow.Rule{{Threshold: float64(done)}}))
-				assert.NoError(t, g.ReplaceRules(fmt.Sprint("file", editor), []flow.Rule{{ID: fmt.Sprint("file", editor), Resource: "a", Threshold: 1}}, nil))
+				assert.NoError(t, setFlow(g, "b", flow.Rule{ID: "b", Threshold: float64(done)}))
+				assert.NoError(t, g.ReplaceRules(fmt.Sprint("file", editor), leapgate.Rules{Flow: []flow.Rule{{ID: fmt.Sprint("file", editor), Resource: "a", Threshold: 1}}}))
 			}
 		})
 	}
@@ -348,9 +355,21 @@ func TestEdit_Hammer(t *testing.T) {
 		}
 	}
 	ids := map[string]bool{}
-	for _, r := range g.IsolationRules() {
+	for _, r := range g.Rules().Isolation {
 		ids[r.ID] = true
 	}
-	require.Len(t, ids, len(g.IsolationRules()))
+	require.Len(t, ids, len(g.Rules().Isolation))
 	require.GreaterOrEqual(t, len(ids), editors*edits)
+}
+
+// setFlow replaces the flow rules of a resource, and leaves all others.
+func setFlow(g *leapgate.Gate, name string, rules ...flow.Rule) error {
+	return g.EditRules(func(all *leapgate.Rules) error {
+		all.Flow = slices.DeleteFunc(all.Flow, func(r flow.Rule) bool { return r.Resource == name })
+		for _, r := range rules {
+			r.Resource = name
+			all.Flow = append(all.Flow, r)
+		}
+		return nil
+	})
 }

@@ -20,7 +20,7 @@ type reading struct {
 func (d *Dashboard) read() reading {
 	r := reading{resources: d.gate.Snapshot()}
 	r.at = d.timeOf(r.resources)
-	r.rulesVersion = d.versionOf(d.gate.FlowRules(), d.gate.IsolationRules())
+	r.rulesVersion = d.versionOfAll(d.loaded())
 	r.ruleSources = jsonOf(d.sourceStates())
 	all := d.limiters()
 	r.limiters[keysShown] = jsonOf(all)

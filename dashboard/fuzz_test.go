@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
-	"github.com/leapgate-go/leapgate/flow"
-	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/internal/kinds"
 )
 
 // FuzzDecode: whatever is sent, there is either one good rule, which comes back from its own
@@ -23,14 +22,15 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		tryDecode(t, &flowKind, data, func(r flow.Rule) error { return flow.Validate([]flow.Rule{r}) })
-		tryDecode(t, &isolationKind, data, func(r isolation.Rule) error { return isolation.Validate([]isolation.Rule{r}) })
+		for _, k := range kinds.All {
+			tryDecode(t, k, data)
+		}
 	})
 }
 
-func tryDecode[R comparable](t *testing.T, k *kind[R], data []byte, validate func(R) error) {
+func tryDecode(t *testing.T, k kinds.Kind, data []byte) {
 	t.Helper()
-	rule, faults := decode(k, data)
+	one, faults := decode(k, data)
 	if faults != nil {
 		for _, fault := range faults {
 			require.NotEmpty(t, fault.Message)
@@ -40,18 +40,20 @@ func tryDecode[R comparable](t *testing.T, k *kind[R], data []byte, validate fun
 		require.NoError(t, err)
 		return
 	}
-	require.NoError(t, validate(rule))
+	require.Empty(t, k.Validate(one))
 	require.True(t, json.Valid(data))
-	require.Empty(t, *k.source(&rule))
-	again, faults := decode(k, fileForm(k, []R{rule})[0])
+	require.Empty(t, *k.Head(one, 0).Source)
+	again, faults := decode(k, fileForm(k, one)[0])
 	require.Empty(t, faults)
-	require.Equal(t, rule, again)
+	require.Equal(t, one, again)
 
-	rule = k.complete(rule)
-	require.NotEmpty(t, *k.id(&rule))
+	one = completed(k, one)
+	require.NotEmpty(t, *k.Head(one, 0).ID)
 	gate := leapgate.Must(leapgate.Config{})
-	require.NoError(t, gate.EditRules(func(flows []flow.Rule, isolations []isolation.Rule) ([]flow.Rule, []isolation.Rule, error) {
-		return k.edit(flows, isolations, func(rules []R) ([]R, error) { return append(rules, rule), nil })
+	require.NoError(t, gate.EditRules(func(all *leapgate.Rules) error {
+		k.Append((*kinds.Rules)(all), one)
+		return nil
 	}))
-	require.Equal(t, []R{rule}, k.loaded(gate))
+	loaded := kinds.Rules(gate.Rules())
+	require.Equal(t, only(k, one, 0), only(k, &loaded, 0))
 }

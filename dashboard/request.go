@@ -10,9 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/escape"
-	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/rulefile"
 )
 
@@ -65,14 +64,15 @@ func body(w http.ResponseWriter, r *http.Request) (data []byte, ok bool) {
 }
 
 // decode reads one rule as rule files have it.
-func decode[R comparable](k *kind[R], data []byte) (rule R, faults []fault) {
+func decode(k kinds.Kind, data []byte) (rule *kinds.Rules, faults []fault) {
+	rule = new(kinds.Rules)
 	var one json.RawMessage // so that the body is one value, and cannot end the list
 	if err := json.Unmarshal(data, &one); err != nil {
 		return rule, []fault{{Message: "the body is not JSON: " + escape.Text(err.Error())}}
 	}
-	file, err := rulefile.Parse("rule.json", fmt.Appendf(nil, "{%q: [%s]}", k.name, data))
+	file, err := rulefile.Parse("rule.json", fmt.Appendf(nil, "{%q: [%s]}", k.Name(), data))
 	if err == nil {
-		return k.rules(file)[0], nil
+		return (*kinds.Rules)(&file), nil
 	}
 	var errs rulefile.Errors
 	if !errors.As(err, &errs) {
@@ -87,7 +87,7 @@ func decode[R comparable](k *kind[R], data []byte) (rule R, faults []fault) {
 			continue
 		}
 		field := e.Field
-		if field == k.name { // the list that the rule was put in
+		if field == k.Name() { // the list that the rule was put in
 			field = ""
 		}
 		faults = append(faults, fault{Field: shortened(field), Message: e.Message})
@@ -105,28 +105,30 @@ func valueFault(field, value, want string) fault {
 }
 
 // serve answers a request for an edit.
-func serve[R comparable](d *Dashboard, k *kind[R], w http.ResponseWriter, r *http.Request, who string, e *edit[R]) {
+func (d *Dashboard) serve(w http.ResponseWriter, r *http.Request, who string, e *edit) {
+	k := e.kind
 	if e.action != remove {
 		data, ok := body(w, r)
 		if !ok {
 			return
 		}
 		rule, faults := decode(k, data)
-		switch id := *k.id(&rule); {
-		case faults != nil:
-		case e.action == add:
-			e.id = id
-		case id != "" && id != e.id:
-			faults = []fault{valueFault("id", quoted(id), quoted(e.id)+" or nothing: a rule keeps its ID")}
+		if faults == nil {
+			switch id := *k.Head(rule, 0).ID; {
+			case e.action == add:
+				e.id = id
+			case id != "" && id != e.id:
+				faults = []fault{valueFault("id", quoted(id), quoted(e.id)+" or nothing: a rule keeps its ID")}
+			}
 		}
 		if faults != nil {
 			fail(w, faulty(http.StatusUnprocessableEntity, faults))
 			return
 		}
-		e.rule = k.complete(rule)
+		e.rule = completed(k, rule)
 	}
-	if err := perform(r.Context(), d, k, e, who); err != nil {
-		d.failEdit(w, ruleKey{k.name, e.id}, err)
+	if err := d.perform(r.Context(), e, who); err != nil {
+		d.failEdit(w, ruleKey{k.Name(), e.id}, err)
 		return
 	}
 	if e.action == remove {
@@ -138,9 +140,9 @@ func serve[R comparable](d *Dashboard, k *kind[R], w http.ResponseWriter, r *htt
 	if e.action == add {
 		status = http.StatusCreated
 	}
-	rule, ok := d.rule(ruleKey{k.name, e.id})
+	rule, ok := d.rule(ruleKey{k.Name(), e.id})
 	if !ok { // somebody has removed it since
-		rule = views(d, k, []R{*e.after})[0]
+		rule = d.views(k, e.after)[0]
 	}
 	answerRule(w, status, rule)
 }
@@ -151,8 +153,8 @@ func (d *Dashboard) serveAdd(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	q := parameters(r, "kind", "source")
-	q.required("kind", "flow or isolation")
-	name := q.oneOf("kind", "", flowKind.name, isolationKind.name)
+	q.required("kind", strings.Join(kindNames(), " or "))
+	name := q.oneOf("kind", "", kindNames()...)
 	source := q.values.Get("source")
 	if !d.writable(source) {
 		q.fault("source", quoted(source), "one of the sources that about tells")
@@ -160,11 +162,7 @@ func (d *Dashboard) serveAdd(w http.ResponseWriter, r *http.Request) {
 	if q.failed(w) {
 		return
 	}
-	if name == flowKind.name {
-		serve(d, &flowKind, w, r, who, &edit[flow.Rule]{action: add, source: source})
-	} else {
-		serve(d, &isolationKind, w, r, who, &edit[isolation.Rule]{action: add, source: source})
-	}
+	d.serve(w, r, who, &edit{kind: kindOf(name), action: add, source: source})
 }
 
 func (d *Dashboard) serveChange(w http.ResponseWriter, r *http.Request) { d.serveEdit(w, r, change) }
@@ -188,9 +186,5 @@ func (d *Dashboard) serveEdit(w http.ResponseWriter, r *http.Request, what actio
 		return
 	}
 	version = strings.Trim(version, `"`)
-	if key.kind == flowKind.name {
-		serve(d, &flowKind, w, r, who, &edit[flow.Rule]{action: what, id: key.id, version: version})
-	} else {
-		serve(d, &isolationKind, w, r, who, &edit[isolation.Rule]{action: what, id: key.id, version: version})
-	}
+	d.serve(w, r, who, &edit{kind: kindOf(key.kind), action: what, id: key.id, version: version})
 }

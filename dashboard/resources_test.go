@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -91,8 +93,11 @@ func TestResource_NamesOfAllKinds(t *testing.T) {
 	c := newClock()
 	g := newGate(t, c)
 	for i, name := range oddNames {
-		require.NoError(t, g.SetFlowRules(name, []flow.Rule{{Threshold: float64(i)}}))
-		require.NoError(t, g.SetIsolationRules(name, []isolation.Rule{{MaxInFlight: int64(i + 1)}}))
+		require.NoError(t, g.EditRules(func(all *leapgate.Rules) error {
+			all.Flow = append(all.Flow, flow.Rule{Resource: name, Threshold: float64(i)})
+			all.Isolation = append(all.Isolation, isolation.Rule{Resource: name, MaxInFlight: int64(i + 1)})
+			return nil
+		}))
 		call(t, c, g, name, i+1, 0)
 	}
 	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet()})
@@ -145,9 +150,12 @@ func TestResource_HistoryRulesAndLastRefusals(t *testing.T) {
 	g := newGate(t, c,
 		flow.Rule{ID: "qps", Resource: "a", Threshold: 3},
 		flow.Rule{ID: "cold", Resource: "a", Threshold: 90, Strategy: flow.WarmUp, WarmUpPeriod: time.Minute},
-		flow.Rule{ID: "every", Resource: "*", Match: flow.Glob, Threshold: 2, Mode: flow.Shadow, Candidate: 1, Interval: 2 * time.Second, Source: "rules.yaml"},
+		flow.Rule{ID: "every", Resource: "*", Match: rule.Glob, Threshold: 2, Mode: rule.Shadow, Candidate: 1, Interval: 2 * time.Second, Source: "rules.yaml"},
 		flow.Rule{ID: "elsewhere", Resource: "b", Threshold: 1})
-	require.NoError(t, g.LoadIsolationRules([]isolation.Rule{{ID: "few", Resource: "a", MaxInFlight: 5}}))
+	require.NoError(t, g.EditRules(func(all *leapgate.Rules) error {
+		all.Isolation = []isolation.Rule{{ID: "few", Resource: "a", MaxInFlight: 5}}
+		return nil
+	}))
 	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet()})
 
 	call(t, c, g, "a", 3, 20*time.Millisecond)
@@ -199,7 +207,7 @@ func (s *strange) Bind(string, []resource.Check) ([]resource.Check, bool) {
 	return []resource.Check{s}, false
 }
 func (s *strange) Cause() *resource.Cause                                     { return &s.cause }
-func (s *strange) Mode() stat.Mode                                            { return stat.Enforce }
+func (s *strange) Mode() rule.Mode                                            { return rule.Enforce }
 func (s *strange) Waits() bool                                                { return false }
 func (s *strange) Interval() time.Duration                                    { return 0 }
 func (s *strange) Reserve(_, _ int64, _ resource.Caller) (v resource.Verdict) { return v }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/atomic"
@@ -59,8 +61,8 @@ func TestRuleFiles_WithoutAWriterTheyAreReadOnly(t *testing.T) {
 	t.Parallel()
 	path, g, _ := watched(t)
 	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet()})
-	rule := get(t, d, "rule?kind=flow&id=a/1")
-	require.Equal(t, []any{path, false}, []any{rule["source"], rule["editable"]})
+	given := get(t, d, "rule?kind=flow&id=a/1")
+	require.Equal(t, []any{path, false}, []any{given["source"], given["editable"]})
 	version := ifMatch(t, d, "flow", "a/1")
 	for _, method := range []string{"PUT", "DELETE"} {
 		_, detail := refused(t, d, http.StatusConflict, method, "rule?kind=flow&id=a/1", `{"resource": "a", "threshold": 1}`, version...)
@@ -78,8 +80,8 @@ func TestRuleFiles_AreWrittenAndReloaded(t *testing.T) {
 	path, g, w := watched(t)
 	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet(), Writer: dashboard.RuleFiles(w)})
 	require.Equal(t, []any{"", path}, get(t, d, "about")["sources"])
-	rule := get(t, d, "rule?kind=flow&id=a/1")
-	require.Equal(t, []any{path, true}, []any{rule["source"], rule["editable"]})
+	given := get(t, d, "rule?kind=flow&id=a/1")
+	require.Equal(t, []any{path, true}, []any{given["source"], given["editable"]})
 
 	answer, v := ask(t, d, "PUT", "rule?kind=flow&id=a/1", `{"resource": "a", "threshold": 7, "mode": "shadow"}`, ifMatch(t, d, "flow", "a/1")...)
 	require.Equal(t, http.StatusOK, answer.StatusCode, v)
@@ -110,10 +112,10 @@ isolation:
 	require.NoError(t, err)
 	require.Equal(t, []flow.Rule{
 		{ID: "own", Resource: "a", Threshold: 9, Interval: time.Second, Buckets: 10},
-		{ID: "a/1", Resource: "a", Threshold: 7, Interval: time.Second, Buckets: 10, Mode: flow.Shadow, Source: path},
+		{ID: "a/1", Resource: "a", Threshold: 7, Interval: time.Second, Buckets: 10, Mode: rule.Shadow, Source: path},
 		{ID: "a/2", Resource: "a", Threshold: 3, Interval: time.Second, Buckets: 10, Source: path},
 	}, g.FlowRules())
-	require.Equal(t, []isolation.Rule{{ID: "b/1", Resource: "b", MaxInFlight: 3, Source: path}}, g.IsolationRules())
+	require.Equal(t, []isolation.Rule{{ID: "b/1", Resource: "b", MaxInFlight: 3, Source: path}}, g.Rules().Isolation)
 	require.Equal(t, 3, onDisk.Len())
 	require.NoError(t, w.Status().Err)
 	before := g.FlowRules()
@@ -152,7 +154,7 @@ func TestRuleFiles_WhatOthersWriteIsNotLost(t *testing.T) {
 	require.NoError(t, w.Reload())
 	answer, v := ask(t, d, "PUT", "rule?kind=flow&id=a/1", `{"resource": "a", "threshold": 7}`, version...)
 	require.Equal(t, http.StatusOK, answer.StatusCode, v)
-	require.Len(t, g.IsolationRules(), 2)
+	require.Len(t, g.Rules().Isolation, 2)
 	require.Equal(t, 7.0, g.FlowRules()[0].Threshold)
 
 	require.NoError(t, w.Close())
@@ -203,7 +205,7 @@ func (k *keeper) Write(ctx context.Context, source string, rules func() (rulefil
 		return k.fail
 	}
 	k.rules = r
-	return k.gate.ReplaceRules(source, r.Flow, r.Isolation)
+	return k.gate.ReplaceRules(source, leapgate.Rules(r))
 }
 
 func TestWriter_OfTheProgram(t *testing.T) {
@@ -302,5 +304,5 @@ func TestWriter_OneAtATime(t *testing.T) {
 	}
 	wg.Wait()
 	require.Equal(t, 1+editors*edits, k.rules.Len())
-	require.Equal(t, rulefile.Rules{Flow: g.FlowRules(), Isolation: g.IsolationRules()}, k.rules)
+	require.Equal(t, rulefile.Rules{Flow: g.FlowRules(), Isolation: g.Rules().Isolation}, k.rules)
 }

@@ -6,12 +6,13 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
-	"github.com/leapgate-go/leapgate"
-	"github.com/leapgate-go/leapgate/flow"
-	"github.com/leapgate-go/leapgate/isolation"
-	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/internal/field"
+	"github.com/leapgate-go/leapgate/internal/kinds"
+	"github.com/leapgate-go/leapgate/internal/ruleset"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/rulefile"
 )
 
@@ -26,87 +27,55 @@ type ruleView struct {
 	Rule     json.RawMessage `json:"rule,omitempty"` // as in rule files
 }
 
-// kind is what differs between flow and isolation rules, which are of type R.
-type kind[R comparable] struct {
-	name string
-	id   func(*R) *string
-	// target is the name that a rule without ID is called after.
-	target func(*R) string
-	source func(*R) *string
-	texts  func(*R) []*string // those that may have any bytes
-	file   func([]R) rulefile.Rules
-	rules  func(rulefile.Rules) []R
-	loaded func(*leapgate.Gate) []R
-	// complete fills in the defaults of a good rule, and an ID.
-	complete func(R) R
-	// edit puts its own list of two through change.
-	edit func(flows []flow.Rule, isolations []isolation.Rule, change func([]R) ([]R, error)) ([]flow.Rule, []isolation.Rule, error)
-}
-
-const everything = "*" // the target of rules with match default
-
-var flowKind = kind[flow.Rule]{
-	name: "flow",
-	id:   func(r *flow.Rule) *string { return &r.ID },
-	target: func(r *flow.Rule) string {
-		if r.Match == flow.Default {
-			return everything
-		}
-		return r.Resource
-	},
-	source: func(r *flow.Rule) *string { return &r.Source },
-	texts:  func(r *flow.Rule) []*string { return []*string{&r.ID, &r.Resource, &r.Origin, &r.Associated} },
-	file:   func(rules []flow.Rule) rulefile.Rules { return rulefile.Rules{Flow: rules} },
-	rules:  func(file rulefile.Rules) []flow.Rule { return file.Flow },
-	loaded: (*leapgate.Gate).FlowRules,
-	complete: func(r flow.Rule) flow.Rule {
-		guard := flow.NewGuard(flow.Config{})
-		return completed(guard.Load, guard.Rules, r)
-	},
-	edit: func(flows []flow.Rule, isolations []isolation.Rule, change func([]flow.Rule) ([]flow.Rule, error)) ([]flow.Rule, []isolation.Rule, error) {
-		flows, err := change(flows)
-		return flows, isolations, err
-	},
-}
-
-var isolationKind = kind[isolation.Rule]{
-	name: "isolation",
-	id:   func(r *isolation.Rule) *string { return &r.ID },
-	target: func(r *isolation.Rule) string {
-		if r.Match == isolation.Default {
-			return everything
-		}
-		return r.Resource
-	},
-	source: func(r *isolation.Rule) *string { return &r.Source },
-	texts:  func(r *isolation.Rule) []*string { return []*string{&r.ID, &r.Resource} },
-	file:   func(rules []isolation.Rule) rulefile.Rules { return rulefile.Rules{Isolation: rules} },
-	rules:  func(file rulefile.Rules) []isolation.Rule { return file.Isolation },
-	loaded: (*leapgate.Gate).IsolationRules,
-	complete: func(r isolation.Rule) isolation.Rule {
-		guard := isolation.NewGuard()
-		return completed(guard.Load, guard.Rules, r)
-	},
-	edit: func(flows []flow.Rule, isolations []isolation.Rule, change func([]isolation.Rule) ([]isolation.Rule, error)) ([]flow.Rule, []isolation.Rule, error) {
-		isolations, err := change(isolations)
-		return flows, isolations, err
-	},
-}
-
-// completed gives a rule as a guard has it that loaded it.
-func completed[R comparable](load func([]R) (resource.Changes, error), rules func() []R, rule R) R {
-	if _, err := load([]R{rule}); err != nil {
-		return rule // which is no good, as will be found
+// kindNames are the names of all kinds of rules.
+func kindNames() (names []string) {
+	for _, k := range kinds.All {
+		names = append(names, k.Name())
 	}
-	return rules()[0]
+	return names
 }
 
-// rules gives the rules of the gate that are wanted, flow rules first.
+// kindOf returns the kind of that name, which there is.
+func kindOf(name string) kinds.Kind {
+	i := slices.IndexFunc(kinds.All, func(k kinds.Kind) bool { return k.Name() == name })
+	return kinds.All[i]
+}
+
+// only returns a list of one rule.
+func only(k kinds.Kind, rules *kinds.Rules, i int) *kinds.Rules {
+	one := new(kinds.Rules)
+	k.Set(one, k.Add(one), rules, i)
+	return one
+}
+
+// completed returns a rule as a gate has it that loaded it.
+func completed(k kinds.Kind, one *kinds.Rules) *kinds.Rules {
+	set := k.NewSet(ruleset.Env{})
+	load, faults := set.Prepare(one)
+	if faults != nil {
+		return one // which is no good, as will be found
+	}
+	load()
+	loaded := new(kinds.Rules)
+	set.Rules(loaded)
+	return loaded
+}
+
+// loaded returns the rules of the gate.
+func (d *Dashboard) loaded() *kinds.Rules {
+	rules := kinds.Rules(d.gate.Rules())
+	return &rules
+}
+
+// rules returns the rules of the gate that are wanted, by kind.
 func (d *Dashboard) rules(wanted func(ruleKey) bool) []ruleView {
-	flows, isolations := d.gate.FlowRules(), d.gate.IsolationRules()
-	flows = slices.DeleteFunc(flows, func(r flow.Rule) bool { return !wanted(ruleKey{flowKind.name, r.ID}) })
-	isolations = slices.DeleteFunc(isolations, func(r isolation.Rule) bool { return !wanted(ruleKey{isolationKind.name, r.ID}) })
-	return append(views(d, &flowKind, flows), views(d, &isolationKind, isolations)...)
+	rules := d.loaded()
+	all := []ruleView{}
+	for _, k := range kinds.All {
+		k.Delete(rules, func(h rule.Head) bool { return !wanted(ruleKey{k.Name(), *h.ID}) })
+		all = append(all, d.views(k, rules)...)
+	}
+	return all
 }
 
 // rule gives one rule of the gate.
@@ -118,22 +87,19 @@ func (d *Dashboard) rule(key ruleKey) (ruleView, bool) {
 	return found[0], true
 }
 
-func views[R comparable](d *Dashboard, k *kind[R], rules []R) []ruleView {
-	all := make([]ruleView, len(rules))
-	shown := slices.Clone(rules)
-	for i := range rules {
-		r := &rules[i]
-		source := *k.source(r)
+func (d *Dashboard) views(k kinds.Kind, rules *kinds.Rules) []ruleView {
+	all := make([]ruleView, k.Len(rules))
+	shown := new(kinds.Rules)
+	k.Append(shown, rules)
+	for i := range all {
+		h := k.Head(rules, i)
 		all[i] = ruleView{
-			Kind: k.name, ID: *k.id(r), Raw: rawOf(*k.id(r)),
-			Version: versionOf(d.seed, *r), Source: source,
-			Editable: d.cfg.Authorize != nil && d.writable(source),
+			Kind: k.Name(), ID: *h.ID, Raw: rawOf(*h.ID),
+			Version: d.versionOf(k, rules, i), Source: *h.Source,
+			Editable: d.cfg.Authorize != nil && d.writable(*h.Source),
 		}
-		for _, text := range k.texts(&shown[i]) {
-			if !utf8.ValidString(*text) {
-				*text = string([]rune(*text))
-				all[i].Editable = false
-			}
+		if mended := validTexts(k, shown, i); mended {
+			all[i].Editable = false
 		}
 	}
 	for i, text := range fileForm(k, shown) {
@@ -142,9 +108,25 @@ func views[R comparable](d *Dashboard, k *kind[R], rules []R) []ruleView {
 	return all
 }
 
-// fileForm gives each rule as a rule file in JSON has it.
-func fileForm[R comparable](k *kind[R], rules []R) []json.RawMessage {
-	data, err := k.file(rules).JSON()
+// validTexts makes the texts of a rule UTF-8, and reports whether any was not.
+func validTexts(k kinds.Kind, rules *kinds.Rules, i int) (mended bool) {
+	for n := range k.Fields() {
+		text, _, err := k.Write(rules, i, n)
+		if err != nil || text.Type != field.Text || utf8.ValidString(text.Text) {
+			continue
+		}
+		mended = true
+		text.Text = string([]rune(text.Text))
+		_ = k.Read(rules, i, n, text) // any text is good for a field that had this one
+	}
+	return mended
+}
+
+// fileForm returns each rule of a kind as a rule file in JSON has it.
+func fileForm(k kinds.Kind, rules *kinds.Rules) []json.RawMessage {
+	list := new(kinds.Rules)
+	k.Append(list, rules)
+	data, err := rulefile.Rules(*list).JSON()
 	if err != nil {
 		panic(err) // rules of a gate are good, and their texts have been made UTF-8
 	}
@@ -152,27 +134,26 @@ func fileForm[R comparable](k *kind[R], rules []R) []json.RawMessage {
 	if err := json.Unmarshal(data, &lists); err != nil {
 		panic(err) // it is JSON
 	}
-	return lists[k.name]
+	return lists[k.Name()]
 }
 
 // writable tells whether rules of a source can be changed here.
 func (d *Dashboard) writable(source string) bool { return slices.Contains(d.sources, source) }
 
-// versionOf gives a text that changes when a rule does. It is that of this dashboard only.
-func versionOf[R comparable](seed maphash.Seed, rule R) string {
-	return strconv.FormatUint(maphash.Comparable(seed, rule), 16)
+// versionOf returns a text that changes when a rule does. It is that of this dashboard only.
+func (d *Dashboard) versionOf(k kinds.Kind, rules *kinds.Rules, i int) string {
+	return strconv.FormatUint(k.Hash(d.seed, rules, i), 16)
 }
 
-// versionOf gives a text that changes when any rule does, or their order.
-func (d *Dashboard) versionOf(flows []flow.Rule, isolations []isolation.Rule) string {
+// versionOfAll returns a text that changes when any rule does, or their order.
+func (d *Dashboard) versionOfAll(rules *kinds.Rules) string {
 	var hash maphash.Hash
 	hash.SetSeed(d.seed)
-	for i := range flows {
-		maphash.WriteComparable(&hash, flows[i])
-	}
-	_ = hash.WriteByte(0) // it never fails
-	for i := range isolations {
-		maphash.WriteComparable(&hash, isolations[i])
+	for _, k := range kinds.All {
+		for i := range k.Len(rules) {
+			maphash.WriteComparable(&hash, k.Hash(d.seed, rules, i))
+		}
+		_ = hash.WriteByte(0) // it never fails
 	}
 	return strconv.FormatUint(hash.Sum64(), 16)
 }
@@ -185,18 +166,22 @@ func (d *Dashboard) serveRules(w http.ResponseWriter, r *http.Request) {
 	if !d.known(w, r) {
 		return
 	}
-	flows, isolations := d.gate.FlowRules(), d.gate.IsolationRules()
+	rules := d.loaded()
+	all := []ruleView{}
+	for _, k := range kinds.All {
+		all = append(all, d.views(k, rules)...)
+	}
 	answer(w, http.StatusOK, struct {
 		Version string     `json:"version"`
 		Rules   []ruleView `json:"rules"`
-	}{d.versionOf(flows, isolations), append(views(d, &flowKind, flows), views(d, &isolationKind, isolations)...)})
+	}{d.versionOfAll(rules), all})
 }
 
 // ruleOf gives the parameters that say which rule it is.
 func ruleOf(q *query) ruleKey {
-	q.required("kind", "flow or isolation")
+	q.required("kind", strings.Join(kindNames(), " or "))
 	return ruleKey{
-		q.oneOf("kind", "", flowKind.name, isolationKind.name),
+		q.oneOf("kind", "", kindNames()...),
 		q.required("id", "the ID of a rule"),
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 	"go.uber.org/atomic"
 
@@ -57,7 +59,7 @@ func TestEvents_FramesTellWhatHasChanged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock()
-		g := newGate(t, c, flow.Rule{ID: "all", Resource: "*", Match: flow.Glob, Threshold: 5}, flow.Rule{ID: "a", Resource: "a", Threshold: 3, Candidate: 1})
+		g := newGate(t, c, flow.Rule{ID: "all", Resource: "*", Match: rule.Glob, Threshold: 5}, flow.Rule{ID: "a", Resource: "a", Threshold: 3, Candidate: 1})
 		client, _ := serve(t, dashboard.Handler(g, dashboard.Config{}))
 		call(t, c, g, "a", 10, 7*time.Millisecond)
 		began := time.Now()
@@ -93,7 +95,10 @@ func TestEvents_FramesTellWhatHasChanged(t *testing.T) {
 		require.Equal(t, 2.0, w.figures["b%FF%0A%3Cb%3E"]["pass"])
 
 		// Rules that change, and those that go.
-		require.NoError(t, g.LoadIsolationRules([]isolation.Rule{{ID: "few", Resource: "a", MaxInFlight: 2}}))
+		require.NoError(t, g.EditRules(func(all *leapgate.Rules) error {
+			all.Isolation = []isolation.Rule{{ID: "few", Resource: "a", MaxInFlight: 2}}
+			return nil
+		}))
 		require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "a", Resource: "a", Threshold: 4}}))
 		fourth := w.next()
 		require.NotEqual(t, third.RulesVersion, fourth.RulesVersion)

@@ -5,6 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -49,7 +51,7 @@ func TestWarmUp_RulesAreChangedAndChangedBack(t *testing.T) {
 		g.clock.Store(minute)
 		g.Gate = leapgate.Must(leapgate.Config{Now: g.clock.Load, Guards: []resource.Guard{s}})
 		rule := flow.Rule{
-			ID: "w", Match: flow.Default, Threshold: 100,
+			ID: "w", Match: rule.Default, Threshold: 100,
 			Strategy: flow.WarmUp, WarmUpPeriod: 10 * time.Second, ColdFactor: 3,
 		}
 		less := rule

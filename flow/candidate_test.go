@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -79,12 +81,12 @@ func TestCandidate_OfEveryKindOfRule(t *testing.T) {
 		"origin":    {flow.Rule{Threshold: 100, Candidate: 4, Origin: "us"}, 6},
 		"not us":    {flow.Rule{Threshold: 100, Candidate: 4, Origin: "them"}, 0},
 		"associate": {flow.Rule{Threshold: 100, Candidate: 0.5, Associated: "b"}, 10},
-		"shadow":    {flow.Rule{Threshold: 100, Candidate: 4, Mode: flow.Shadow}, 6},
-		"off":       {flow.Rule{Threshold: 100, Candidate: 4, Mode: flow.Off}, 0},
-		"pattern":   {flow.Rule{Threshold: 100, Candidate: 4, Match: flow.Default}, 6},
+		"shadow":    {flow.Rule{Threshold: 100, Candidate: 4, Mode: rule.Shadow}, 6},
+		"off":       {flow.Rule{Threshold: 100, Candidate: 4, Mode: rule.Off}, 0},
+		"pattern":   {flow.Rule{Threshold: 100, Candidate: 4, Match: rule.Default}, 6},
 	} {
 		q := &queue{}
-		if c.rule.Match == flow.Exact {
+		if c.rule.Match == rule.Exact {
 			c.rule.Resource = "a"
 		}
 		g := newGateWith(t, leapgate.Config{Memory: h, Sleep: q.sleep}, c.rule)

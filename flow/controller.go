@@ -6,6 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/ruleset"
+	"github.com/leapgate-go/leapgate/rule"
+
 	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate/internal/quota"
@@ -49,11 +52,12 @@ var _ resource.Check = (*controller)(nil)
 // the rule that had its ID, if that was for the resource; the queue, if it paces; and the
 // window, if that was cut in the same way: then the calls that were admitted already still
 // count.
-func (g *Guard) compile(r *Rule, name string, old *controller, had bool) *controller {
+func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) resource.Check {
+	old, had := before.(*controller)
 	if had && old.rule == *r {
 		return old
 	}
-	c := &controller{rule: *r, passes: g.cfg.Passes}
+	c := &controller{rule: *r, passes: env.Passes}
 	var live, candidate track
 	if had && sameWindow(&old.rule, r) {
 		live, candidate = old.live.track, old.candidate.track
@@ -63,17 +67,17 @@ func (g *Guard) compile(r *Rule, name string, old *controller, had bool) *contro
 	} else {
 		c.counts = new(counts)
 	}
-	c.live = newJudge(r, r.Threshold, live, g.cfg.Memory)
-	c.live.waits = r.Mode == Enforce && c.Waits()
+	c.live = newJudge(r, r.Threshold, live, env.Memory)
+	c.live.waits = r.Mode == rule.Enforce && c.Waits()
 	if r.Candidate > 0 {
-		c.candidate = newJudge(r, r.Candidate, candidate, g.cfg.Memory)
+		c.candidate = newJudge(r, r.Candidate, candidate, env.Memory)
 	}
 	if r.Strategy == Direct && r.Behavior == Reject && r.Associated == "" && r.Origin == "" && r.Candidate == 0 {
 		c.plain, c.limit = c.live.track.quota, c.live.limit
 	}
 	c.shadowed.Cause = &c.cause
 	c.cause = resource.Cause{
-		Resource: name, Kind: kind, RuleID: r.ID, Threshold: r.Threshold, Interval: r.Interval,
+		Resource: name, Kind: kindName, RuleID: r.ID, Threshold: r.Threshold, Interval: r.Interval,
 		Last: &c.counts.last,
 	}
 	if r.Behavior == Pace {
@@ -114,7 +118,7 @@ func sameWindow(a, b *Rule) bool {
 }
 
 func (c *controller) Cause() *resource.Cause { return &c.cause }
-func (c *controller) Mode() Mode             { return c.rule.Mode }
+func (c *controller) Mode() rule.Mode        { return c.rule.Mode }
 func (c *controller) Waits() bool            { return c.rule.Behavior == Pace && c.rule.MaxWait > 0 }
 
 // Interval counts from the last event, and the calls that wait by then come later.
@@ -181,7 +185,7 @@ func (c *controller) reserve(now, n int64, by resource.Caller) resource.Verdict 
 
 // refuse counts a refusal by the threshold that held, and makes the error.
 func (c *controller) refuse(n int64, threshold, observed float64, wait time.Duration) resource.Verdict {
-	if c.rule.Mode == Shadow {
+	if c.rule.Mode == rule.Shadow {
 		c.counts.wouldBlock.Add(n)
 		return resource.Verdict{Refused: &c.shadowed}
 	}
@@ -283,7 +287,7 @@ func (c *controller) Wait(now, n int64, by resource.Caller) time.Duration {
 
 func (c *controller) Snapshot(now int64) stat.RuleSnapshot {
 	s := stat.RuleSnapshot{
-		ID: c.rule.ID, Kind: kind, Mode: c.rule.Mode, Interval: c.rule.Interval,
+		ID: c.rule.ID, Kind: kindName, Mode: c.rule.Mode, Interval: c.rule.Interval,
 		Threshold:           c.rule.Threshold,
 		Effective:           c.rule.Threshold,
 		Admitted:            c.counts.admitted.Load(),

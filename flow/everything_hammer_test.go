@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -22,15 +24,15 @@ func TestReload_HammerPatternsModesAndEvictions(t *testing.T) {
 	const rounds, limit, calls, callers = 40, 25, 60, 8
 	stay := flow.Rule{ID: "stay", Resource: "a", Threshold: limit}
 	of := flow.Rule{ID: "of b", Resource: "b", Threshold: limit}
-	all := flow.Rule{ID: "all", Match: flow.Default, Threshold: 1e9, Candidate: 3}
-	glob := flow.Rule{ID: "glob", Resource: "[ab]*", Match: flow.Glob, Threshold: 1e9}
-	reg := flow.Rule{ID: "regexp", Resource: "[^c]|x.*", Match: flow.Regexp, Threshold: 1e9, Mode: flow.Shadow}
-	warm := flow.Rule{ID: "warm", Resource: "*", Match: flow.Glob, Threshold: 1e12, Strategy: flow.WarmUp, WarmUpPeriod: time.Second, Origin: flow.OtherOrigins}
+	all := flow.Rule{ID: "all", Match: rule.Default, Threshold: 1e9, Candidate: 3}
+	glob := flow.Rule{ID: "glob", Resource: "[ab]*", Match: rule.Glob, Threshold: 1e9}
+	reg := flow.Rule{ID: "regexp", Resource: "[^c]|x.*", Match: rule.Regexp, Threshold: 1e9, Mode: rule.Shadow}
+	warm := flow.Rule{ID: "warm", Resource: "*", Match: rule.Glob, Threshold: 1e12, Strategy: flow.WarmUp, WarmUpPeriod: time.Second, Origin: flow.OtherOrigins}
 	us := flow.Rule{ID: "us", Resource: "a", Origin: "us", Threshold: 1e9}
 	pace := flow.Rule{ID: "pace", Resource: "x1", Threshold: 1e9, Behavior: flow.Pace, MaxWait: time.Second}
-	reads := flow.Rule{ID: "reads", Resource: "x*", Match: flow.Glob, Threshold: 1e9, Associated: "a"}
+	reads := flow.Rule{ID: "reads", Resource: "x*", Match: rule.Glob, Threshold: 1e9, Associated: "a"}
 	shadow, off, altered := of, of, glob
-	shadow.Mode, off.Mode, altered.Threshold = flow.Shadow, flow.Off, 1e8
+	shadow.Mode, off.Mode, altered.Threshold = rule.Shadow, rule.Off, 1e8
 	lists := [][]flow.Rule{
 		{stay, of},
 		{stay, of, all, glob},
@@ -103,11 +105,11 @@ func TestReload_HammerPatternsModesAndEvictions(t *testing.T) {
 func TestReload_HammerKeepsWhatAPatternCounted(t *testing.T) {
 	t.Parallel()
 	const limit, names = 10, 4
-	p := flow.Rule{ID: "p", Resource: "r*", Match: flow.Glob, Threshold: limit}
+	p := flow.Rule{ID: "p", Resource: "r*", Match: rule.Glob, Threshold: limit}
 	lists := [][]flow.Rule{
 		{p},
-		{{ID: "q", Resource: "*1", Match: flow.Glob, Threshold: 1e9}, p},
-		{p, {ID: "d", Match: flow.Default, Threshold: 1e9}},
+		{{ID: "q", Resource: "*1", Match: rule.Glob, Threshold: 1e9}, p},
+		{p, {ID: "d", Match: rule.Default, Threshold: 1e9}},
 		{p, {ID: "e", Resource: "r2", Threshold: 1e9}},
 	}
 	g := newGate(t, lists[0]...)

@@ -1,10 +1,10 @@
 package flow_test
 
 import (
-	"errors"
 	"fmt"
-	"math"
 	"time"
+
+	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
@@ -16,7 +16,7 @@ func ExampleRule() {
 	err := gate.LoadFlowRules([]flow.Rule{
 		{ID: "orders-qps", Resource: "GET /orders", Threshold: 2},
 		{Resource: "GET /orders", Threshold: 1000, Interval: time.Hour, Strict: true},
-		{Resource: "db.query", Threshold: 50, Mode: flow.Shadow}, // counts, never blocks
+		{Resource: "db.query", Threshold: 50, Mode: rule.Shadow}, // counts, never blocks
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -42,26 +42,4 @@ func ExampleRule() {
 	// served
 	// served
 	// flow rule "orders-qps" on "GET /orders": 3 of 2 in 1s; retry in 800ms
-}
-
-// All faults of all rules are told at once, and the rules stay as they were.
-func ExampleRuleErrors() {
-	gate := leapgate.Must(leapgate.Config{})
-	err := gate.LoadFlowRules([]flow.Rule{
-		{ID: "orders-qps", Resource: "GET /orders", Threshold: math.NaN()},
-		{ID: "orders-qps", Resource: "GET /cart", Threshold: 10, Buckets: 7},
-	})
-	fmt.Println(err)
-
-	var first *flow.RuleError
-	if errors.As(err, &first) {
-		fmt.Println(first.Index, first.Field)
-	}
-	fmt.Println(len(gate.FlowRules()), "rules")
-	// Output:
-	// flow rule 0 ("orders-qps" on "GET /orders"): Threshold is NaN; want a finite number of at least 0
-	// flow rule 1 ("orders-qps" on "GET /cart"): Buckets is 7; want a number that divides 1s into buckets of at least 1ms, such as 5
-	// flow rule 1 ("orders-qps" on "GET /cart"): ID is "orders-qps"; want one that is not the ID of rule 0
-	// 0 Threshold
-	// 0 rules
 }

@@ -7,6 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate"
+
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/flow"
@@ -33,7 +37,7 @@ func byMemory(change func(r *flow.Rule)) flow.Rule {
 	})
 }
 
-func pattern(match flow.Match, text string) flow.Rule {
+func pattern(match rule.Match, text string) flow.Rule {
 	return flow.Rule{Resource: text, Match: match, Threshold: 10}
 }
 
@@ -45,24 +49,24 @@ var faulty = []struct {
 	field, want string
 }{
 	{with(func(r *flow.Rule) { r.Match = 4 }), "Match", "4; want Exact (0), Glob (1), Regexp (2) or Default (3)"},
-	{pattern(flow.Default, "a"), "Resource", `"a"; want "*" or nothing with Match Default`},
-	{pattern(flow.Glob, ""), "Resource", `""; want a name of 1 to 1024 bytes`},
-	{pattern(flow.Regexp, ""), "Resource", `""; want a name of 1 to 1024 bytes`},
-	{pattern(flow.Glob, "a["), "Resource", `"a["; want a good glob: a [ without its ]`},
-	{pattern(flow.Glob, `a\`), "Resource", `"a\\"; want a good glob: a \ with nothing after it`},
-	{pattern(flow.Glob, "[z-a]"), "Resource", `"[z-a]"; want a good glob: a class of characters that cannot be`},
-	{pattern(flow.Regexp, "a("), "Resource", `"a("; want a good regexp: error parsing regexp: missing closing ): ` + "`a(`"},
-	{pattern(flow.Regexp, "a)|(?:b"), "Resource", `"a)|(?:b"; want a good regexp: error parsing regexp: unexpected ): ` + "`a)|(?:b`"},
-	{pattern(flow.Regexp, "(\x1b[31m\n"), "Resource", `"(\x1b[31m\n"; want a good regexp: "error parsing regexp: missing closing ]: ` + "`[31m\\n`\""},
-	{pattern(flow.Regexp, "a{1000}b{1000}"), "Resource", `"a{1000}b{1000}"; want a good regexp: it has 2002 steps when all repetitions are written out; want at most 2000`},
+	{pattern(rule.Default, "a"), "Resource", `"a"; want "*" or nothing with Match Default`},
+	{pattern(rule.Glob, ""), "Resource", `""; want a name of 1 to 1024 bytes`},
+	{pattern(rule.Regexp, ""), "Resource", `""; want a name of 1 to 1024 bytes`},
+	{pattern(rule.Glob, "a["), "Resource", `"a["; want a good glob: a [ without its ]`},
+	{pattern(rule.Glob, `a\`), "Resource", `"a\\"; want a good glob: a \ with nothing after it`},
+	{pattern(rule.Glob, "[z-a]"), "Resource", `"[z-a]"; want a good glob: a class of characters that cannot be`},
+	{pattern(rule.Regexp, "a("), "Resource", `"a("; want a good regexp: error parsing regexp: missing closing ): ` + "`a(`"},
+	{pattern(rule.Regexp, "a)|(?:b"), "Resource", `"a)|(?:b"; want a good regexp: error parsing regexp: unexpected ): ` + "`a)|(?:b`"},
+	{pattern(rule.Regexp, "(\x1b[31m\n"), "Resource", `"(\x1b[31m\n"; want a good regexp: "error parsing regexp: missing closing ]: ` + "`[31m\\n`\""},
+	{pattern(rule.Regexp, "a{1000}b{1000}"), "Resource", `"a{1000}b{1000}"; want a good regexp: it has 2002 steps when all repetitions are written out; want at most 2000`},
 	{with(func(r *flow.Rule) { r.Origin = strings.Repeat("o", 1025) }), "Origin", `"` + strings.Repeat("o", 64) + `…"; want at most 1024 bytes`},
 	{with(func(r *flow.Rule) { r.Candidate = -1 }), "Candidate", "-1; want " + finite},
 	{with(func(r *flow.Rule) { r.Candidate = math.NaN() }), "Candidate", "NaN; want " + finite},
 	{with(func(r *flow.Rule) { r.Candidate = math.Inf(1) }), "Candidate", "+Inf; want " + finite},
 	{with(func(r *flow.Rule) { r.Strategy = 3 }), "Strategy", "3; want Direct (0), WarmUp (1) or MemoryAdaptive (2)"},
 	{with(func(r *flow.Rule) { r.Behavior = 2 }), "Behavior", "2; want Reject (0) or Pace (1)"},
-	{with(func(r *flow.Rule) { r.MaxWait = -1 }), "MaxWait", "-1ns; want 0 to 1s"},
-	{with(func(r *flow.Rule) { r.MaxWait = time.Second + 1 }), "MaxWait", "1.000000001s; want 0 to 1s"},
+	{with(func(r *flow.Rule) { r.MaxWait = -1 }), "MaxWait", "-1ns; want 0 to 1s; is behavior: pace meant?"},
+	{with(func(r *flow.Rule) { r.MaxWait = time.Second + 1 }), "MaxWait", "1.000000001s; want 0 to 1s; is behavior: pace meant?"},
 	{with(func(r *flow.Rule) { r.Behavior, r.MaxWait = flow.Pace, -1 }), "MaxWait", "-1ns; want 0 to 24h0m0s"},
 	{with(func(r *flow.Rule) { r.Behavior, r.MaxWait = flow.Pace, 24*time.Hour+1 }), "MaxWait", "24h0m0.000000001s; want 0 to 24h0m0s"},
 	{with(func(r *flow.Rule) { r.Behavior, r.Strict = flow.Pace, true }), "Strict", "true; want false with Behavior Pace, which has no window"},
@@ -101,7 +105,7 @@ func TestRule_EachFaultOfTheOtherFieldsAlone(t *testing.T) {
 	for _, c := range faulty {
 		err := g.LoadFlowRules([]flow.Rule{c.rule})
 		require.EqualError(t, err, `flow rule 0`+onOf(c.rule)+": "+c.field+" is "+c.want)
-		require.EqualError(t, flow.Validate([]flow.Rule{c.rule}), err.Error())
+		require.EqualError(t, leapgate.Rules{Flow: []flow.Rule{c.rule}}.Validate(), err.Error())
 	}
 	require.Equal(t, before, g.FlowRules())
 }
@@ -122,7 +126,7 @@ func TestRule_AllFaultsOfTheOtherFieldsAtOnce(t *testing.T) {
 		rules = append(rules, c.rule)
 		want = append(want, c.field)
 	}
-	var faults flow.RuleErrors
+	var faults rule.Faults
 	require.ErrorAs(t, newGate(t).LoadFlowRules(rules), &faults)
 	var got []string
 	for i, f := range faults {
@@ -132,19 +136,19 @@ func TestRule_AllFaultsOfTheOtherFieldsAtOnce(t *testing.T) {
 	require.Equal(t, want, got)
 
 	// And all that can be wrong with one rule.
-	err := flow.Validate([]flow.Rule{{
-		ID: strings.Repeat("i", 1041), Resource: "x[", Match: flow.Glob, Origin: strings.Repeat("o", 1025), Threshold: -1,
+	err := leapgate.Rules{Flow: []flow.Rule{{
+		ID: strings.Repeat("i", 1041), Resource: "x[", Match: rule.Glob, Origin: strings.Repeat("o", 1025), Threshold: -1,
 		Candidate: -1, Interval: time.Hour, Buckets: 7, Strict: true, Mode: 3, Strategy: flow.WarmUp, Behavior: flow.Pace,
 		MaxWait: -1, WarmUpPeriod: -1, ColdFactor: -1, HighMemoryThreshold: 1, LowMemory: 1, HighMemory: 1, Associated: "b",
-	}})
+	}}}.Validate()
 	require.ErrorAs(t, err, &faults)
 	got = nil
 	for _, f := range faults {
 		got = append(got, f.Field)
 	}
 	require.Equal(t, []string{
-		"ID", "Resource", "Origin", "Threshold", "Candidate", "Mode", "WarmUpPeriod", "ColdFactor",
-		"HighMemoryThreshold", "LowMemory", "HighMemory", "Strict", "MaxWait", "Interval", "Strategy", "Behavior", "Strict", "MaxWait",
+		"ID", "Resource", "Origin", "Threshold", "Candidate", "WarmUpPeriod", "ColdFactor",
+		"HighMemoryThreshold", "LowMemory", "HighMemory", "Strict", "MaxWait", "Interval", "Strategy", "Behavior", "Strict", "MaxWait", "Mode",
 	}, got)
 }
 
@@ -163,8 +167,8 @@ func TestRule_OfEveryKindGoesRoundAndRound(t *testing.T) {
 		byMemory(func(r *flow.Rule) { r.HighMemoryThreshold = 0 }),
 		byMemory(func(r *flow.Rule) { r.LowMemory, r.HighMemory = math.MaxInt64-1, math.MaxInt64 }),
 		with(func(r *flow.Rule) { r.Associated = "b" }),
-		pattern(flow.Glob, "GET /*"), pattern(flow.Regexp, "(a|b)+"), pattern(flow.Default, ""), pattern(flow.Default, "*"),
-		{Match: flow.Glob, Resource: "*", Associated: "b", Mode: flow.Off},
+		pattern(rule.Glob, "GET /*"), pattern(rule.Regexp, "(a|b)+"), pattern(rule.Default, ""), pattern(rule.Default, "*"),
+		{Match: rule.Glob, Resource: "*", Associated: "b", Mode: rule.Off},
 	}
 	g := newGate(t, given...)
 	rules := g.FlowRules()
@@ -172,7 +176,7 @@ func TestRule_OfEveryKindGoesRoundAndRound(t *testing.T) {
 	require.Equal(t, "*", rules[11].Resource)
 	require.Equal(t, []string{"a/1", "GET /*/1", "(a|b)+/1", "*/1", "*/2", "*/3"},
 		[]string{rules[0].ID, rules[9].ID, rules[10].ID, rules[11].ID, rules[12].ID, rules[13].ID})
-	require.NoError(t, flow.Validate(rules))
+	require.NoError(t, leapgate.Rules{Flow: rules}.Validate())
 	require.NoError(t, g.LoadFlowRules(rules))
 	require.Equal(t, rules, g.FlowRules())
 	for i := range given {

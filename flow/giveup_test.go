@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -140,26 +142,26 @@ func (c *crowd) keepsItsPromises(t *testing.T, gap, longest time.Duration) {
 // those who come later behind them.
 func TestPace_ReloadKeepsTheQueue(t *testing.T) {
 	t.Parallel()
-	rule := flow.Rule{ID: "p", Resource: "a", Threshold: 10, Behavior: flow.Pace, MaxWait: 10 * time.Second}
+	given := flow.Rule{ID: "p", Resource: "a", Threshold: 10, Behavior: flow.Pace, MaxWait: 10 * time.Second}
 	for name, change := range map[string]func(r *flow.Rule){
 		"buckets":            func(r *flow.Rule) { r.Buckets = 5 },
 		"interval":           func(r *flow.Rule) { r.Threshold, r.Interval = 20, 2*time.Second },
 		"threshold":          func(r *flow.Rule) { r.Threshold = 9.5 },
 		"warming up":         func(r *flow.Rule) { r.Strategy, r.WarmUpPeriod, r.ColdFactor = flow.WarmUp, time.Second, 1.1 },
-		"shadow and back":    func(r *flow.Rule) { r.Mode = flow.Shadow },
+		"shadow and back":    func(r *flow.Rule) { r.Mode = rule.Shadow },
 		"nobody waits, back": func(r *flow.Rule) { r.MaxWait = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrowd(t, rule)
+				c := newCrowd(t, given)
 				for i := range 100 {
 					if i == 50 {
-						changed := rule
+						changed := given
 						change(&changed)
 						require.NoError(t, c.gate.LoadFlowRules([]flow.Rule{changed}))
-						if changed.Mode == flow.Shadow || changed.MaxWait == 0 {
-							require.NoError(t, c.gate.LoadFlowRules([]flow.Rule{rule}))
+						if changed.Mode == rule.Shadow || changed.MaxWait == 0 {
+							require.NoError(t, c.gate.LoadFlowRules([]flow.Rule{given}))
 						}
 					}
 					c.all.Go(func() { c.call("waits", 0) })

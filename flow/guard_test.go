@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -234,7 +236,7 @@ func TestRule_ThreeRulesGiveBackExactly(t *testing.T) {
 
 func TestRule_ShadowCountsAndBlocksNothing(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, flow.Rule{Resource: "a", Threshold: 2, Mode: flow.Shadow})
+	g := newGate(t, flow.Rule{Resource: "a", Threshold: 2, Mode: rule.Shadow})
 	require.Equal(t, 5, g.try(t, "a", 5))
 	require.Equal(t, 1, g.try(t, "a", 1, leapgate.WithCount(4)))
 	figures := g.Resource("a").Snapshot()
@@ -242,24 +244,24 @@ func TestRule_ShadowCountsAndBlocksNothing(t *testing.T) {
 	require.Zero(t, figures.Block)
 	require.EqualValues(t, 7, figures.WouldBlock)
 	require.Len(t, figures.Rules, 1)
-	rule := figures.Rules[0]
-	require.Equal(t, "a/1", rule.ID)
-	require.Equal(t, "flow", rule.Kind)
-	require.Equal(t, flow.Shadow, rule.Mode)
-	require.Equal(t, 2.0, rule.Threshold)
-	require.EqualValues(t, 2, rule.Admitted)
-	require.Zero(t, rule.Blocked)
-	require.EqualValues(t, 7, rule.WouldBlock)
+	given := figures.Rules[0]
+	require.Equal(t, "a/1", given.ID)
+	require.Equal(t, "flow", given.Kind)
+	require.Equal(t, rule.Shadow, given.Mode)
+	require.Equal(t, 2.0, given.Threshold)
+	require.EqualValues(t, 2, given.Admitted)
+	require.Zero(t, given.Blocked)
+	require.EqualValues(t, 7, given.WouldBlock)
 }
 
 // A rule in shadow mode sees what the other rules let through, and no more.
 func TestRule_ShadowBesideEnforce(t *testing.T) {
 	t.Parallel()
 	g := newGate(t,
-		flow.Rule{ID: "shadow", Resource: "a", Threshold: 1, Mode: flow.Shadow},
+		flow.Rule{ID: "shadow", Resource: "a", Threshold: 1, Mode: rule.Shadow},
 		flow.Rule{ID: "enforce", Resource: "a", Threshold: 3},
-		flow.Rule{ID: "twin", Resource: "a", Threshold: 2, Mode: flow.Shadow},
-		flow.Rule{ID: "off", Resource: "a", Threshold: 0, Mode: flow.Off})
+		flow.Rule{ID: "twin", Resource: "a", Threshold: 2, Mode: rule.Shadow},
+		flow.Rule{ID: "off", Resource: "a", Threshold: 0, Mode: rule.Off})
 	require.Equal(t, 3, g.try(t, "a", 5))
 	require.Equal(t, "enforce", g.blocked(t, "a", 1).RuleID)
 	figures := g.Resource("a").Snapshot()
@@ -270,7 +272,7 @@ func TestRule_ShadowBesideEnforce(t *testing.T) {
 
 func TestRule_OffDoesNotLook(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, flow.Rule{Resource: "a", Threshold: 0, Mode: flow.Off})
+	g := newGate(t, flow.Rule{Resource: "a", Threshold: 0, Mode: rule.Off})
 	require.Equal(t, 50, g.try(t, "a", 50))
 	figures := g.Resource("a").Snapshot()
 	require.Zero(t, figures.Block)
@@ -311,7 +313,7 @@ func TestBlockError_FieldsAndText(t *testing.T) {
 func TestBlockError_TextOfOtherRefusals(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		rule  flow.Rule
+		given flow.Rule
 		first int // calls that are admitted before
 		n     int64
 		want  string
@@ -324,7 +326,7 @@ func TestBlockError_TextOfOtherRefusals(t *testing.T) {
 		{flow.Rule{Resource: "a", Threshold: 1_000_000, Interval: time.Minute, Strict: true}, 1, 1_000_000, `flow rule "a/1" on "a": 1000001 of 1000000 in 1m0s; retry in 1m6s`},
 		{flow.Rule{ID: "x\n\"y\"", Resource: "a", Threshold: 0}, 0, 1, `flow rule "x\n\"y\"" on "a": 1 of 0 in 1s`},
 	} {
-		g := newGate(t, c.rule)
+		g := newGate(t, c.given)
 		require.Equal(t, c.first, g.try(t, "a", c.first))
 		require.EqualError(t, g.blocked(t, "a", c.n), c.want)
 	}
@@ -336,8 +338,8 @@ func TestBlockError_RetryAfterOfSeveralRules(t *testing.T) {
 	g := newGate(t,
 		flow.Rule{ID: "tenth", Resource: "a", Threshold: 2, Interval: 100 * ms, Buckets: 1},
 		flow.Rule{ID: "second", Resource: "a", Threshold: 2},
-		flow.Rule{ID: "shadow", Resource: "a", Threshold: 1, Interval: time.Hour, Mode: flow.Shadow},
-		flow.Rule{ID: "off", Resource: "a", Threshold: 0, Mode: flow.Off})
+		flow.Rule{ID: "shadow", Resource: "a", Threshold: 1, Interval: time.Hour, Mode: rule.Shadow},
+		flow.Rule{ID: "off", Resource: "a", Threshold: 0, Mode: rule.Off})
 	require.Equal(t, 2, g.try(t, "a", 2))
 	b := g.blocked(t, "a", 1)
 	require.Equal(t, "tenth", b.RuleID)
@@ -356,8 +358,8 @@ func TestBlockError_RetryAfterOfSeveralRules(t *testing.T) {
 // Not parallel: allocations are counted for the whole process.
 func TestRule_AllocatesOnlyTheBlockError(t *testing.T) {
 	g := newGate(t, two("pass", 1e9),
-		two("three", 1e9), two("three", 1e9), flow.Rule{Resource: "three", Threshold: 1e9, Mode: flow.Shadow},
-		two("block", 1), two("late", 1e9), two("late", 0), flow.Rule{Resource: "would", Threshold: 0, Mode: flow.Shadow})
+		two("three", 1e9), two("three", 1e9), flow.Rule{Resource: "three", Threshold: 1e9, Mode: rule.Shadow},
+		two("block", 1), two("late", 1e9), two("late", 0), flow.Rule{Resource: "would", Threshold: 0, Mode: rule.Shadow})
 	require.Equal(t, 1, g.try(t, "block", 1))
 	ctx := context.Background()
 	for name, want := range map[string]float64{"pass": 0, "three": 0, "would": 0, "block": 1, "late": 1} {

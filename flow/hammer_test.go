@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -237,8 +239,8 @@ func TestReload_HammerLoadsAgainstEntries(t *testing.T) {
 		{watched, {ID: "b", Resource: "b", Threshold: 5}},
 		{watched, {ID: "b", Resource: "b", Threshold: 6}}, // the same shape
 		{watched},
-		{{ID: "first", Resource: "a", Threshold: 1e9}, watched, {ID: "c", Resource: "c", Mode: flow.Shadow}},
-		{watched, {ID: "last", Resource: "a", Threshold: 1e9}, {ID: "last two", Resource: "a", Threshold: 0, Mode: flow.Shadow}},
+		{{ID: "first", Resource: "a", Threshold: 1e9}, watched, {ID: "c", Resource: "c", Mode: rule.Shadow}},
+		{watched, {ID: "last", Resource: "a", Threshold: 1e9}, {ID: "last two", Resource: "a", Threshold: 0, Mode: rule.Shadow}},
 	}
 	g := newGate(t, lists[0]...)
 	for round := range rounds {

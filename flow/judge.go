@@ -17,9 +17,14 @@ type judge struct {
 	track     track
 }
 
+// memoryInUse reports how much memory is in use, in bytes, if that is known.
+type memoryInUse interface {
+	Used() (bytes int64, known bool)
+}
+
 // memory is how the threshold of a rule falls as memory grows scarce.
 type memory struct {
-	used      Memory
+	used      memoryInUse
 	low, high int64   // bytes
 	threshold float64 // from high on
 }
@@ -33,7 +38,7 @@ type track struct {
 
 // newJudge makes the judge of a complete rule, with what is left of the track that
 // the rule had.
-func newJudge(r *Rule, threshold float64, t track, used Memory) judge {
+func newJudge(r *Rule, threshold float64, t track, used memoryInUse) judge {
 	j := judge{threshold: threshold, limit: whole(threshold)}
 	if r.Strategy == MemoryAdaptive && used != nil {
 		j.memory = &memory{used, r.LowMemory, r.HighMemory, r.HighMemoryThreshold}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"pgregory.net/rapid"
 
 	"github.com/leapgate-go/leapgate"
@@ -125,7 +127,7 @@ func (m *naiveGate) load(rules []flow.Rule) {
 func (m *naiveGate) call(now, n int64) (blocked *naiveBlock, wouldBlock bool) {
 	var asked []*naiveRule
 	for _, r := range m.rules {
-		if r.Mode != flow.Enforce {
+		if r.Mode != rule.Enforce {
 			continue
 		}
 		held, ok := r.reserve(now, n)
@@ -142,7 +144,7 @@ func (m *naiveGate) call(now, n int64) (blocked *naiveBlock, wouldBlock bool) {
 	}
 	if blocked != nil {
 		for _, r := range m.rules {
-			if r.Mode != flow.Enforce {
+			if r.Mode != rule.Enforce {
 				continue
 			}
 			wait := r.wait(now, n)
@@ -155,7 +157,7 @@ func (m *naiveGate) call(now, n int64) (blocked *naiveBlock, wouldBlock bool) {
 		return blocked, false
 	}
 	for _, r := range m.rules {
-		if r.Mode != flow.Shadow {
+		if r.Mode != rule.Shadow {
 			continue
 		}
 		if _, ok := r.reserve(now, n); !ok {
@@ -177,7 +179,7 @@ func drawRules(t *rapid.T) []flow.Rule {
 			Threshold: rapid.SampledFrom([]float64{0, 0.9, 1.5, 2, 3, 4.99, 7}).Draw(t, "threshold"),
 			Interval:  length * time.Duration(buckets), Buckets: buckets,
 			Strict: rapid.Bool().Draw(t, "strict"),
-			Mode:   rapid.SampledFrom([]flow.Mode{flow.Enforce, flow.Enforce, flow.Enforce, flow.Shadow, flow.Off}).Draw(t, "mode"),
+			Mode:   rapid.SampledFrom([]rule.Mode{rule.Enforce, rule.Enforce, rule.Enforce, rule.Shadow, rule.Off}).Draw(t, "mode"),
 		}
 	}
 	return rules

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -30,7 +32,7 @@ func TestPace_Cases(t *testing.T) {
 	six := list(0, 100, 200, 300, 400, 500)
 	ten := flow.Rule{Threshold: 10}
 	for name, c := range map[string]struct {
-		rule  flow.Rule
+		given flow.Rule
 		steps []step
 	}{
 		"TH-01 ten at once":                  {pacing, []step{{0, 10, 1, six}, {1000 * ms, 10, 1, six}}},
@@ -55,9 +57,9 @@ func TestPace_Cases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rule := c.rule
-			rule.Resource, rule.Behavior = "a", flow.Pace
-			g, q := newQueue(t, rule)
+			given := c.given
+			given.Resource, given.Behavior = "a", flow.Pace
+			g, q := newQueue(t, given)
 			for _, s := range c.steps {
 				g.at(s.at)
 				admitted := g.try(t, "a", s.tries, leapgate.WithCount(s.n))
@@ -83,9 +85,9 @@ func TestPace_FiguresOfTheRule(t *testing.T) {
 // In mode shadow a rule lets nobody wait, and counts as if it did.
 func TestPace_Shadow(t *testing.T) {
 	t.Parallel()
-	rule := pacing
-	rule.Mode = flow.Shadow
-	g, q := newQueue(t, rule)
+	given := pacing
+	given.Mode = rule.Shadow
+	g, q := newQueue(t, given)
 	require.Equal(t, 10, g.try(t, "a", 10))
 	require.Empty(t, q.taken())
 	require.Equal(t, figuresOf{"p", 6, 0, 4}, g.rule(t, "a", "p"))
@@ -108,9 +110,9 @@ func TestPace_Reload(t *testing.T) {
 	t.Parallel()
 	g, q := newQueue(t, pacing)
 	load := func(change func(r *flow.Rule)) {
-		rule := pacing
-		change(&rule)
-		require.NoError(t, g.LoadFlowRules([]flow.Rule{rule}))
+		given := pacing
+		change(&given)
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{given}))
 	}
 	require.Equal(t, 3, g.try(t, "a", 3))
 	load(func(r *flow.Rule) { r.Threshold = 20 })
@@ -132,10 +134,10 @@ func TestPace_Reload(t *testing.T) {
 func TestPace_TrueWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rule := pacing
-		rule.Threshold, rule.MaxWait = 1, 3*time.Second
+		given := pacing
+		given.Threshold, given.MaxWait = 1, 3*time.Second
 		g := leapgate.Must(leapgate.Config{})
-		require.NoError(t, g.LoadFlowRules([]flow.Rule{rule}))
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{given}))
 		begin := time.Now()
 		for i, call := range []func() error{
 			func() error { e, err := g.Entry("a"); exitLater(&e); return err }, // without context, too
@@ -352,7 +354,7 @@ func TestPace_HammerOnAMovingClock(t *testing.T) {
 		g.clock.Add(int64(d) / 64)
 		return nil
 	}})
-	require.NoError(t, g.LoadFlowRules([]flow.Rule{pacing, {ID: "seen", Resource: "a", Threshold: 1e9, Mode: flow.Shadow}}))
+	require.NoError(t, g.LoadFlowRules([]flow.Rule{pacing, {ID: "seen", Resource: "a", Threshold: 1e9, Mode: rule.Shadow}}))
 	var pass, block, given atomic.Int64
 	atOnce(64, func(id int) {
 		for i := range 200 {

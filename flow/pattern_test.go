@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -16,11 +18,11 @@ import (
 // FR-12
 func TestPattern_EachResourceCountsForItself(t *testing.T) {
 	t.Parallel()
-	for _, rule := range []flow.Rule{
-		{Match: flow.Regexp, Resource: ".*"}, {Match: flow.Glob, Resource: "*"}, {Match: flow.Default},
+	for _, given := range []flow.Rule{
+		{Match: rule.Regexp, Resource: ".*"}, {Match: rule.Glob, Resource: "*"}, {Match: rule.Default},
 	} {
-		rule.Threshold = 1
-		g := newGate(t, rule)
+		given.Threshold = 1
+		g := newGate(t, given)
 		for _, name := range []string{"a", "b", "GET /x", resource.Other} {
 			require.Equal(t, 1, g.try(t, name, 3), name)
 			require.Equal(t, figuresOf{g.FlowRules()[0].ID, 1, 2, 0}, g.rules(name)[0])
@@ -32,10 +34,10 @@ func TestPattern_EachResourceCountsForItself(t *testing.T) {
 func TestPattern_OrderOfAsking(t *testing.T) {
 	t.Parallel()
 	rules := []flow.Rule{
-		{ID: "glob", Resource: "a*", Match: flow.Glob, Threshold: 3},
-		{ID: "default", Match: flow.Default, Threshold: 3},
-		{ID: "shadow", Resource: "ab", Threshold: 3, Mode: flow.Shadow},
-		{ID: "regexp", Resource: ".b", Match: flow.Regexp, Threshold: 3},
+		{ID: "glob", Resource: "a*", Match: rule.Glob, Threshold: 3},
+		{ID: "default", Match: rule.Default, Threshold: 3},
+		{ID: "shadow", Resource: "ab", Threshold: 3, Mode: rule.Shadow},
+		{ID: "regexp", Resource: ".b", Match: rule.Regexp, Threshold: 3},
 		{ID: "exact", Resource: "x", Threshold: 3},
 	}
 	g := newGate(t, rules...)
@@ -58,7 +60,7 @@ func TestPattern_OrderOfAsking(t *testing.T) {
 	require.Equal(t, []string{"shadow", "regexp", "default", "glob"}, ids("ab"))
 	require.Equal(t, "regexp", g.blocked(t, "ab", 1).RuleID)
 	rules[0], rules[3] = rules[3], rules[0]
-	rules = append(rules, flow.Rule{ID: "new", Resource: "y*", Match: flow.Glob, Threshold: 1})
+	rules = append(rules, flow.Rule{ID: "new", Resource: "y*", Match: rule.Glob, Threshold: 1})
 	require.NoError(t, g.LoadFlowRules(rules))
 	require.Equal(t, []string{"shadow", "glob", "default", "regexp"}, ids("ab"))
 	require.EqualValues(t, 3, g.rule(t, "ab", "glob").admitted, "and what they counted is kept")
@@ -68,11 +70,11 @@ func TestPattern_OrderOfAsking(t *testing.T) {
 // and change their modes.
 func TestPattern_DefaultGivesWayToEnforcedRules(t *testing.T) {
 	t.Parallel()
-	all := flow.Rule{ID: "all", Match: flow.Default, Threshold: 2}
-	exact := func(mode flow.Mode) flow.Rule {
+	all := flow.Rule{ID: "all", Match: rule.Default, Threshold: 2}
+	exact := func(mode rule.Mode) flow.Rule {
 		return flow.Rule{ID: "exact", Resource: "a", Threshold: 5, Mode: mode}
 	}
-	glob := flow.Rule{ID: "glob", Resource: "a", Match: flow.Glob, Threshold: 100}
+	glob := flow.Rule{ID: "glob", Resource: "a", Match: rule.Glob, Threshold: 100}
 	g := newGate(t, all)
 	g.try(t, "b", 1)
 	for i, c := range []struct {
@@ -80,15 +82,15 @@ func TestPattern_DefaultGivesWayToEnforcedRules(t *testing.T) {
 		want  int
 	}{
 		{[]flow.Rule{all}, 2},
-		{[]flow.Rule{all, exact(flow.Enforce)}, 5},
-		{[]flow.Rule{all, exact(flow.Shadow)}, 2},
-		{[]flow.Rule{all, exact(flow.Off)}, 2},
-		{[]flow.Rule{all, exact(flow.Enforce)}, 5},
+		{[]flow.Rule{all, exact(rule.Enforce)}, 5},
+		{[]flow.Rule{all, exact(rule.Shadow)}, 2},
+		{[]flow.Rule{all, exact(rule.Off)}, 2},
+		{[]flow.Rule{all, exact(rule.Enforce)}, 5},
 		{[]flow.Rule{all}, 2},
 		{[]flow.Rule{all, glob}, 2}, // which does not name it
 		{[]flow.Rule{all, {ID: "us", Resource: "a", Origin: "us", Threshold: 0}}, 9},
-		{[]flow.Rule{exact(flow.Shadow)}, 9},
-		{[]flow.Rule{exact(flow.Shadow), all}, 2},
+		{[]flow.Rule{exact(rule.Shadow)}, 9},
+		{[]flow.Rule{exact(rule.Shadow), all}, 2},
 	} {
 		require.NoError(t, g.LoadFlowRules(c.rules))
 		g.clock.Add(int64(time.Second))
@@ -101,26 +103,26 @@ func TestPattern_DefaultGivesWayToEnforcedRules(t *testing.T) {
 // its window, whatever comes and goes beside it.
 func TestPattern_Reload(t *testing.T) {
 	t.Parallel()
-	rule := flow.Rule{ID: "p", Resource: "*", Match: flow.Glob, Threshold: 5}
+	given := flow.Rule{ID: "p", Resource: "*", Match: rule.Glob, Threshold: 5}
 	for name, c := range map[string]struct {
 		change func(r *flow.Rule)
 		kept   bool
 	}{
 		"nothing":   {func(*flow.Rule) {}, true},
 		"threshold": {func(r *flow.Rule) { r.Threshold = 6 }, true},
-		"mode":      {func(r *flow.Rule) { r.Mode = flow.Off }, true},
+		"mode":      {func(r *flow.Rule) { r.Mode = rule.Off }, true},
 		"source":    {func(r *flow.Rule) { r.Source = "file" }, true},
 		"ID":        {func(r *flow.Rule) { r.ID = "q" }, false},
 		"interval":  {func(r *flow.Rule) { r.Interval = time.Minute }, false},
 		"buckets":   {func(r *flow.Rule) { r.Buckets = 1 }, false},
 		"strict":    {func(r *flow.Rule) { r.Strict = true }, false},
 		"pattern":   {func(r *flow.Rule) { r.Resource = "?" }, false},
-		"match":     {func(r *flow.Rule) { r.Match, r.Resource = flow.Default, "*" }, false},
-		"exact":     {func(r *flow.Rule) { r.Match, r.Resource = flow.Exact, "a" }, false},
+		"match":     {func(r *flow.Rule) { r.Match, r.Resource = rule.Default, "*" }, false},
+		"exact":     {func(r *flow.Rule) { r.Match, r.Resource = rule.Exact, "a" }, false},
 	} {
-		g := newGate(t, rule)
+		g := newGate(t, given)
 		require.Equal(t, 5, g.try(t, "a", 7))
-		changed := rule
+		changed := given
 		c.change(&changed)
 		require.NoError(t, g.LoadFlowRules([]flow.Rule{two("b", 1), changed, two("a", 100)}))
 		admitted := int64(0)
@@ -128,13 +130,13 @@ func TestPattern_Reload(t *testing.T) {
 			admitted = max(admitted, r.admitted)
 		}
 		require.Equal(t, map[bool]int64{true: 5, false: 0}[c.kept], admitted, name)
-		require.NoError(t, g.LoadFlowRules([]flow.Rule{rule}))
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{given}))
 		require.Equal(t, map[bool]int{true: 0, false: 5}[c.kept], g.try(t, "a", 7), name)
 	}
 	// A rule that was exact and is a pattern now is another rule.
 	g := newGate(t, flow.Rule{ID: "p", Resource: "a", Threshold: 5})
 	require.Equal(t, 5, g.try(t, "a", 7))
-	require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "p", Resource: "a", Match: flow.Glob, Threshold: 5}}))
+	require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "p", Resource: "a", Match: rule.Glob, Threshold: 5}}))
 	require.Equal(t, 5, g.try(t, "a", 7))
 }
 
@@ -142,7 +144,7 @@ func TestPattern_Reload(t *testing.T) {
 func TestPattern_ForgottenWithItsResource(t *testing.T) {
 	t.Parallel()
 	g := newGateWith(t, leapgate.Config{MaxResources: 2},
-		flow.Rule{ID: "p", Resource: "a*", Match: flow.Glob, Threshold: 5, Interval: time.Hour})
+		flow.Rule{ID: "p", Resource: "a*", Match: rule.Glob, Threshold: 5, Interval: time.Hour})
 	flood := func() {
 		for i := range 20 {
 			g.try(t, "x"+strconv.Itoa(i), 1)
@@ -165,7 +167,7 @@ func TestPattern_ResourceWithAQueueIsNotEvicted(t *testing.T) {
 	t.Parallel()
 	q := &queue{}
 	g := newGateWith(t, leapgate.Config{MaxResources: 2, Sleep: q.sleep}, flow.Rule{
-		ID: "p", Resource: "a", Match: flow.Glob, Threshold: 1, Interval: time.Minute, Behavior: flow.Pace, MaxWait: 10 * time.Minute,
+		ID: "p", Resource: "a", Match: rule.Glob, Threshold: 1, Interval: time.Minute, Behavior: flow.Pace, MaxWait: 10 * time.Minute,
 	})
 	require.Equal(t, 11, g.try(t, "a", 20))
 	require.Len(t, q.taken(), 10)
@@ -194,9 +196,9 @@ func TestPattern_ResourceEvictedDuringAWait(t *testing.T) {
 		}
 	}
 	g.Gate = leapgate.Must(leapgate.Config{Now: g.clock.Load, MaxResources: 1, Sleep: sleeper(sleep)})
-	rule := pacing
-	rule.Resource, rule.Match = "a", flow.Glob
-	require.NoError(t, g.LoadFlowRules([]flow.Rule{rule}))
+	given := pacing
+	given.Resource, given.Match = "a", rule.Glob
+	require.NoError(t, g.LoadFlowRules([]flow.Rule{given}))
 	require.Equal(t, 1, g.try(t, "a", 1))
 	evict = true
 	e, err := g.Entry("a")
@@ -214,7 +216,7 @@ func TestPattern_ResourceEvictedDuringAWait(t *testing.T) {
 // places are in use, whoever has one keeps it.
 func TestPattern_OtherServesWhoHasNoPlace(t *testing.T) {
 	t.Parallel()
-	g := newGateWith(t, leapgate.Config{MaxResources: 2}, flow.Rule{ID: "p", Resource: "a*", Match: flow.Glob, Threshold: 3})
+	g := newGateWith(t, leapgate.Config{MaxResources: 2}, flow.Rule{ID: "p", Resource: "a*", Match: rule.Glob, Threshold: 3})
 	var inside []*resource.Entry
 	for i := range 2 {
 		e, err := g.Entry("b" + strconv.Itoa(i))
@@ -241,7 +243,7 @@ func TestPattern_ComesAndGoes(t *testing.T) {
 	handle := g.Resource("a1")
 	g.try(t, "b", 1)
 	for range 2 {
-		require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "p", Resource: "a*", Match: flow.Glob, Threshold: 0}}))
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "p", Resource: "a*", Match: rule.Glob, Threshold: 0}}))
 		_, err := handle.Entry()
 		require.ErrorIs(t, err, leapgate.ErrBlocked)
 		require.Empty(t, g.rules("b"))
@@ -256,7 +258,7 @@ func TestPattern_ComesAndGoes(t *testing.T) {
 // A resource that only patterns bind may go; one that a rule names stays.
 func TestPattern_DoesNotKeepResources(t *testing.T) {
 	t.Parallel()
-	g := newGateWith(t, leapgate.Config{MaxResources: 3}, flow.Rule{Resource: "*", Match: flow.Glob, Threshold: 1e9})
+	g := newGateWith(t, leapgate.Config{MaxResources: 3}, flow.Rule{Resource: "*", Match: rule.Glob, Threshold: 1e9})
 	for i := range 100 {
 		g.clock.Add(int64(2 * time.Minute))
 		require.Equal(t, 1, g.try(t, fmt.Sprint(i), 1))
@@ -269,11 +271,11 @@ func TestPattern_DoesNotKeepResources(t *testing.T) {
 func TestPattern_IsCompiledOnce(t *testing.T) {
 	const tried = 100
 	text := `(a|b){1,30}[a-z]{1,200}(x|y|z){1,50}`
-	perPattern := testing.AllocsPerRun(10, func() { _, _ = flow.Regexp.Compile(text) })
+	perPattern := testing.AllocsPerRun(10, func() { _, _ = resource.CompilePattern(rule.Regexp, text) })
 	require.Greater(t, perPattern, 200.0)
-	rules := []flow.Rule{{ID: "all", Match: flow.Default, Threshold: 1e9}}
+	rules := []flow.Rule{{ID: "all", Match: rule.Default, Threshold: 1e9}}
 	for i := range tried {
-		rules = append(rules, flow.Rule{ID: strconv.Itoa(i), Resource: text, Match: flow.Regexp, Threshold: 1})
+		rules = append(rules, flow.Rule{ID: strconv.Itoa(i), Resource: text, Match: rule.Regexp, Threshold: 1})
 	}
 	g := newGate(t, rules...)
 	i := 0
@@ -296,7 +298,7 @@ func TestPattern_TenThousandRules(t *testing.T) {
 		rules = append(rules, flow.Rule{Resource: "r" + strconv.Itoa(i), Threshold: 3})
 	}
 	for i := range 100 { // of the resources whose numbers end like this
-		rules = append(rules, flow.Rule{ID: "p" + strconv.Itoa(i), Resource: fmt.Sprintf("r*%02d", i), Match: flow.Glob, Threshold: 2})
+		rules = append(rules, flow.Rule{ID: "p" + strconv.Itoa(i), Resource: fmt.Sprintf("r*%02d", i), Match: rule.Glob, Threshold: 2})
 	}
 	g := newGateWith(t, leapgate.Config{MaxResources: 20_000}, rules...)
 	for i := 10; i < 10_000; i += 7 {

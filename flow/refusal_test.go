@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -41,10 +43,10 @@ func TestBlockError_TextOfEveryBehavior(t *testing.T) {
 		{memory, 1, 1, `flow rule "m" on "a": 1100 of 550 in 1s, with a queue of 0s, of 1000 with memory to spare; retry in 2ms`},
 		{flow.Rule{Threshold: 0, Associated: "b"}, 0, 2, `flow rule "a/1" on "a": 2 of 0 in 1s on "b"`},
 		{flow.Rule{Threshold: 1, Origin: "us"}, 1, 1, `flow rule "a/1" on "a": 2 of 1 in 1s; retry in 1s`},
-		{flow.Rule{Match: flow.Default, Threshold: 1}, 1, 1, `flow rule "*/1" on "a": 2 of 1 in 1s; retry in 1s`},
-		{flow.Rule{Resource: "[a-c]*", Match: flow.Glob, Threshold: 1}, 1, 1, `flow rule "[a-c]*/1" on "a": 2 of 1 in 1s; retry in 1s`},
+		{flow.Rule{Match: rule.Default, Threshold: 1}, 1, 1, `flow rule "*/1" on "a": 2 of 1 in 1s; retry in 1s`},
+		{flow.Rule{Resource: "[a-c]*", Match: rule.Glob, Threshold: 1}, 1, 1, `flow rule "[a-c]*/1" on "a": 2 of 1 in 1s; retry in 1s`},
 	} {
-		if c.rule.Resource == "" && c.rule.Match == flow.Exact {
+		if c.rule.Resource == "" && c.rule.Match == rule.Exact {
 			c.rule.Resource = "a"
 		}
 		q := &queue{}
@@ -122,7 +124,7 @@ func TestLastRefusal_WhenWhoAndHowMuch(t *testing.T) {
 // It is that of the binding rules: shadow refuses nobody.
 func TestLastRefusal_NotInShadow(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, flow.Rule{Resource: "a", Threshold: 0, Mode: flow.Shadow})
+	g := newGate(t, flow.Rule{Resource: "a", Threshold: 0, Mode: rule.Shadow})
 	require.Equal(t, 5, g.try(t, "a", 5))
 	require.Zero(t, g.snapshot(t, "a").LastRefusal)
 }

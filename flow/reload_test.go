@@ -6,6 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/ruleset"
+
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -42,7 +46,7 @@ func TestReload_OneBadRuleOfTwo(t *testing.T) {
 		g := newGate(t, two("a", 3))
 		require.Equal(t, 3, g.try(t, "a", 9))
 		err := g.LoadFlowRules([]flow.Rule{two("a", 100), bad})
-		var fault *flow.RuleError
+		var fault *rule.Fault
 		require.ErrorAs(t, err, &fault)
 		require.Equal(t, 1, fault.Index)
 		require.Equal(t, name, fault.Field)
@@ -66,11 +70,11 @@ func TestReload_ChangesThatKeepTheWindow(t *testing.T) {
 	require.Zero(t, g.try(t, "a", 9))
 	change(two("a", 5.5))
 	require.Zero(t, g.try(t, "a", 9))
-	change(flow.Rule{Resource: "a", Threshold: 6, Buckets: 2, Mode: flow.Shadow})
+	change(flow.Rule{Resource: "a", Threshold: 6, Buckets: 2, Mode: rule.Shadow})
 	require.Equal(t, 9, g.try(t, "a", 9), "1 of them counted")
 	change(two("a", 7))
 	require.Equal(t, 1, g.try(t, "a", 9))
-	change(flow.Rule{Resource: "a", Threshold: 7, Buckets: 2, Mode: flow.Off})
+	change(flow.Rule{Resource: "a", Threshold: 7, Buckets: 2, Mode: rule.Off})
 	require.Equal(t, 9, g.try(t, "a", 9), "none of them counted")
 	change(two("a", 8))
 	require.Equal(t, 1, g.try(t, "a", 9))
@@ -243,9 +247,9 @@ func TestReload_ClosedGate(t *testing.T) {
 func TestReload_TenThousandRulesForOthers(t *testing.T) {
 	t.Parallel()
 	now := func() int64 { return minute }
-	guard := flow.NewGuard(flow.Config{})
+	guard := ruleset.New(&flow.Kind, ruleset.Env{})
 	registry := resource.NewRegistry(resource.Config{Now: now, MaxResources: 10, Guards: []resource.Guard{guard}})
-	ours := []flow.Rule{two("a", 3), {Resource: "a", Threshold: 5, Mode: flow.Shadow}}
+	ours := []flow.Rule{two("a", 3), {Resource: "a", Threshold: 5, Mode: rule.Shadow}}
 	load(t, guard, registry, ours)
 	before, _ := guard.Bind("a", nil)
 	require.Len(t, before, 2)
@@ -274,9 +278,9 @@ func TestReload_TenThousandRulesForOthers(t *testing.T) {
 	}
 }
 
-func load(t *testing.T, guard *flow.Guard, registry *resource.Registry, rules []flow.Rule) {
+func load(t *testing.T, guard *ruleset.Set[flow.Rule], registry *resource.Registry, rules []flow.Rule) {
 	t.Helper()
-	changes, err := guard.Load(rules)
-	require.NoError(t, err)
-	registry.Changed(changes)()
+	replace, faults := guard.Prepare(rules)
+	require.Empty(t, faults)
+	registry.Changed(replace())()
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -24,15 +26,15 @@ func drawKinds(t *rapid.T, associated bool) []flow.Rule {
 			Threshold: rapid.SampledFrom([]float64{0, 2, 3.5, 6, 20, 50}).Draw(t, "threshold"),
 			Interval:  rapid.SampledFrom([]time.Duration{100 * ms, 300 * ms, time.Second, 3 * time.Second, time.Minute}).Draw(t, "interval"),
 			Buckets:   buckets,
-			Mode:      rapid.SampledFrom([]flow.Mode{flow.Enforce, flow.Enforce, flow.Enforce, flow.Shadow}).Draw(t, "mode"),
+			Mode:      rapid.SampledFrom([]rule.Mode{rule.Enforce, rule.Enforce, rule.Enforce, rule.Shadow}).Draw(t, "mode"),
 			Origin:    rapid.SampledFrom([]string{"", "", "", "us", flow.OtherOrigins}).Draw(t, "origin"),
 			Strategy:  rapid.SampledFrom([]flow.Strategy{flow.Direct, flow.WarmUp, flow.MemoryAdaptive}).Draw(t, "strategy"),
 		}
 		switch rapid.IntRange(0, 3).Draw(t, "match") {
 		case 0:
-			r.Resource, r.Match = "*", flow.Glob
+			r.Resource, r.Match = "*", rule.Glob
 		case 1:
-			r.Resource, r.Match = "[a-c]", flow.Regexp
+			r.Resource, r.Match = "[a-c]", rule.Regexp
 		}
 		switch r.Strategy {
 		case flow.WarmUp:

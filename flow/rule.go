@@ -8,14 +8,11 @@
 package flow
 
 import (
-	"fmt"
-	"math"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/leapgate-go/leapgate/internal/enum"
-	"github.com/leapgate-go/leapgate/internal/ruleset"
-	"github.com/leapgate-go/leapgate/resource"
-	"github.com/leapgate-go/leapgate/stat"
 )
 
 // Rule limits the calls of one resource, or of each of those that match a pattern.
@@ -34,7 +31,7 @@ type Rule struct {
 	// Match tells whether Resource is a name, which is the default, or what kind
 	// of pattern. Every resource that matches is counted by itself. Rules that name a
 	// resource exactly are asked before those with patterns.
-	Match Match
+	Match rule.Match
 
 	// Origin limits the rule to calls of one caller, as [resource.WithOrigin] tells it;
 	// or, if it is [OtherOrigins], to those of callers that no rule on the resource
@@ -80,7 +77,7 @@ type Rule struct {
 	Strict bool
 
 	// Mode is Enforce, which is the default, Shadow or Off.
-	Mode Mode
+	Mode rule.Mode
 
 	// Strategy tells how the threshold comes about: Direct, which is the default:
 	// as it stands; WarmUp: it begins at Threshold / ColdFactor and rises with use;
@@ -125,17 +122,6 @@ type Rule struct {
 	// if the program made it. It changes nothing about the rule.
 	Source string
 }
-
-// Match is how a rule says which resources it binds. See [resource.Match].
-type Match = resource.Match
-
-// The ways to match.
-const (
-	Exact   = resource.Exact   // Resource is a name
-	Glob    = resource.Glob    // Resource is a pattern with * and ?
-	Regexp  = resource.Regexp  // Resource is a regular expression for the whole name
-	Default = resource.Default // all resources that no enforced flow rule names
-)
 
 // OtherOrigins is the Origin of a rule for the callers that no rule with the same
 // resource names.
@@ -194,27 +180,6 @@ const (
 	Pace
 )
 
-// Mode is what a rule does with what it decides.
-type Mode = stat.Mode
-
-// The modes.
-const (
-	Enforce = stat.Enforce // block what goes beyond the rule
-	Shadow  = stat.Shadow  // decide and count, never block
-	Off     = stat.Off     // do not look
-)
-
-// RuleError is one thing that is wrong with one rule of a list: which rule, which
-// field, what it holds, and what would be right. See [resource.RuleError].
-type RuleError = resource.RuleError
-
-// RuleErrors is everything that is wrong with a list of rules, at once. errors.As
-// finds the first [RuleError] in it. See [resource.RuleErrors].
-type RuleErrors = resource.RuleErrors
-
-// ErrRule is what every fault of a rule is.
-var ErrRule = resource.ErrRule
-
 // Bounds and defaults of rules.
 const (
 	DefaultInterval   = time.Second
@@ -226,150 +191,9 @@ const (
 	MaxWarmUpPeriod   = 24 * time.Hour
 	DefaultColdFactor = 3
 	MaxColdFactor     = 1000
-	MaxIDLength       = ruleset.MaxIDLength
 	minBucket         = time.Millisecond
 
 	// priorityWait is how long a call with priority waits for room if the rule does
 	// not tell.
 	priorityWait = 500 * time.Millisecond
 )
-
-// complete fills in the defaults of a rule and reports its faults.
-func complete(r *Rule, report *ruleset.Report) {
-	report.Target(r.ID, &r.Resource, r.Match)
-	if len(r.Origin) > resource.MaxNameLength {
-		report.Fault("Origin", r.Origin, fmt.Sprintf("at most %d bytes", resource.MaxNameLength))
-	}
-	finite(report, "Threshold", r.Threshold)
-	finite(report, "Candidate", r.Candidate)
-	report.Mode(r.Mode)
-	completeWindow(r, report)
-	completeStrategy(r, report)
-	completeBehavior(r, report)
-	if r.Associated != "" {
-		completeAssociated(r, report)
-	}
-}
-
-func finite(report *ruleset.Report, field string, v float64) {
-	if !(v >= 0) || math.IsInf(v, 1) { // NaN compares false
-		report.Fault(field, v, "a finite number of at least 0")
-	}
-}
-
-func completeWindow(r *Rule, report *ruleset.Report) {
-	if r.Interval == 0 {
-		r.Interval = DefaultInterval
-	}
-	if r.Buckets == 0 {
-		r.Buckets = DefaultBuckets
-	}
-	intervalOK := r.Interval >= minBucket && r.Interval <= MaxInterval
-	bucketsOK := r.Buckets >= 1 && r.Buckets <= MaxBuckets
-	if !intervalOK {
-		report.Fault("Interval", r.Interval, fmt.Sprintf("%v to %v", minBucket, MaxInterval))
-	}
-	if !bucketsOK {
-		report.Fault("Buckets", r.Buckets, fmt.Sprintf("1 to %d", MaxBuckets))
-	}
-	if intervalOK && bucketsOK && r.Behavior != Pace && !fits(r.Interval, r.Buckets) {
-		report.Fault("Buckets", r.Buckets, fmt.Sprintf("a number that divides %v into buckets of at least %v, such as %d",
-			r.Interval, minBucket, fittingBuckets(r.Interval, r.Buckets)))
-	}
-}
-
-func fits(interval time.Duration, buckets int) bool {
-	b := time.Duration(buckets)
-	return interval%b == 0 && interval/b >= minBucket
-}
-
-// fittingBuckets gives the largest fitting number of buckets below n.
-func fittingBuckets(interval time.Duration, n int) int {
-	for n > 1 && !fits(interval, n) {
-		n--
-	}
-	return n
-}
-
-func completeStrategy(r *Rule, report *ruleset.Report) {
-	if r.Strategy > MemoryAdaptive {
-		report.Fault("Strategy", uint8(r.Strategy), "Direct (0), WarmUp (1) or MemoryAdaptive (2)")
-		return
-	}
-	if r.Strategy == WarmUp {
-		if r.ColdFactor == 0 {
-			r.ColdFactor = DefaultColdFactor
-		}
-		if r.WarmUpPeriod < MinWarmUpPeriod || r.WarmUpPeriod > MaxWarmUpPeriod {
-			report.Fault("WarmUpPeriod", r.WarmUpPeriod, fmt.Sprintf("%v to %v with Strategy WarmUp", MinWarmUpPeriod, MaxWarmUpPeriod))
-		}
-		if !(r.ColdFactor > 1 && r.ColdFactor <= MaxColdFactor) {
-			report.Fault("ColdFactor", r.ColdFactor, fmt.Sprintf("more than 1 and at most %d", MaxColdFactor))
-		}
-	} else {
-		unused(report, "WarmUpPeriod", r.WarmUpPeriod, "Strategy WarmUp")
-		unused(report, "ColdFactor", r.ColdFactor, "Strategy WarmUp")
-	}
-	if r.Strategy == MemoryAdaptive {
-		finite(report, "HighMemoryThreshold", r.HighMemoryThreshold)
-		least, name := r.Threshold, "Threshold"
-		if r.Candidate > 0 && r.Candidate < least {
-			least, name = r.Candidate, "Candidate"
-		}
-		if r.HighMemoryThreshold >= least {
-			report.Fault("HighMemoryThreshold", r.HighMemoryThreshold, fmt.Sprintf("less than %s, which is %v", name, least))
-		}
-		if r.LowMemory < 1 {
-			report.Fault("LowMemory", r.LowMemory, "1 byte or more")
-		}
-		if r.HighMemory <= r.LowMemory {
-			report.Fault("HighMemory", r.HighMemory, fmt.Sprintf("more than LowMemory, which is %d", r.LowMemory))
-		}
-	} else {
-		unused(report, "HighMemoryThreshold", r.HighMemoryThreshold, "Strategy MemoryAdaptive")
-		unused(report, "LowMemory", r.LowMemory, "Strategy MemoryAdaptive")
-		unused(report, "HighMemory", r.HighMemory, "Strategy MemoryAdaptive")
-	}
-}
-
-func completeBehavior(r *Rule, report *ruleset.Report) {
-	most := LongestMaxWait
-	switch {
-	case r.Behavior > Pace:
-		report.Fault("Behavior", uint8(r.Behavior), "Reject (0) or Pace (1)")
-	case r.Behavior == Reject && r.Interval > 0:
-		most = r.Interval
-	case r.Behavior == Pace && r.Strict:
-		report.Fault("Strict", r.Strict, "false with Behavior Pace, which has no window")
-	}
-	if r.MaxWait < 0 || r.MaxWait > most {
-		report.Fault("MaxWait", r.MaxWait, fmt.Sprintf("0 to %v", most))
-	}
-}
-
-func completeAssociated(r *Rule, report *ruleset.Report) {
-	if resource.CheckName(r.Associated) != nil {
-		report.Fault("Associated", r.Associated, fmt.Sprintf("a name of at most %d bytes", resource.MaxNameLength))
-	}
-	if r.Associated == r.Resource && r.Match == Exact {
-		report.Fault("Associated", r.Associated, "another resource than the rule's own")
-	}
-	if r.Interval != time.Second {
-		report.Fault("Interval", r.Interval, "1s with Associated")
-	}
-	if r.Strategy != Direct {
-		report.Fault("Strategy", r.Strategy, "Direct with Associated")
-	}
-	if r.Behavior != Reject {
-		report.Fault("Behavior", r.Behavior, "Reject with Associated")
-	}
-	unused(report, "Strict", r.Strict, "rules without Associated")
-	unused(report, "MaxWait", r.MaxWait, "rules without Associated")
-}
-
-// unused reports a field that is set and would do nothing.
-func unused[T comparable](report *ruleset.Report, field string, v T, users string) {
-	if zero := *new(T); v != zero {
-		report.Fault(field, v, fmt.Sprintf("%v, since it is for %s", zero, users))
-	}
-}

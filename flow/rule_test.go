@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/flow"
@@ -47,9 +49,9 @@ var bad = []struct {
 		[]string{
 			` ("all"): Resource is ""; want a name of 1 to 1024 bytes`,
 			` ("all"): Threshold is -1; want a finite number of at least 0`,
-			` ("all"): Mode is 9; want Enforce (0), Shadow (1) or Off (2)`,
 			` ("all"): Interval is -1ns; want 1ms to 24h0m0s`,
 			` ("all"): Buckets is -1; want 1 to 1000`,
+			` ("all"): Mode is 9; want Enforce (0), Shadow (1) or Off (2)`,
 		},
 	},
 }
@@ -93,12 +95,15 @@ func TestRule_AllFaultsOfAListAtOnce(t *testing.T) {
 	require.Empty(t, g.FlowRules())
 	require.Empty(t, g.Snapshot(), "no resource appears for a rule that was refused")
 
-	var faults flow.RuleErrors
+	var faults rule.Faults
 	require.ErrorAs(t, err, &faults)
 	require.Len(t, faults, len(want))
-	var first *flow.RuleError
+	var first *rule.Fault
 	require.ErrorAs(t, err, &first)
-	require.Equal(t, &flow.RuleError{Kind: "flow", Index: 1, Field: "Resource", Value: "", Want: "a name of 1 to 1024 bytes"}, first)
+	const name = "a name of 1 to 1024 bytes"
+	require.Equal(t, &rule.Fault{
+		Kind: "flow", Index: 1, Field: "Resource", Value: "", Code: rule.Invalid, Want: name, FileField: "resource", FileWant: name,
+	}, first)
 }
 
 func itoa(n int) string { return string([]byte{byte('0' + n/10), byte('0' + n%10)}[max(0, 1-n/10):]) }
@@ -109,8 +114,8 @@ func TestRule_OfEveryBoundIsLoaded(t *testing.T) {
 	given := []flow.Rule{
 		{Resource: "a"},
 		{Resource: "a", Threshold: math.Copysign(0, -1)},
-		{Resource: "a", Threshold: math.MaxFloat64, Mode: flow.Off},
-		{Resource: "a", Interval: ms, Buckets: 1, Mode: flow.Shadow},
+		{Resource: "a", Threshold: math.MaxFloat64, Mode: rule.Off},
+		{Resource: "a", Interval: ms, Buckets: 1, Mode: rule.Shadow},
 		{Resource: "a", Interval: time.Second, Buckets: 1000},
 		{Resource: "a", Interval: 24 * time.Hour, Buckets: 1000, Strict: true},
 		{Resource: "a", Interval: ms + 1, Buckets: 1},
@@ -123,7 +128,7 @@ func TestRule_OfEveryBoundIsLoaded(t *testing.T) {
 	rules := g.FlowRules()
 	require.Len(t, rules, len(given))
 	require.Equal(t, flow.Rule{ID: "a/1", Resource: "a", Interval: flow.DefaultInterval, Buckets: flow.DefaultBuckets}, rules[0])
-	require.Equal(t, flow.Rule{ID: "a/4", Resource: "a", Interval: ms, Buckets: 1, Mode: flow.Shadow}, rules[3])
+	require.Equal(t, flow.Rule{ID: "a/4", Resource: "a", Interval: ms, Buckets: 1, Mode: rule.Shadow}, rules[3])
 	require.Equal(t, flow.Rule{ID: "a/6", Resource: "a", Interval: flow.MaxInterval, Buckets: flow.MaxBuckets, Strict: true}, rules[5])
 	require.Equal(t, flow.Rule{ID: long, Resource: long, Interval: time.Second, Buckets: 10}, rules[7])
 	require.NoError(t, g.LoadFlowRules(rules))

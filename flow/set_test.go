@@ -2,10 +2,12 @@ package flow_test
 
 import (
 	"errors"
-	"strings"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/atomic"
@@ -24,100 +26,77 @@ func (g *gate) ids() (all []string) {
 	return all
 }
 
-// RM-02
-func TestSet_RulesOfOneResource(t *testing.T) {
+// set replaces the rules that name a resource exactly and have no source, and leaves all
+// others.
+func (g *gate) set(name string, rules ...flow.Rule) error {
+	return g.EditRules(func(all *leapgate.Rules) error {
+		all.Flow = slices.DeleteFunc(all.Flow, func(r flow.Rule) bool {
+			return r.Resource == name && r.Match == rule.Exact && r.Source == ""
+		})
+		all.Flow = append(all.Flow, rules...)
+		return nil
+	})
+}
+
+func TestEdit_RulesOfOneResource(t *testing.T) {
 	t.Parallel()
-	glob := flow.Rule{ID: "glob", Resource: "a*", Match: flow.Glob, Threshold: 100}
+	glob := flow.Rule{ID: "glob", Resource: "a*", Match: rule.Glob, Threshold: 100}
 	g := newGate(t, two("a", 3), two("b", 3), glob)
 	require.Equal(t, 3, g.try(t, "a", 9))
 	require.Equal(t, 3, g.try(t, "b", 9))
-	require.NoError(t, g.SetFlowRules("a", []flow.Rule{{Threshold: 5, Buckets: 2}, {Resource: "a", Threshold: 4}}))
+	require.NoError(t, g.set("a", two("a", 5), flow.Rule{Resource: "a", Threshold: 4}))
 	require.Equal(t, []string{"b/1", "glob", "a/1", "a/2"}, g.ids())
 	require.Equal(t, 2, g.try(t, "a", 9), "the window of a/1 goes on")
 	require.Zero(t, g.try(t, "b", 9))
 
-	require.ErrorIs(t, g.SetFlowRules("", []flow.Rule{two("", 1)}), leapgate.ErrName)
-	require.ErrorIs(t, g.SetFlowRules("", nil), leapgate.ErrName)
-	require.ErrorIs(t, g.SetFlowRules(strings.Repeat("x", 1025), nil), leapgate.ErrName)
-	require.NoError(t, g.SetFlowRules("a", nil))
+	require.ErrorContains(t, g.set("", two("", 1)), `flow rule 4: Resource is ""`, "after those that stay")
+	require.NoError(t, g.set("a"))
 	require.Equal(t, []string{"b/1", "glob"}, g.ids(), "the pattern stays, and b")
 	require.Equal(t, 9, g.try(t, "a", 9))
 	require.Zero(t, g.try(t, "b", 9), "with its window")
-	require.NoError(t, g.SetFlowRules("nowhere", nil))
+	require.NoError(t, g.set("nowhere"))
 	require.Equal(t, []string{"b/1", "glob"}, g.ids())
 }
 
-func TestSet_Faults(t *testing.T) {
-	t.Parallel()
-	g := newGate(t, two("a", 3))
-	given := []flow.Rule{
-		{Resource: "b"},
-		{Match: flow.Glob, Source: "file"},
-		{Threshold: 1},
-	}
-	err := g.SetFlowRules("a", given)
-	require.EqualError(t, err, strings.Join([]string{
-		`flow rule 0 (on "b"): Resource is "b"; want "a", for which the rules are set, or nothing`,
-		`flow rule 1 (on "a"): Match is glob; want exact`,
-		`flow rule 1 (on "a"): Source is "file"; want nothing`,
-	}, "\n"))
-	require.ErrorIs(t, err, flow.ErrRule)
-	require.Empty(t, given[2].Resource, "the caller's list is not written to")
-	require.Equal(t, []string{"a/1"}, g.ids())
-	require.NoError(t, g.LoadFlowRules([]flow.Rule{two("b", 3), two("b", 4), two("a", 3)}))
-	for _, c := range []struct {
-		second flow.Rule
-		want   string
-	}{
-		{flow.Rule{Threshold: -1}, `("a/2" on "a"): Threshold is -1; want a finite number of at least 0`},
-		{flow.Rule{ID: "b/1"}, `("b/1" on "a"): ID is "b/1"; want one that is not the ID of rule 0`},
-		{flow.Rule{Resource: "b"}, `(on "b"): Resource is "b"; want "a", for which the rules are set, or nothing`},
-	} {
-		require.EqualError(t, g.SetFlowRules("a", []flow.Rule{{}, c.second}), "flow rule 3 "+c.want, "after the two that stay")
-	}
-	require.Equal(t, []string{"b/1", "b/2", "a/1"}, g.ids())
-	require.NoError(t, g.LoadFlowRules([]flow.Rule{two("a", 3)}))
-	require.Equal(t, 3.0, g.FlowRules()[0].Threshold)
-}
-
-// Rules without ID have the numbers that they have in a list of their own, but for those
+// Rules without ID have the numbers that they have in the list of a file, but for those
 // that are taken.
 func TestSet_Numbers(t *testing.T) {
 	t.Parallel()
 	named := two("a", 1)
 	named.ID = "first"
-	rules := []flow.Rule{named, two("a", 2), {Match: flow.Default, Threshold: 3}, two("a", 4)}
+	rules := []flow.Rule{named, two("a", 2), {Match: rule.Default, Threshold: 3}, two("a", 4)}
 	g := newGate(t, rules...)
 	want := []string{"first", "a/2", "*/1", "a/3"}
 	require.Equal(t, want, g.ids())
 	require.NoError(t, g.LoadFlowRules(nil))
-	require.NoError(t, g.ReplaceRules("file", rules, nil))
+	require.NoError(t, g.ReplaceRules("file", leapgate.Rules{Flow: rules}))
 	require.Equal(t, want, g.ids())
-	require.NoError(t, g.SetFlowRules("a", []flow.Rule{two("a", 5), two("a", 6), two("a", 7)}))
+	require.NoError(t, g.ReplaceRules("other", leapgate.Rules{Flow: []flow.Rule{two("a", 5), two("a", 6), two("a", 7)}}))
 	require.Equal(t, append(want, "a/1", "a/4", "a/5"), g.ids())
-	require.NoError(t, g.ReplaceRules("file", rules, nil))
+	require.NoError(t, g.ReplaceRules("file", leapgate.Rules{Flow: rules}))
 	require.Equal(t, append([]string{"a/1", "a/4", "a/5"}, want...), g.ids())
 }
 
 // Rules that a file owns are its own: they stay, and neither side gets in the way of
-// the other, though neither tells IDs.
-func TestSet_BesideThoseOfAFile(t *testing.T) {
+// the other, though the file tells no IDs.
+func TestEdit_BesideThoseOfAFile(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, two("a", 3))
-	require.NoError(t, g.ReplaceRules("file", []flow.Rule{two("a", 7)}, nil))
+	file := func(rules ...flow.Rule) error { return g.ReplaceRules("file", leapgate.Rules{Flow: rules}) }
+	require.NoError(t, file(two("a", 7)))
 	require.Equal(t, []string{"a/1", "a/2"}, g.ids())
 	for threshold := range 3 {
-		require.NoError(t, g.SetFlowRules("a", []flow.Rule{{Threshold: float64(4 + threshold), Buckets: 2}}))
+		require.NoError(t, g.set("a", flow.Rule{ID: "a/1", Resource: "a", Threshold: float64(4 + threshold), Buckets: 2}))
 		require.Equal(t, []string{"a/2", "a/1"}, g.ids())
 		require.Equal(t, "file", g.FlowRules()[0].Source)
 		require.Equal(t, []int{4, 1, 1}[threshold], g.try(t, "a", 20), "the window goes on")
 	}
-	require.NoError(t, g.SetFlowRules("a", nil))
+	require.NoError(t, g.set("a"))
 	require.Equal(t, []string{"a/2"}, g.ids())
-	require.NoError(t, g.ReplaceRules("file", []flow.Rule{two("a", 8)}, nil))
-	require.NoError(t, g.SetFlowRules("a", []flow.Rule{two("a", 5)}))
-	require.NoError(t, g.ReplaceRules("file", []flow.Rule{two("a", 8), two("a", 9)}, nil))
-	require.NoError(t, g.SetFlowRules("a", []flow.Rule{two("a", 5), two("a", 6)}))
+	require.NoError(t, file(two("a", 8)))
+	require.NoError(t, g.set("a", two("a", 5)))
+	require.NoError(t, file(two("a", 8), two("a", 9)))
+	require.NoError(t, g.set("a", two("a", 5), two("a", 6)))
 	require.Len(t, g.FlowRules(), 4)
 }
 
@@ -125,37 +104,40 @@ func TestSet_BesideThoseOfAFile(t *testing.T) {
 func TestReplace_AllOrNothing(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, two("a", 3))
-	require.NoError(t, g.LoadIsolationRules([]isolation.Rule{{ID: "own", Resource: "a", MaxInFlight: 9}}))
+	require.NoError(t, g.EditRules(func(all *leapgate.Rules) error {
+		all.Isolation = []isolation.Rule{{ID: "own", Resource: "a", MaxInFlight: 9}}
+		return nil
+	}))
 	files := func() (all []string) {
 		for _, r := range g.FlowRules() {
 			all = append(all, r.Source+":"+r.ID)
 		}
-		for _, r := range g.IsolationRules() {
+		for _, r := range g.Rules().Isolation {
 			all = append(all, r.Source+":"+r.ID)
 		}
 		return all
 	}
-	require.NoError(t, g.ReplaceRules("x", []flow.Rule{{ID: "fx", Resource: "b", Source: "is set"}}, []isolation.Rule{{ID: "ix", Resource: "b", MaxInFlight: 1}}))
-	require.NoError(t, g.ReplaceRules("y", []flow.Rule{{ID: "fy", Resource: "b"}}, nil))
+	require.NoError(t, g.ReplaceRules("x", leapgate.Rules{Flow: []flow.Rule{{ID: "fx", Resource: "b", Source: "is set"}}, Isolation: []isolation.Rule{{ID: "ix", Resource: "b", MaxInFlight: 1}}}))
+	require.NoError(t, g.ReplaceRules("y", leapgate.Rules{Flow: []flow.Rule{{ID: "fy", Resource: "b"}}}))
 	want := []string{":a/1", "x:fx", "y:fy", ":own", "x:ix"}
 	require.Equal(t, want, files())
 
 	for _, err := range []error{
-		g.ReplaceRules("x", []flow.Rule{{ID: "new", Resource: "b"}}, []isolation.Rule{{Resource: "b"}}),
-		g.ReplaceRules("x", []flow.Rule{{ID: "new", Resource: "b", Threshold: -1}}, []isolation.Rule{{Resource: "b", MaxInFlight: 5}}),
-		g.ReplaceRules("x", []flow.Rule{{ID: "a/1", Resource: "b"}}, nil),
-		g.ReplaceRules("x", nil, []isolation.Rule{{ID: "own", Resource: "b", MaxInFlight: 1}}),
+		g.ReplaceRules("x", leapgate.Rules{Flow: []flow.Rule{{ID: "new", Resource: "b"}}, Isolation: []isolation.Rule{{Resource: "b"}}}),
+		g.ReplaceRules("x", leapgate.Rules{Flow: []flow.Rule{{ID: "new", Resource: "b", Threshold: -1}}, Isolation: []isolation.Rule{{Resource: "b", MaxInFlight: 5}}}),
+		g.ReplaceRules("x", leapgate.Rules{Flow: []flow.Rule{{ID: "a/1", Resource: "b"}}}),
+		g.ReplaceRules("x", leapgate.Rules{Isolation: []isolation.Rule{{ID: "own", Resource: "b", MaxInFlight: 1}}}),
 	} {
-		require.ErrorIs(t, err, resource.ErrRule)
+		require.ErrorIs(t, err, rule.ErrFault)
 		require.Equal(t, want, files())
 	}
-	err := g.ReplaceRules("x", []flow.Rule{{Resource: "b", Threshold: -1}}, []isolation.Rule{{Resource: "c"}})
+	err := g.ReplaceRules("x", leapgate.Rules{Flow: []flow.Rule{{Resource: "b", Threshold: -1}}, Isolation: []isolation.Rule{{Resource: "c"}}})
 	require.ErrorContains(t, err, `flow rule 2 ("b/1" on "b"): Threshold is -1`, "after the two that stay")
 	require.ErrorContains(t, err, `isolation rule 1 ("c/1" on "c"): MaxInFlight is 0`)
-	require.Error(t, g.ReplaceRules("", nil, nil))
+	require.Error(t, g.ReplaceRules("", leapgate.Rules{}))
 	require.Equal(t, want, files())
 
-	require.NoError(t, g.ReplaceRules("x", nil, []isolation.Rule{{Resource: "c", MaxInFlight: 1}}))
+	require.NoError(t, g.ReplaceRules("x", leapgate.Rules{Isolation: []isolation.Rule{{Resource: "c", MaxInFlight: 1}}}))
 	require.Equal(t, []string{":a/1", "y:fy", ":own", "x:c/1"}, files())
 	e, err := g.Entry("c")
 	require.NoError(t, err)
@@ -171,9 +153,9 @@ func TestLoad_ClosedGate(t *testing.T) {
 	require.NoError(t, g.Close())
 	require.ErrorIs(t, g.Rebind("a"), leapgate.ErrClosed)
 	require.ErrorIs(t, g.Rebind(), leapgate.ErrClosed)
-	require.ErrorIs(t, g.SetFlowRules("a", nil), leapgate.ErrClosed)
-	require.ErrorIs(t, g.ReplaceRules("x", nil, nil), leapgate.ErrClosed)
-	require.ErrorIs(t, g.LoadIsolationRules(nil), leapgate.ErrClosed)
+	require.ErrorIs(t, g.LoadFlowRules(nil), leapgate.ErrClosed)
+	require.ErrorIs(t, g.ReplaceRules("x", leapgate.Rules{}), leapgate.ErrClosed)
+	require.ErrorIs(t, g.LoadRules(leapgate.Rules{}), leapgate.ErrClosed)
 }
 
 // slow is a guard without checks whose Bind is held up once.
@@ -197,7 +179,7 @@ func TestLoad_OverlapsWithOneThatIsHeldUp(t *testing.T) {
 	t.Parallel()
 	rules := []flow.Rule{
 		{ID: "exact", Resource: "a", Threshold: 0},
-		{ID: "glob", Resource: "b*", Match: flow.Glob, Threshold: 0},
+		{ID: "glob", Resource: "b*", Match: rule.Glob, Threshold: 0},
 	}
 	for name, second := range map[string]func(g *leapgate.Gate) error{
 		"the same rules": func(g *leapgate.Gate) error { return g.LoadFlowRules(rules) },
@@ -208,9 +190,9 @@ func TestLoad_OverlapsWithOneThatIsHeldUp(t *testing.T) {
 			}
 			return nil
 		},
-		"of another kind": func(g *leapgate.Gate) error { return g.LoadIsolationRules(nil) },
+		"of another kind": func(g *leapgate.Gate) error { return g.ReplaceRules("file", leapgate.Rules{}) },
 		"a rebinding":     func(g *leapgate.Gate) error { return g.Rebind("c") },
-		"setting them":    func(g *leapgate.Gate) error { return g.SetFlowRules("a", rules[:1]) },
+		"editing them":    func(g *leapgate.Gate) error { return g.EditRules(func(*leapgate.Rules) error { return nil }) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &slow{hold: make(chan struct{})}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -192,7 +194,7 @@ func TestOrigin_RefundOfWhoWasNotConcerned(t *testing.T) {
 		{Candidate: 1},
 		{Behavior: flow.Pace, MaxWait: time.Second},
 		{Associated: "b"},
-		{Mode: flow.Shadow},
+		{Mode: rule.Shadow},
 	} {
 		rule.ID, rule.Resource, rule.Origin, rule.Threshold = "one", "a", "one", 2
 		g, _ := newQueue(t, rule, flow.Rule{ID: "none", Resource: "a", Origin: "two", Threshold: 0})

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -177,7 +179,7 @@ func TestWarmUp_Reload(t *testing.T) {
 		want   float64
 	}{
 		"threshold": {func(r *flow.Rule) { r.Threshold = 60 }, 60},
-		"mode":      {func(r *flow.Rule) { r.Mode = flow.Shadow }, 100},
+		"mode":      {func(r *flow.Rule) { r.Mode = rule.Shadow }, 100},
 		"candidate": {func(r *flow.Rule) { r.Candidate = 7 }, 100},
 		"period":    {func(r *flow.Rule) { r.WarmUpPeriod = 20 * time.Second }, 100.0 / 3},
 		"factor":    {func(r *flow.Rule) { r.ColdFactor = 2 }, 50},

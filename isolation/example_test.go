@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/isolation"
 )
 
 func ExampleRule() {
 	gate := leapgate.Must(leapgate.Config{})
-	err := gate.LoadIsolationRules([]isolation.Rule{
+	err := gate.LoadRules(leapgate.Rules{Isolation: []isolation.Rule{
 		{ID: "reports", Resource: "GET /report", MaxInFlight: 2},
-		{Match: isolation.Default, MaxInFlight: 100}, // each of all other resources
-	})
+		{Match: rule.Default, MaxInFlight: 100}, // each of all other resources
+	}})
 	if err != nil {
 		fmt.Println(err)
 	}
@@ -36,9 +38,9 @@ func ExampleRule() {
 // Calls may wait for a place, but not if there can never be enough.
 func ExampleRule_maxWait() {
 	gate := leapgate.Must(leapgate.Config{})
-	_ = gate.LoadIsolationRules([]isolation.Rule{
+	_ = gate.LoadRules(leapgate.Rules{Isolation: []isolation.Rule{
 		{ID: "db", Resource: "db.query", MaxInFlight: 1, MaxWait: time.Minute},
-	})
+	}})
 	query, _ := gate.Entry("db.query")
 	go query.Exit() // somewhere else, a little later
 
@@ -50,10 +52,4 @@ func ExampleRule_maxWait() {
 	// Output:
 	// <nil>
 	// isolation rule "db" on "db.query": 2 of 1 in flight
-}
-
-func ExampleValidate() {
-	fmt.Println(isolation.Validate([]isolation.Rule{{Resource: "db.query"}}))
-	// Output:
-	// isolation rule 0 (on "db.query"): MaxInFlight is 0; want 1 to 1000000000
 }

@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/ruleset"
+
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/resource"
@@ -17,14 +21,39 @@ import (
 // gate is a registry with nothing but the rules of this package.
 type gate struct {
 	*resource.Registry
-	guard *Guard
+	guard *ruleset.Set[Rule]
 	now   atomic.Int64
+}
+
+// load loads rules, or returns all that is wrong with them.
+func load(set *ruleset.Set[Rule], rules []Rule) (changes resource.Changes, err error) {
+	load, faults := set.Prepare(rules)
+	if faults != nil {
+		return changes, faults
+	}
+	return load(), nil
+}
+
+func validate(rules []Rule) error {
+	if faults := Kind.Validate(rules); faults != nil {
+		return faults
+	}
+	return nil
+}
+
+// controllersOf returns those of a resource that has just appeared.
+func controllersOf(set *ruleset.Set[Rule], name string) (controllers []*controller) {
+	checks, _ := set.Bind(name, nil)
+	for _, c := range checks {
+		controllers = append(controllers, c.(*controller))
+	}
+	return controllers
 }
 
 // newGate makes a gate with a given clock, or, without one, in a bubble of synctest.
 func newGate(t testing.TB, given bool, rules ...Rule) *gate {
 	t.Helper()
-	g := &gate{guard: NewGuard()}
+	g := &gate{guard: ruleset.New(&Kind, ruleset.Env{})}
 	g.now.Store(1_700_000_040 * int64(time.Second))
 	cfg := resource.Config{Guards: []resource.Guard{g.guard}}
 	if given {
@@ -37,7 +66,7 @@ func newGate(t testing.TB, given bool, rules ...Rule) *gate {
 
 func (g *gate) load(t testing.TB, rules ...Rule) {
 	t.Helper()
-	changes, err := g.guard.Load(rules)
+	changes, err := load(g.guard, rules)
 	require.NoError(t, err)
 	g.Changed(changes)()
 }
@@ -75,7 +104,7 @@ func exit(entries ...*resource.Entry) {
 // taken gives the places that are taken of a rule that names a resource.
 func (g *gate) taken(t testing.TB, name, id string) int64 {
 	t.Helper()
-	controllers, _ := g.guard.rules.For(name, nil)
+	controllers := controllersOf(g.guard, name)
 	for _, c := range controllers {
 		if c.rule.ID == id {
 			return c.state.places.taken()
@@ -114,7 +143,7 @@ func TestRule_CallsTakePlacesAndGiveThemBack(t *testing.T) { // IS-01
 	s := g.rule(t, "a", "few")
 	require.Equal(t, []int64{4, 3, 0}, []int64{s.Admitted, s.Blocked, s.WouldBlock})
 	require.Equal(t, []float64{3, 3}, []float64{s.Threshold, s.Effective})
-	require.Equal(t, []any{"isolation", Enforce, time.Duration(0)}, []any{s.Kind, s.Mode, s.Interval})
+	require.Equal(t, []any{"isolation", rule.Enforce, time.Duration(0)}, []any{s.Kind, s.Mode, s.Interval})
 	require.Equal(t, "isolation", g.guard.Kind())
 }
 
@@ -159,7 +188,7 @@ func TestReload_WhileCallsAreInFlight(t *testing.T) {
 	t.Parallel()
 	three := Rule{ID: "few", Resource: "a", MaxInFlight: 3}
 	limit := func(n int64) Rule { r := three; r.MaxInFlight = n; return r }
-	mode := func(m Mode) Rule { r := three; r.Mode = m; return r }
+	mode := func(m rule.Mode) Rule { r := three; r.Mode = m; return r }
 	type step struct {
 		rule   Rule // zero: none
 		admits int  // of five more, which are kept
@@ -173,9 +202,9 @@ func TestReload_WhileCallsAreInFlight(t *testing.T) {
 		{"lowered", []step{{three, 3, 3}, {limit(1), 0, 3}}},
 		{"lowered and raised", []step{{three, 3, 3}, {limit(1), 0, 3}, {limit(4), 1, 4}}},
 		{"removed and added again", []step{{three, 3, 3}, {Rule{}, 5, 0}, {three, 3, 3}}},
-		{"off, and on again", []step{{three, 3, 3}, {mode(Off), 5, 3}, {three, 0, 3}}},
-		{"shadow, and on again", []step{{three, 3, 3}, {mode(Shadow), 5, 3}, {three, 0, 3}}},
-		{"all modes", []step{{mode(Shadow), 5, 3}, {mode(Off), 5, 3}, {three, 0, 3}, {mode(Off), 5, 3}, {mode(Shadow), 5, 3}}},
+		{"off, and on again", []step{{three, 3, 3}, {mode(rule.Off), 5, 3}, {three, 0, 3}}},
+		{"shadow, and on again", []step{{three, 3, 3}, {mode(rule.Shadow), 5, 3}, {three, 0, 3}}},
+		{"all modes", []step{{mode(rule.Shadow), 5, 3}, {mode(rule.Off), 5, 3}, {three, 0, 3}, {mode(rule.Off), 5, 3}, {mode(rule.Shadow), 5, 3}}},
 		{"another ID", []step{{three, 3, 3}, {Rule{ID: "new", Resource: "a", MaxInFlight: 2}, 2, 2}}},
 		{"may wait", []step{{three, 3, 3}, {Rule{ID: "few", Resource: "a", MaxInFlight: 4, MaxWait: 1}, 1, 4}}},
 		{"another source", []step{{three, 3, 3}, {Rule{ID: "few", Resource: "a", MaxInFlight: 3, Source: "file"}, 0, 3}}},
@@ -197,7 +226,7 @@ func TestReload_WhileCallsAreInFlight(t *testing.T) {
 				if s.rule.ID != "" {
 					require.Equal(t, s.taken, g.taken(t, "a", s.rule.ID), "step %d", i)
 				}
-				now, _ := g.guard.rules.For("a", nil)
+				now := controllersOf(g.guard, "a")
 				for _, c := range now {
 					controllers[c] = true
 				}
@@ -214,13 +243,13 @@ func TestReload_WhileCallsAreInFlight(t *testing.T) {
 // off, or in shadow beyond its limit, gives nothing back.
 func TestReload_EntriesGiveBackOnlyWhatTheyTook(t *testing.T) {
 	t.Parallel()
-	rule := func(mode Mode) Rule { return Rule{ID: "few", Resource: "a", MaxInFlight: 3, Mode: mode} }
-	g := newGate(t, true, rule(Off))
+	few := func(mode rule.Mode) Rule { return Rule{ID: "few", Resource: "a", MaxInFlight: 3, Mode: mode} }
+	g := newGate(t, true, few(rule.Off))
 	whileOff := g.hold(t, "a", 5)
-	g.load(t, rule(Shadow))
+	g.load(t, few(rule.Shadow))
 	whileShadow := g.hold(t, "a", 5) // three places
 	require.Len(t, whileShadow, 5)
-	g.load(t, rule(Enforce))
+	g.load(t, few(rule.Enforce))
 	require.Empty(t, g.hold(t, "a", 1))
 	exit(whileOff...)
 	exit(whileShadow[3:]...)
@@ -229,7 +258,7 @@ func TestReload_EntriesGiveBackOnlyWhatTheyTook(t *testing.T) {
 	exit(whileShadow[0])
 	enforced := g.hold(t, "a", 2)
 	require.Len(t, enforced, 1)
-	g.load(t, rule(Off))
+	g.load(t, few(rule.Off))
 	exit(enforced...)
 	exit(whileShadow[1:]...) // also a second time
 	require.Zero(t, g.taken(t, "a", "few"))
@@ -262,7 +291,7 @@ func TestReload_OrderOfRulesDoesNotMatter(t *testing.T) {
 	require.Len(t, g.hold(t, "a", 5), 1)
 	exit(entries...)
 	require.Equal(t, int64(1), g.taken(t, "a", "2"))
-	_, err := g.guard.Load([]Rule{b, b})
+	_, err := load(g.guard, []Rule{b, b})
 	require.Error(t, err)
 	require.Equal(t, []Rule{b}, g.guard.Rules())
 }
@@ -270,10 +299,10 @@ func TestReload_OrderOfRulesDoesNotMatter(t *testing.T) {
 func TestPattern_EveryResourceHasPlacesOfItsOwn(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, true,
-		Rule{ID: "all", Match: Default, MaxInFlight: 2},
-		Rule{ID: "db", Resource: "db.*", Match: Glob, MaxInFlight: 3},
+		Rule{ID: "all", Match: rule.Default, MaxInFlight: 2},
+		Rule{ID: "db", Resource: "db.*", Match: rule.Glob, MaxInFlight: 3},
 		Rule{ID: "one", Resource: "db.one", MaxInFlight: 1},
-		Rule{ID: "tries", Resource: "tries", MaxInFlight: 1, Mode: Shadow},
+		Rule{ID: "tries", Resource: "tries", MaxInFlight: 1, Mode: rule.Shadow},
 	)
 	require.Len(t, g.hold(t, "db.query", 5), 2) // both patterns bind it
 	require.Len(t, g.hold(t, "db.exec", 5), 2)
@@ -281,7 +310,7 @@ func TestPattern_EveryResourceHasPlacesOfItsOwn(t *testing.T) {
 	require.Len(t, g.hold(t, "orders", 5), 2)
 	require.Len(t, g.hold(t, "tries", 5), 2) // only in shadow
 
-	g.load(t, Rule{ID: "db", Resource: "db.*", Match: Glob, MaxInFlight: 3})
+	g.load(t, Rule{ID: "db", Resource: "db.*", Match: rule.Glob, MaxInFlight: 3})
 	require.Len(t, g.hold(t, "db.query", 5), 1) // two of its three are taken still
 	require.Len(t, g.hold(t, "db.one", 5), 2)   // one is taken still
 	require.Len(t, g.hold(t, "orders", 5), 5)
@@ -292,7 +321,7 @@ func TestPattern_EveryResourceHasPlacesOfItsOwn(t *testing.T) {
 // Reloads of other rules bind a resource anew, and its places stay.
 func TestPattern_PlacesStayWhenOtherRulesAreLoaded(t *testing.T) {
 	t.Parallel()
-	db := Rule{ID: "db", Resource: "db.*", Match: Glob, MaxInFlight: 3}
+	db := Rule{ID: "db", Resource: "db.*", Match: rule.Glob, MaxInFlight: 3}
 	g := newGate(t, true, db)
 	entries := g.hold(t, "db.query", 3)
 	for i := range int64(5) {
@@ -324,9 +353,9 @@ func TestValidate_EveryFaultAlone(t *testing.T) {
 		{Rule{Resource: "a", MaxInFlight: 1, Mode: 3}, `isolation rule 0 (on "a"): Mode is 3; want Enforce (0), Shadow (1) or Off (2)`},
 		{Rule{Resource: "a", MaxInFlight: 1, Match: 4}, `isolation rule 0 (on "a"): Match is 4; want Exact (0), Glob (1), Regexp (2) or Default (3)`},
 		{Rule{ID: "few", MaxInFlight: 1}, `isolation rule 0 ("few"): Resource is ""; want a name of 1 to 1024 bytes`},
-		{Rule{Resource: "a", Match: Default, MaxInFlight: 1}, `isolation rule 0 (on "a"): Resource is "a"; want "*" or nothing with Match Default`},
+		{Rule{Resource: "a", Match: rule.Default, MaxInFlight: 1}, `isolation rule 0 (on "a"): Resource is "a"; want "*" or nothing with Match Default`},
 		{
-			Rule{Resource: "(", Match: Regexp, MaxInFlight: 1},
+			Rule{Resource: "(", Match: rule.Regexp, MaxInFlight: 1},
 			"isolation rule 0 (on \"(\"): Resource is \"(\"; want a good regexp: error parsing regexp: missing closing ): `(`",
 		},
 		{
@@ -338,20 +367,20 @@ func TestValidate_EveryFaultAlone(t *testing.T) {
 			fmt.Sprintf(`isolation rule 0 ("%.64s…" on "a"): ID is "%.64s…"; want at most 1040 bytes`, long, long),
 		},
 	} {
-		err := Validate([]Rule{tt.rule})
+		err := validate([]Rule{tt.rule})
 		require.EqualError(t, err, tt.want)
-		require.ErrorIs(t, err, ErrRule)
-		var faults RuleErrors
+		require.ErrorIs(t, err, rule.ErrFault)
+		var faults rule.Faults
 		require.ErrorAs(t, err, &faults)
 		require.Len(t, faults, 1)
 	}
-	require.NoError(t, Validate(nil))
-	require.NoError(t, Validate([]Rule{
-		{Resource: "a", MaxInFlight: MostInFlight, MaxWait: LongestMaxWait, MaxQueue: MostMaxQueue, Mode: Off},
+	require.NoError(t, validate(nil))
+	require.NoError(t, validate([]Rule{
+		{Resource: "a", MaxInFlight: MostInFlight, MaxWait: LongestMaxWait, MaxQueue: MostMaxQueue, Mode: rule.Off},
 		{Resource: "a", MaxInFlight: 1},
-		{Match: Default, MaxInFlight: 1},
-		{Resource: "*", Match: Default, MaxInFlight: 1},
-		{Resource: strings.Repeat("x", 1024), ID: strings.Repeat("y", MaxIDLength), MaxInFlight: 1},
+		{Match: rule.Default, MaxInFlight: 1},
+		{Resource: "*", Match: rule.Default, MaxInFlight: 1},
+		{Resource: strings.Repeat("x", 1024), ID: strings.Repeat("y", rule.MaxIDLength), MaxInFlight: 1},
 	}))
 }
 
@@ -359,7 +388,7 @@ func TestValidate_AllFaultsAtOnceAndNothingIsLoaded(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, true, Rule{Resource: "a", MaxInFlight: 3})
 	before := g.guard.Rules()
-	changes, err := g.guard.Load([]Rule{
+	changes, err := load(g.guard, []Rule{
 		{Resource: "a", MaxInFlight: 0, MaxWait: -1, Mode: 7},
 		{Resource: "a", MaxInFlight: 5},
 		{ID: "a/2", MaxInFlight: 1},
@@ -371,7 +400,7 @@ isolation rule 2 ("a/2"): Resource is ""; want a name of 1 to 1024 bytes
 isolation rule 2 ("a/2"): ID is "a/2"; want one that is not the ID of rule 1`)
 	require.Empty(t, changes.Names)
 	require.Equal(t, before, g.guard.Rules())
-	require.Equal(t, g.guard.Check([]Rule{{}}), Validate([]Rule{{}}))
+	require.Equal(t, func() error { _, err := load(g.guard, []Rule{{}}); return err }(), validate([]Rule{{}}))
 	require.Len(t, g.hold(t, "a", 5), 3)
 }
 
@@ -379,17 +408,17 @@ func TestRules_AreCopiesWithTheirIDs(t *testing.T) {
 	t.Parallel()
 	given := []Rule{
 		{Resource: "a", MaxInFlight: 1},
-		{ID: "own", Resource: "a", MaxInFlight: 2, MaxWait: time.Second, Mode: Shadow, Source: "file"},
-		{Match: Default, MaxInFlight: 3},
-		{Resource: "a*", Match: Glob, MaxInFlight: 4},
+		{ID: "own", Resource: "a", MaxInFlight: 2, MaxWait: time.Second, Mode: rule.Shadow, Source: "file"},
+		{Match: rule.Default, MaxInFlight: 3},
+		{Resource: "a*", Match: rule.Glob, MaxInFlight: 4},
 	}
 	g := newGate(t, true, given...)
 	given[0].MaxInFlight = 99
 	want := []Rule{
 		{ID: "a/1", Resource: "a", MaxInFlight: 1},
-		{ID: "own", Resource: "a", MaxInFlight: 2, MaxWait: time.Second, Mode: Shadow, Source: "file"},
-		{ID: "*/1", Resource: "*", Match: Default, MaxInFlight: 3},
-		{ID: "a*/1", Resource: "a*", Match: Glob, MaxInFlight: 4},
+		{ID: "own", Resource: "a", MaxInFlight: 2, MaxWait: time.Second, Mode: rule.Shadow, Source: "file"},
+		{ID: "*/1", Resource: "*", Match: rule.Default, MaxInFlight: 3},
+		{ID: "a*/1", Resource: "a*", Match: rule.Glob, MaxInFlight: 4},
 	}
 	got := g.guard.Rules()
 	require.Equal(t, want, got)

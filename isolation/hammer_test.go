@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // inside counts who is inside, and remembers the most.
@@ -34,7 +35,7 @@ func (in *inside) leave(n int64) { in.now.Add(-n) }
 func (g *gate) rest(t testing.TB, passed, blocked int64) {
 	t.Helper()
 	require.Zero(t, g.taken(t, "a", "few"))
-	controllers, _ := g.guard.rules.For("a", nil)
+	controllers := controllersOf(g.guard, "a")
 	require.Zero(t, controllers[0].state.places.word.Load())
 	require.Zero(t, controllers[0].state.places.queue.Len())
 	require.Equal(t, []int64{passed, passed, blocked, 0, 0}, g.totals("a"))
@@ -60,7 +61,7 @@ func TestRule_HammerAThousandForAHundredPlaces(t *testing.T) {
 			}
 			rules := []Rule{{ID: "few", Resource: "a", MaxInFlight: limit, Source: fmt.Sprint(i % 2)}}
 			if i%3 == 0 {
-				rules = append([]Rule{{ID: "more", Resource: "a", MaxInFlight: 1e6 + i, Mode: Mode(i % 2)}}, rules...)
+				rules = append([]Rule{{ID: "more", Resource: "a", MaxInFlight: 1e6 + i, Mode: rule.Mode(i % 2)}}, rules...)
 			}
 			g.load(t, rules...)
 		}

@@ -6,12 +6,9 @@
 package isolation
 
 import (
-	"fmt"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/ruleset"
-	"github.com/leapgate-go/leapgate/resource"
-	"github.com/leapgate-go/leapgate/stat"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // Rule limits the calls in flight of one resource, or of each of those that match a
@@ -27,7 +24,7 @@ type Rule struct {
 	Resource string
 	// Match tells whether Resource is a name, which is the default, or what kind
 	// of pattern. Every resource that matches has places of its own.
-	Match Match
+	Match rule.Match
 
 	// MaxInFlight is how many calls may be in flight: 1 to 1,000,000,000. A call
 	// that counts n takes n places.
@@ -44,73 +41,22 @@ type Rule struct {
 
 	// Mode is Enforce, which is the default, Shadow or Off. A rule in mode Shadow
 	// makes no call wait: what finds no place at once counts as would-block.
-	Mode Mode
+	Mode rule.Mode
 
 	// Source tells where the rule came from: the rule file that owns it, or nothing,
 	// if the program made it. It changes nothing about the rule.
 	Source string
 }
 
-// Match is how a rule says which resources it binds. See [resource.Match].
-type Match = resource.Match
-
-// The ways to match.
-const (
-	Exact   = resource.Exact   // Resource is a name
-	Glob    = resource.Glob    // Resource is a pattern with * and ?
-	Regexp  = resource.Regexp  // Resource is a regular expression for the whole name
-	Default = resource.Default // all resources that no enforced isolation rule names
-)
-
-// Mode is what a rule does with what it decides.
-type Mode = stat.Mode
-
-// The modes.
-const (
-	Enforce = stat.Enforce // block what finds no place
-	Shadow  = stat.Shadow  // decide and count, never block
-	Off     = stat.Off     // do not look
-)
-
-// RuleError is one thing that is wrong with one rule of a list. See
-// [resource.RuleError].
-type RuleError = resource.RuleError
-
-// RuleErrors is everything that is wrong with a list of rules, at once. See
-// [resource.RuleErrors].
-type RuleErrors = resource.RuleErrors
-
-// ErrRule is what every fault of a rule is.
-var ErrRule = resource.ErrRule
-
 // Bounds of rules.
 const (
 	MostInFlight   = 1_000_000_000
 	LongestMaxWait = 24 * time.Hour
 	MostMaxQueue   = 1_000_000
-	MaxIDLength    = ruleset.MaxIDLength
 
 	// DefaultMaxQueue is how many calls may wait at once where MaxQueue is 0.
 	DefaultMaxQueue = 1000
 )
-
-// complete fills in the defaults of a rule and reports its faults.
-func complete(r *Rule, report *ruleset.Report) {
-	report.Target(r.ID, &r.Resource, r.Match)
-	if r.MaxInFlight < 1 || r.MaxInFlight > MostInFlight {
-		report.Fault("MaxInFlight", r.MaxInFlight, fmt.Sprintf("1 to %d", MostInFlight))
-	}
-	if r.MaxWait < 0 || r.MaxWait > LongestMaxWait {
-		report.Fault("MaxWait", r.MaxWait, fmt.Sprintf("0 to %v", LongestMaxWait))
-	}
-	switch {
-	case r.MaxQueue < 0 || r.MaxQueue > MostMaxQueue:
-		report.Fault("MaxQueue", r.MaxQueue, fmt.Sprintf("1 to %d, or 0 for %d", MostMaxQueue, DefaultMaxQueue))
-	case r.MaxQueue > 0 && r.MaxWait == 0:
-		report.Fault("MaxQueue", r.MaxQueue, "0, since it is for rules with MaxWait")
-	}
-	report.Mode(r.Mode)
-}
 
 // longestQueue is how many calls may wait at once.
 func (r *Rule) longestQueue() int {

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -17,7 +19,7 @@ import (
 func TestShadow_NeverBlocksAndNeverWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g, start := newGate(t, false, Rule{ID: "few", Resource: "a", MaxInFlight: 3, MaxWait: time.Hour, Mode: Shadow}), time.Now()
+		g, start := newGate(t, false, Rule{ID: "few", Resource: "a", MaxInFlight: 3, MaxWait: time.Hour, Mode: rule.Shadow}), time.Now()
 		held := g.hold(t, "a", 5)
 		require.Len(t, held, 5)
 		batch := g.try(t, "a", 4) // more than there are places
@@ -42,7 +44,7 @@ func TestShadow_ManyRulesEachCountTheirOwn(t *testing.T) {
 	t.Parallel()
 	var rules []Rule
 	for i := range int64(20) {
-		rules = append(rules, Rule{ID: fmt.Sprint(i), Resource: "a", MaxInFlight: 1 + i, Mode: Shadow})
+		rules = append(rules, Rule{ID: fmt.Sprint(i), Resource: "a", MaxInFlight: 1 + i, Mode: rule.Shadow})
 	}
 	g := newGate(t, true, rules...)
 	held := g.hold(t, "a", 15)
@@ -79,9 +81,9 @@ func TestShadow_ManyRulesEachCountTheirOwn(t *testing.T) {
 // before and after them now.
 func TestShadow_EntriesEndUnderTheRulesTheyCameUnder(t *testing.T) {
 	t.Parallel()
-	a := Rule{ID: "a", Resource: "a", MaxInFlight: 2, Mode: Shadow}
-	b := Rule{ID: "b", Resource: "a", MaxInFlight: 1, Mode: Shadow}
-	c := Rule{ID: "c", Resource: "a", MaxInFlight: 5, Mode: Shadow}
+	a := Rule{ID: "a", Resource: "a", MaxInFlight: 2, Mode: rule.Shadow}
+	b := Rule{ID: "b", Resource: "a", MaxInFlight: 1, Mode: rule.Shadow}
+	c := Rule{ID: "c", Resource: "a", MaxInFlight: 5, Mode: rule.Shadow}
 	g := newGate(t, true, a, b)
 	held := g.hold(t, "a", 2) // b admits the first only
 	g.load(t, c, b, a)
@@ -94,7 +96,7 @@ func TestShadow_EntriesEndUnderTheRulesTheyCameUnder(t *testing.T) {
 	require.Equal(t, []int64{1, 1, 1}, taken())
 	held[2].Exit()
 	require.Equal(t, []int64{1, 1, 0}, taken())
-	a.Mode, b.Mode = Enforce, Enforce
+	a.Mode, b.Mode = rule.Enforce, rule.Enforce
 	g.load(t, b, c, a)
 	require.Empty(t, g.hold(t, "a", 1)) // b is full with a call from its time in shadow
 	held[0].Exit()
@@ -105,7 +107,7 @@ func TestShadow_EntriesEndUnderTheRulesTheyCameUnder(t *testing.T) {
 func TestShadow_RefusalOfAnEnforcedRuleTakesNothing(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, true,
-		Rule{ID: "shadow", Resource: "a", MaxInFlight: 5, Mode: Shadow},
+		Rule{ID: "shadow", Resource: "a", MaxInFlight: 5, Mode: rule.Shadow},
 		Rule{ID: "large", Resource: "a", MaxInFlight: 9},
 		Rule{ID: "small", Resource: "a", MaxInFlight: 2})
 	require.Len(t, g.hold(t, "a", 5), 2)
@@ -129,7 +131,7 @@ func TestShadow_HammerWithReloads(t *testing.T) {
 	with := func(round int) (list []Rule) {
 		for i := range rules {
 			r := rules[(i+round)%3]
-			r.Mode = Mode((round/3 + i) % 3)
+			r.Mode = rule.Mode((round/3 + i) % 3)
 			list = append(list, r)
 		}
 		return list

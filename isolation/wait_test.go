@@ -8,6 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/ruleset"
+
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/resource"
@@ -262,7 +266,7 @@ func TestWait_RaisedLimitLetsInWhoQueues(t *testing.T) {
 func TestWait_RaisedLimitOfAPatternLetsInWhoQueues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rule := Rule{ID: "few", Match: Default, MaxInFlight: 1, MaxWait: time.Minute}
+		rule := Rule{ID: "few", Match: rule.Default, MaxInFlight: 1, MaxWait: time.Minute}
 		g, start := newGate(t, false, rule), time.Now()
 		held := g.hold(t, "a", 1)
 		calls := []*call{g.queue(t, start, 1), g.queue(t, start, 1)}
@@ -298,13 +302,13 @@ func TestWait_LimitIsLoweredBelowABatchThatQueues(t *testing.T) {
 func TestWait_RuleIsChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	off, shadow, noWait := waiting(time.Minute), waiting(time.Minute), waiting(0)
-	off.Mode, shadow.Mode = Off, Shadow
+	off.Mode, shadow.Mode = rule.Off, rule.Shadow
 	for name, rules := range map[string][]Rule{"removed": nil, "off": {off}, "shadow": {shadow}, "does not wait": {noWait}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				g, start := newGate(t, false, waiting(time.Minute)), time.Now()
-				was, _ := g.guard.rules.For("a", nil)
+				was := controllersOf(g.guard, "a")
 				held := g.hold(t, "a", 3)
 				calls := []*call{g.queue(t, start, 1), g.queue(t, start, 1)}
 				g.load(t, rules...)
@@ -360,8 +364,8 @@ func (h *held) Bind(string, []resource.Check) ([]resource.Check, bool) {
 func TestWait_RulesAreChangedAndChangedBackMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rule := Rule{ID: "few", Match: Default, MaxInFlight: 3, MaxWait: time.Minute}
-		g, start, h := &gate{guard: NewGuard()}, time.Now(), &held{}
+		rule := Rule{ID: "few", Match: rule.Default, MaxInFlight: 3, MaxWait: time.Minute}
+		g, start, h := &gate{guard: ruleset.New(&Kind, ruleset.Env{})}, time.Now(), &held{}
 		g.Registry = resource.NewRegistry(resource.Config{Guards: []resource.Guard{g.guard}, Plugged: []resource.Guard{h}})
 		g.load(t, rule)
 		entries := g.hold(t, "a", 3)
@@ -370,7 +374,7 @@ func TestWait_RulesAreChangedAndChangedBackMeanwhile(t *testing.T) {
 		h.until = until
 		less := rule
 		less.MaxInFlight = 1
-		changes, err := g.guard.Load([]Rule{less})
+		changes, err := load(g.guard, []Rule{less})
 		require.NoError(t, err)
 		go g.Changed(changes)()
 		synctest.Wait()

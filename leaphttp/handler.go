@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/leapgate-go/leapgate/internal/kinds"
+
 	"github.com/leapgate-go/leapgate"
 )
 
@@ -139,10 +141,10 @@ func (g *guard) blocked(err error) *Refusal {
 
 // defaultStatus is what Config.Status says.
 func defaultStatus(b *leapgate.BlockError) int {
-	if b.Cause != nil && b.Kind == "flow" {
-		return http.StatusTooManyRequests
+	if b.Cause == nil {
+		return http.StatusServiceUnavailable
 	}
-	return http.StatusServiceUnavailable
+	return kinds.Status(b.Kind)
 }
 
 func (g *guard) answer(w http.ResponseWriter, r *http.Request, refusal *Refusal) {

@@ -167,7 +167,10 @@ func TestHandler_StatusOfTheGate(t *testing.T) {
 	t.Parallel()
 	clock := newFake()
 	gate := clock.newGate(t, flow.Rule{Resource: "GET /flow"})
-	require.NoError(t, gate.LoadIsolationRules([]isolation.Rule{{Resource: "GET /full", MaxInFlight: 1}}))
+	require.NoError(t, gate.EditRules(func(all *leapgate.Rules) error {
+		all.Isolation = []isolation.Rule{{Resource: "GET /full", MaxInFlight: 1}}
+		return nil
+	}))
 	mux := http.NewServeMux()
 	var inner *httptest.ResponseRecorder
 	cfg := leaphttp.Config{Gate: gate, Mux: mux}

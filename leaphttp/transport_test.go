@@ -400,7 +400,10 @@ type cancelKey struct{}
 func TestTransport_EndsWithTheHeader(t *testing.T) {
 	t.Parallel()
 	gate := leapgate.Must(leapgate.Config{})
-	require.NoError(t, gate.LoadIsolationRules([]isolation.Rule{{Resource: "GET a", MaxInFlight: 1}}))
+	require.NoError(t, gate.EditRules(func(all *leapgate.Rules) error {
+		all.Isolation = []isolation.Rule{{Resource: "GET a", MaxInFlight: 1}}
+		return nil
+	}))
 	b := &body{Reader: strings.NewReader("body")}
 	rt := leaphttp.MustTransport(leaphttp.TransportConfig{Gate: gate, Base: roundTripper(func(r *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Body: b, Request: r}, nil

@@ -7,9 +7,12 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/leapgate-go/leapgate/internal/kinds"
+
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/resource"
-	"github.com/leapgate-go/leapgate/stat"
 )
 
 // unbound finds rules that name a route and never bind its requests, because these are
@@ -108,28 +111,26 @@ func (rule *routeRule) means(r *http.Request) bool {
 		matches(rule.path, r.URL.Path)
 }
 
-// routeRules are the rules of a gate that name routes or patterns.
+// routeRules are the rules of a gate, of all kinds, that name routes or patterns.
 func routeRules(gate *leapgate.Gate) []routeRule {
 	var exact, patterns []routeRule
-	add := func(id, name string, match resource.Match, mode stat.Mode) {
-		switch {
-		case mode == stat.Off:
-		case match == resource.Exact && len(exact) < mostExact:
-			if rule, ok := routeOf(name); ok {
-				rule.id = id
-				exact = append(exact, rule)
-			}
-		case (match == resource.Glob || match == resource.Regexp) && len(patterns) < mostPatterns:
-			if pattern, err := match.Compile(name); err == nil {
-				patterns = append(patterns, routeRule{id: id, name: name, pattern: pattern})
+	rules := kinds.Rules(gate.Rules())
+	for _, k := range kinds.All {
+		for i := range k.Len(&rules) {
+			h := k.Head(&rules, i)
+			switch match := *h.Match; {
+			case *h.Mode == rule.Off:
+			case match == rule.Exact && len(exact) < mostExact:
+				if route, ok := routeOf(*h.Resource); ok {
+					route.id = *h.ID
+					exact = append(exact, route)
+				}
+			case (match == rule.Glob || match == rule.Regexp) && len(patterns) < mostPatterns:
+				if pattern, err := resource.CompilePattern(match, *h.Resource); err == nil {
+					patterns = append(patterns, routeRule{id: *h.ID, name: *h.Resource, pattern: pattern})
+				}
 			}
 		}
-	}
-	for _, rule := range gate.FlowRules() {
-		add(rule.ID, rule.Resource, rule.Match, rule.Mode)
-	}
-	for _, rule := range gate.IsolationRules() {
-		add(rule.ID, rule.Resource, rule.Match, rule.Mode)
 	}
 	return append(exact, patterns...)
 }

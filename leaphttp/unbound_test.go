@@ -10,12 +10,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/leaphttp"
-	"github.com/leapgate-go/leapgate/resource"
 )
 
 // warnings keeps what is logged.
@@ -79,7 +81,7 @@ func TestRoute_RulesThatNeverBind_AreLoggedOnce(t *testing.T) {
 		{"a route as another router writes it", flow.Rule{ID: "orders", Resource: "GET /orders/:id"}, func(cfg leaphttp.Config) http.Handler {
 			return leaphttp.Handler(ok, cfg)
 		}, "GET (unmatched)"},
-		{"a pattern", flow.Rule{ID: "orders", Resource: "GET /orders/*", Match: resource.Glob}, func(cfg leaphttp.Config) http.Handler {
+		{"a pattern", flow.Rule{ID: "orders", Resource: "GET /orders/*", Match: rule.Glob}, func(cfg leaphttp.Config) http.Handler {
 			return leaphttp.Handler(ok, cfg)
 		}, "GET (unmatched)"},
 	} {
@@ -103,7 +105,10 @@ func TestRoute_RulesOnCallsInFlightThatNeverBind_AreLogged(t *testing.T) {
 	t.Parallel()
 	var log warnings
 	gate := newFake().newGate(t)
-	require.NoError(t, gate.LoadIsolationRules([]isolation.Rule{{Resource: "GET /orders/{id}", MaxInFlight: 1}}))
+	require.NoError(t, gate.EditRules(func(all *leapgate.Rules) error {
+		all.Isolation = []isolation.Rule{{Resource: "GET /orders/{id}", MaxInFlight: 1}}
+		return nil
+	}))
 	h := leaphttp.Handler(ok, leaphttp.Config{Gate: gate, Logger: log.logger()})
 	for range 100 {
 		get(h, "/orders/7")
@@ -146,18 +151,18 @@ func TestRoute_NoFalseAlarm(t *testing.T) {
 			{Resource: "db.query", Threshold: 1},
 			{Resource: "jobs/mail", Threshold: 1},
 			{Resource: "/etc", Threshold: 1},
-			{Resource: "*", Match: resource.Glob, Threshold: 1e9},
-			{Resource: "*", Match: resource.Default, Threshold: 1e9},
+			{Resource: "*", Match: rule.Glob, Threshold: 1e9},
+			{Resource: "*", Match: rule.Default, Threshold: 1e9},
 			{Resource: "GET (unmatched)", Threshold: 1e9},
-			{Resource: "db.*", Match: resource.Glob, Threshold: 1},
-			{Resource: `(?i)get .*`, Match: resource.Regexp, Threshold: 1e9},
+			{Resource: "db.*", Match: rule.Glob, Threshold: 1},
+			{Resource: `(?i)get .*`, Match: rule.Regexp, Threshold: 1e9},
 		}, nil, []string{"/orders/7", "/", "/.env"}},
 		{"no rules", nil, nil, []string{"/orders/7"}},
 		{"rules for other routes", []flow.Rule{orders, {Resource: "POST /home", Threshold: 1}}, nil, []string{"/home", "/wp-login.php", "/orders/7/items"}},
 		{"rules that bind", []flow.Rule{orders}, mux, []string{"/orders/7", "/orders/latest", "/static/x", "/nothing"}},
 		{"a route that is in the way", []flow.Rule{orders}, mux, []string{"/orders/latest"}},
 		{"a rule on all below a path", []flow.Rule{{Resource: "GET /static/", Threshold: 1e9}, {Resource: "GET /", Threshold: 1e9}}, mux, []string{"/static/x", "/x"}},
-		{"rules that are off", []flow.Rule{{Resource: "GET /orders/{id}", Threshold: 1, Mode: flow.Off}}, nil, []string{"/orders/7"}},
+		{"rules that are off", []flow.Rule{{Resource: "GET /orders/{id}", Threshold: 1, Mode: rule.Off}}, nil, []string{"/orders/7"}},
 		{"what is written in an unusual way", []flow.Rule{orders}, mux, []string{"/orders%2f7", "/orders//7", "/static/..;/7"}},
 		{"one stray request", []flow.Rule{orders}, nil, []string{"/orders/7", "/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h", "/i"}[:1]},
 	} {

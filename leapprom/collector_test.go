@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
@@ -25,9 +27,12 @@ func TestCollect_ExactValues(t *testing.T) {
 	c := newClock()
 	g := newGate(t, c, 10,
 		flow.Rule{ID: "qps", Resource: "a", Threshold: 2, Candidate: 1, Interval: time.Minute},
-		flow.Rule{ID: "try", Resource: "a", Threshold: 1.5, Interval: time.Minute, Mode: flow.Shadow},
-		flow.Rule{ID: "off", Resource: "b", Threshold: 1, Mode: flow.Off})
-	require.NoError(t, g.LoadIsolationRules([]isolation.Rule{{ID: "qps", Resource: "b", MaxInFlight: 2}}))
+		flow.Rule{ID: "try", Resource: "a", Threshold: 1.5, Interval: time.Minute, Mode: rule.Shadow},
+		flow.Rule{ID: "off", Resource: "b", Threshold: 1, Mode: rule.Off})
+	require.NoError(t, g.EditRules(func(all *leapgate.Rules) error {
+		all.Isolation = []isolation.Rule{{ID: "qps", Resource: "b", MaxInFlight: 2}}
+		return nil
+	}))
 	registry := registryOf(t, g, leapprom.Config{})
 
 	for range 5 {
@@ -266,7 +271,7 @@ func TestCollect_Lint(t *testing.T) {
 	t.Parallel()
 	l, err := limit.NewCounter(limit.Config{Name: "l", Limit: 9})
 	require.NoError(t, err)
-	g := newGate(t, newClock(), 10, flow.Rule{Resource: "a", Threshold: 0, Candidate: 1}, flow.Rule{Resource: "a", Threshold: 1, Mode: flow.Shadow})
+	g := newGate(t, newClock(), 10, flow.Rule{Resource: "a", Threshold: 0, Candidate: 1}, flow.Rule{Resource: "a", Threshold: 1, Mode: rule.Shadow})
 	call(g, "a")
 	problems, err := testutil.CollectAndLint(leapprom.Must(g, leapprom.Config{Limiters: []leapprom.Limiter{l}}))
 	require.NoError(t, err)

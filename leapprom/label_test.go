@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/common/expfmt"
 	"github.com/stretchr/testify/require"
@@ -91,7 +93,7 @@ func TestLabels_RulesThatLookAlike(t *testing.T) {
 	g := newGate(t, newClock(), 10)
 	registry := registryOf(t, g, leapprom.Config{})
 	rules := []flow.Rule{
-		{ID: "r\xff", Resource: "a", Threshold: 5, Interval: time.Minute, Mode: flow.Shadow},
+		{ID: "r\xff", Resource: "a", Threshold: 5, Interval: time.Minute, Mode: rule.Shadow},
 		{ID: "r\xfe", Resource: "a", Threshold: 3, Interval: time.Minute},
 	}
 	for i := range 3 {

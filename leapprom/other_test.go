@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -64,7 +66,7 @@ func TestOther_ResourcesBeyondTheCap(t *testing.T) {
 func TestOther_EvictedResources(t *testing.T) {
 	t.Parallel()
 	c := newClock()
-	g := newGate(t, c, 1, flow.Rule{ID: "all", Resource: "*", Match: flow.Glob, Threshold: 2, Interval: time.Minute})
+	g := newGate(t, c, 1, flow.Rule{ID: "all", Resource: "*", Match: rule.Glob, Threshold: 2, Interval: time.Minute})
 	registry := registryOf(t, g, leapprom.Config{})
 	two := func(name string) {
 		for range 3 {
@@ -108,7 +110,7 @@ func without(r reading) reading {
 // What its rules blocked before it got series stays in other.
 func TestOther_RulesOfAResourceThatGetsSeries(t *testing.T) {
 	t.Parallel()
-	rules := []flow.Rule{{ID: "all", Resource: "*", Match: flow.Glob, Threshold: 0}}
+	rules := []flow.Rule{{ID: "all", Resource: "*", Match: rule.Glob, Threshold: 0}}
 	g := newGate(t, newClock(), 10, rules...)
 	registry := registryOf(t, g, leapprom.Config{MaxResources: 1})
 	call(g, "a")
@@ -148,7 +150,7 @@ type twin struct {
 }
 
 func (t twin) Cause() *resource.Cause           { return t.cause }
-func (twin) Mode() stat.Mode                    { return stat.Off }
+func (twin) Mode() rule.Mode                    { return rule.Off }
 func (twin) Waits() bool                        { return false }
 func (twin) Interval() time.Duration            { return 0 }
 func (t twin) Snapshot(int64) stat.RuleSnapshot { return stat.RuleSnapshot{Blocked: *t.blocked} }
@@ -220,7 +222,7 @@ func TestOther_GuardThatPanics(t *testing.T) {
 func TestOther_Evictions(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, newClock(), 1)
-	rule := flow.Rule{Resource: "*", Match: flow.Glob, Threshold: 1, Interval: time.Hour}
+	rule := flow.Rule{Resource: "*", Match: rule.Glob, Threshold: 1, Interval: time.Hour}
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{rule}))
 	registry := registryOf(t, g, leapprom.Config{})
 	for i := range 1500 {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/leapgate-go/leapgate/resource"
@@ -17,8 +19,8 @@ type ruleID struct {
 	nth      int // of those with the same ID on the resource, which only guards of the program have
 }
 
-// rule is a rule on a source, with series of its own.
-type rule struct {
+// ruleSeries are those of one rule on a source.
+type ruleSeries struct {
 	guard  string           // the value of that label
 	labels []*dto.LabelPair // nil if another rule has them: then other shows what it counts
 	info   []*dto.LabelPair // with the mode, as it was last
@@ -31,12 +33,12 @@ type rule struct {
 }
 
 // startAnew is for totals that begin anew.
-func (r *rule) startAnew() {
+func (r *ruleSeries) startAnew() {
 	r.base, r.last, r.offset = r.shown(), resource.RuleTotals{}, resource.RuleTotals{}
 }
 
 // shown is what the series show.
-func (r *rule) shown() resource.RuleTotals { return r.base.Plus(r.last).Minus(r.offset) }
+func (r *ruleSeries) shown() resource.RuleTotals { return r.base.Plus(r.last).Minus(r.offset) }
 
 // mostLeft is how many rules that do not bind a resource any more keep their series there.
 const mostLeft = 5
@@ -65,8 +67,8 @@ func (s *source) readRules(c *Collector, rules []stat.RuleSnapshot) {
 			r.startAnew()
 		}
 		r.last, r.now, r.left = totals, now, 0
-		r.blocks = r.blocks || now.Mode == stat.Enforce || now.Blocked > 0
-		r.would = r.would || now.Mode == stat.Shadow || now.WouldBlock > 0
+		r.blocks = r.blocks || now.Mode == rule.Enforce || now.Blocked > 0
+		r.would = r.would || now.Mode == rule.Shadow || now.WouldBlock > 0
 		r.candidate = r.candidate || now.Candidate > 0 || now.CandidateWouldBlock > 0
 	}
 	var left []ruleID
@@ -92,16 +94,16 @@ func (s *source) readRules(c *Collector, rules []stat.RuleSnapshot) {
 	}
 }
 
-func (s *source) newRule(c *Collector, id ruleID) *rule {
+func (s *source) newRule(c *Collector, id ruleID) *ruleSeries {
 	guard, value := c.guard(id.kind), label(id.id)
 	taken := s == c.other && value == resource.Other
 	for _, r := range s.rules {
 		taken = taken || r.guard == guard && r.labels != nil && r.labels[3].GetValue() == value
 	}
 	if taken {
-		return &rule{guard: guard}
+		return &ruleSeries{guard: guard}
 	}
-	return &rule{guard: guard, labels: c.ruleLabels(guard, s.value(), value)}
+	return &ruleSeries{guard: guard, labels: c.ruleLabels(guard, s.value(), value)}
 }
 
 // guard gives the value of the label "guard".
@@ -119,7 +121,7 @@ func (c *Collector) ruleLabels(guard, resource, rule string) []*dto.LabelPair {
 }
 
 // collect adds the series of the rule.
-func (r *rule) collect(c *Collector, s *samples) {
+func (r *ruleSeries) collect(c *Collector, s *samples) {
 	if r.labels == nil {
 		return
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -221,11 +223,11 @@ func TestSeries_NeverGoBack(t *testing.T) {
 					r := flow.Rule{
 						ID: strconv.Itoa(i), Resource: name.Draw(t, "name"),
 						Threshold: float64(rapid.IntRange(0, 2).Draw(t, "threshold")),
-						Mode:      rapid.SampledFrom([]flow.Mode{flow.Enforce, flow.Shadow, flow.Off}).Draw(t, "mode"),
+						Mode:      rapid.SampledFrom([]rule.Mode{rule.Enforce, rule.Shadow, rule.Off}).Draw(t, "mode"),
 						Candidate: float64(rapid.IntRange(0, 1).Draw(t, "candidate")),
-						Match:     rapid.SampledFrom([]flow.Match{flow.Exact, flow.Glob}).Draw(t, "match"),
+						Match:     rapid.SampledFrom([]rule.Match{rule.Exact, rule.Glob}).Draw(t, "match"),
 					}
-					if r.Match == flow.Glob {
+					if r.Match == rule.Glob {
 						r.Resource = "*"
 					}
 					rules = append(rules, r)
@@ -239,14 +241,17 @@ func TestSeries_NeverGoBack(t *testing.T) {
 				for i := range rapid.IntRange(0, 2).Draw(t, "rules") {
 					r := isolation.Rule{
 						ID: strconv.Itoa(i), Resource: name.Draw(t, "name"), MaxInFlight: rapid.Int64Range(1, 2).Draw(t, "places"),
-						Mode: rapid.SampledFrom([]isolation.Mode{isolation.Enforce, isolation.Shadow, isolation.Off}).Draw(t, "mode"),
+						Mode: rapid.SampledFrom([]rule.Mode{rule.Enforce, rule.Shadow, rule.Off}).Draw(t, "mode"),
 					}
 					if rapid.Bool().Draw(t, "all") {
-						r.Resource, r.Match = "*", isolation.Glob
+						r.Resource, r.Match = "*", rule.Glob
 					}
 					rules = append(rules, r)
 				}
-				if err := g.LoadIsolationRules(rules); err != nil {
+				if err := g.EditRules(func(all *leapgate.Rules) error {
+					all.Isolation = rules
+					return nil
+				}); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -297,7 +302,7 @@ func TestSeries_HammerScrapesUnderLoad(t *testing.T) {
 	others.Go(func() {
 		for i := range 100 {
 			rules := []flow.Rule{
-				{ID: "all", Resource: "*", Match: flow.Glob, Threshold: float64(i % 3)},
+				{ID: "all", Resource: "*", Match: rule.Glob, Threshold: float64(i % 3)},
 				{ID: strconv.Itoa(i % 5), Resource: strconv.Itoa(i % 12), Threshold: 1},
 			}
 			assert.NoError(t, g.LoadFlowRules(rules[:1+i%2]))

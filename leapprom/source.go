@@ -31,7 +31,7 @@ type source struct {
 	present  bool    // in the reading at hand
 	promoted bool    // in the reading at hand: other showed it before
 	inFlight int64
-	rules    map[ruleID]*rule
+	rules    map[ruleID]*ruleSeries
 }
 
 func newSource(gate, name, value string) *source {
@@ -40,7 +40,7 @@ func newSource(gate, name, value string) *source {
 		labels: pairs("gate", gate, "resource", value),
 		pass:   pairs("gate", gate, "resource", value, "result", "pass"),
 		block:  pairs("gate", gate, "resource", value, "result", "block"),
-		rules:  make(map[ruleID]*rule),
+		rules:  make(map[ruleID]*ruleSeries),
 	}
 }
 
@@ -113,10 +113,10 @@ func (r *rest) leave(s *source) {
 
 // leaveRules takes off what the rules of a source show.
 func (r *rest) leaveRules(s *source) {
-	for _, rule := range s.rules {
-		if rule.labels == nil {
+	for _, series := range s.rules {
+		if series.labels == nil {
 			continue
 		}
-		r.rules[rule.guard] = r.rules[rule.guard].Minus(rule.shown())
+		r.rules[series.guard] = r.rules[series.guard].Minus(series.shown())
 	}
 }

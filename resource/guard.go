@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate/metric"
@@ -59,7 +61,7 @@ type Check interface {
 	Cause() *Cause
 	// Mode tells whether the check blocks, only counts what it would block, or
 	// is not to be asked. It is the same at every call.
-	Mode() stat.Mode
+	Mode() rule.Mode
 	// Waits tells whether calls may have to wait for the check regularly. Such checks
 	// are asked after all others, so that nobody waits for a refusal. It is the same
 	// at every call.
@@ -231,8 +233,8 @@ func (c pluggedCheck) Wait(now, n int64, by Caller) time.Duration {
 	return c.Check.Wait(now, n, by)
 }
 
-func (c pluggedCheck) Mode() (mode stat.Mode) {
-	mode = stat.Off
+func (c pluggedCheck) Mode() (mode rule.Mode) {
+	mode = rule.Off
 	defer c.faults.recover("Mode")
 	return c.Check.Mode()
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate/metric"
@@ -68,9 +70,9 @@ func newChecks(byGuard [][]Check, old *checks) *checks {
 			s.holds = append(s.holds, s.holdOf(c, old))
 			s.longest = max(s.longest, c.Interval())
 			switch mode := c.Mode(); {
-			case mode == stat.Shadow:
+			case mode == rule.Shadow:
 				s.addShadow(c)
-			case mode != stat.Enforce:
+			case mode != rule.Enforce:
 			case c.Waits():
 				waits = append(waits, c)
 			default:

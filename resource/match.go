@@ -5,50 +5,12 @@ import (
 	"regexp"
 	"regexp/syntax"
 
-	"github.com/leapgate-go/leapgate/internal/enum"
+	"github.com/leapgate-go/leapgate/rule"
 )
-
-// Match is how a rule says which resources it binds. Each resource that matches is
-// counted by itself.
-type Match uint8
-
-// The ways to match.
-const (
-	// Exact binds the resource of that name.
-	Exact Match = iota
-	// Glob binds the names that match a pattern as a whole: * is any number of
-	// characters, / included; ? is one; [a-z] is one of a class, [^a-z] one that is
-	// not in it; \ takes the meaning from the character after it. In a class, ] stands
-	// for itself if it is first, and \ always does.
-	Glob
-	// Regexp binds the names that match a regular expression as a whole, in the
-	// syntax of package regexp, and no larger than [MaxPatternSize].
-	Regexp
-	// Default binds every resource that no rule of the same guard in mode enforce
-	// names exactly.
-	Default
-)
-
-var matches = enum.Enum{What: "match", Names: []string{"exact", "glob", "regexp", "default"}}
-
-// String is the name of the way to match: "exact", "glob", "regexp", "default".
-func (m Match) String() string { return matches.String(uint8(m)) }
-
-// MarshalText gives that name.
-func (m Match) MarshalText() ([]byte, error) { return matches.Marshal(uint8(m)) }
-
-// UnmarshalText reads it.
-func (m *Match) UnmarshalText(text []byte) error {
-	v, err := matches.Unmarshal(text)
-	if err == nil {
-		*m = Match(v)
-	}
-	return err
-}
 
 // Pattern is the compiled form of what a rule says about the resources it binds.
 type Pattern struct {
-	match  Match
+	match  rule.Match
 	glob   *glob          // with Regexp, one that matches what the expression does, and more
 	regexp *regexp.Regexp // with Regexp
 	size   int
@@ -63,17 +25,17 @@ const MaxPatternSize = 2000
 // Size is how large the pattern is, in steps, which are some 50 to 250 bytes each.
 func (p *Pattern) Size() int { return p.size }
 
-// Compile makes a pattern of the text in the Resource of a rule. It is not for
+// CompilePattern makes a pattern of the text in the Resource of a rule. It is not for
 // Exact, which needs none.
-func (m Match) Compile(text string) (*Pattern, error) {
+func CompilePattern(m rule.Match, text string) (*Pattern, error) {
 	switch m {
-	case Glob:
+	case rule.Glob:
 		glob, err := newGlob(text)
 		if err != nil {
 			return nil, err
 		}
 		return &Pattern{match: m, glob: glob, size: glob.chars + len(glob.runs)}, nil
-	case Regexp:
+	case rule.Regexp:
 		// Alone first, so that the error shows what was given, and no bracket in it
 		// can reach the ends.
 		parsed, err := syntax.Parse(text, syntax.Perl)
@@ -89,7 +51,7 @@ func (m Match) Compile(text string) (*Pattern, error) {
 			compiled, err = regexp.Compile(`\A(?:` + text + `\E)\z`)
 		}
 		return &Pattern{m, shapeOf(parsed), compiled, size}, err
-	case Default:
+	case rule.Default:
 		return &Pattern{match: m}, nil
 	default:
 		return nil, fmt.Errorf("resource: no pattern matches by %v", m)
@@ -101,7 +63,7 @@ func (m Match) Compile(text string) (*Pattern, error) {
 // tells whether a rule in mode enforce names the resource.
 func (p *Pattern) Matches(name string, enforced bool) bool {
 	switch {
-	case p.match == Default:
+	case p.match == rule.Default:
 		return !enforced
 	case name == Other:
 		return true

@@ -6,14 +6,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/resource"
 )
 
-func matches(t testing.TB, match resource.Match, text, name string) bool {
+func matches(t testing.TB, match rule.Match, text, name string) bool {
 	t.Helper()
-	p, err := match.Compile(text)
+	p, err := resource.CompilePattern(match, text)
 	require.NoError(t, err, "%v %q", match, text)
 	return p.Matches(name, false)
 }
@@ -51,11 +53,11 @@ func TestGlob_WhatItMatches(t *testing.T) {
 		{"é*", "é éa", "e"},
 	} {
 		for _, name := range strings.Split(c.yes, " ") {
-			require.True(t, matches(t, resource.Glob, c.glob, name), "%q, %q", c.glob, name)
+			require.True(t, matches(t, rule.Glob, c.glob, name), "%q, %q", c.glob, name)
 		}
 		for _, name := range strings.Split(c.no, " ") {
 			if name != "" {
-				require.False(t, matches(t, resource.Glob, c.glob, name), "%q, %q", c.glob, name)
+				require.False(t, matches(t, rule.Glob, c.glob, name), "%q, %q", c.glob, name)
 			}
 		}
 	}
@@ -78,11 +80,11 @@ func TestRegexp_MatchesWholeNames(t *testing.T) {
 		{`a\z`, "a", "ab"},
 	} {
 		for _, name := range strings.Split(c.yes, " ") {
-			require.True(t, matches(t, resource.Regexp, c.text, strings.ReplaceAll(name, "_", " ")), "%q, %q", c.text, name)
+			require.True(t, matches(t, rule.Regexp, c.text, strings.ReplaceAll(name, "_", " ")), "%q, %q", c.text, name)
 		}
 		for _, name := range strings.Split(c.no, " ") {
 			if name != "" {
-				require.False(t, matches(t, resource.Regexp, c.text, name), "%q, %q", c.text, name)
+				require.False(t, matches(t, rule.Regexp, c.text, name), "%q, %q", c.text, name)
 			}
 		}
 	}
@@ -91,32 +93,32 @@ func TestRegexp_MatchesWholeNames(t *testing.T) {
 func TestCompile_Faults(t *testing.T) {
 	t.Parallel()
 	for _, glob := range []string{"[", "a[b", "[]", "[^]", "[^", "x[]", `\`, `a*\`, "[b-a]", "[a-]-0]["} {
-		_, err := resource.Glob.Compile(glob)
+		_, err := resource.CompilePattern(rule.Glob, glob)
 		require.Error(t, err, "%q", glob)
 		require.NotContains(t, err.Error(), `\A`, "what was not given is not shown")
 	}
 	for _, text := range []string{"(", ")", "a)|(?:b", "[", "*", `\`, "a{1001}", "\xff"} {
-		_, err := resource.Regexp.Compile(text)
+		_, err := resource.CompilePattern(rule.Regexp, text)
 		require.Error(t, err, "%q", text)
 		require.NotContains(t, err.Error(), `\A`, "what was not given is not shown")
 	}
-	_, err := resource.Exact.Compile("a")
+	_, err := resource.CompilePattern(rule.Exact, "a")
 	require.ErrorContains(t, err, "no pattern matches by exact")
-	_, err = resource.Match(9).Compile("a")
+	_, err = resource.CompilePattern(rule.Match(9), "a")
 	require.ErrorContains(t, err, "match(9)")
 }
 
 // Other serves names of all kinds, so patterns of all kinds bind it.
 func TestMatches_OtherAndDefault(t *testing.T) {
 	t.Parallel()
-	for _, match := range []resource.Match{resource.Glob, resource.Regexp} {
+	for _, match := range []rule.Match{rule.Glob, rule.Regexp} {
 		require.True(t, matches(t, match, "x", resource.Other))
-		p, err := match.Compile("x")
+		p, err := resource.CompilePattern(match, "x")
 		require.NoError(t, err)
 		require.True(t, p.Matches("x", true), "an exact rule beside it changes nothing")
 		require.True(t, p.Matches(resource.Other, true))
 	}
-	p, err := resource.Default.Compile("*")
+	p, err := resource.CompilePattern(rule.Default, "*")
 	require.NoError(t, err)
 	for _, name := range []string{"a", resource.Other} {
 		require.True(t, p.Matches(name, false))
@@ -127,14 +129,14 @@ func TestMatches_OtherAndDefault(t *testing.T) {
 func TestMatch_Names(t *testing.T) {
 	t.Parallel()
 	for i, name := range []string{"exact", "glob", "regexp", "default"} {
-		text, err := json.Marshal(resource.Match(i))
+		text, err := json.Marshal(rule.Match(i))
 		require.NoError(t, err)
 		require.Equal(t, `"`+name+`"`, string(text))
-		var m resource.Match
+		var m rule.Match
 		require.NoError(t, json.Unmarshal(text, &m))
-		require.Equal(t, resource.Match(i), m)
+		require.Equal(t, rule.Match(i), m)
 	}
-	var m resource.Match
+	var m rule.Match
 	require.ErrorContains(t, m.UnmarshalText([]byte("prefix")), "exact, glob, regexp or default")
 }
 
@@ -191,7 +193,7 @@ func FuzzGlob(f *testing.F) {
 		if len(glob) > 30 || len(name) > 30 || strings.Count(glob, "*") > 4 {
 			return // the naive one takes its time
 		}
-		p, err := resource.Glob.Compile(glob)
+		p, err := resource.CompilePattern(rule.Glob, glob)
 		if err != nil {
 			if !strings.ContainsAny(glob, `[\`) {
 				t.Fatalf("%q is refused: %v", glob, err)
@@ -220,25 +222,25 @@ func TestCompile_Size(t *testing.T) {
 		"abc": 4, "a{1000}": 1001, "(?:ab{10}){5}": 61, "[a-z]+": 3, `\d`: 2, "a|bc|de": 7, "(a{2,7}){3,}": 25,
 		"": 2, "x*": 3,
 	} {
-		p, err := resource.Regexp.Compile(text)
+		p, err := resource.CompilePattern(rule.Regexp, text)
 		require.NoError(t, err)
 		require.Equal(t, want, p.Size(), text)
 	}
-	letters, err := resource.Regexp.Compile(`\pL{1,50}`)
+	letters, err := resource.CompilePattern(rule.Regexp, `\pL{1,50}`)
 	require.NoError(t, err, "a reasonable one")
 	require.Greater(t, letters.Size(), 100, "the class is large, but there is one of it")
-	p, err := resource.Default.Compile("*")
+	p, err := resource.CompilePattern(rule.Default, "*")
 	require.NoError(t, err)
 	require.Zero(t, p.Size())
 	for _, glob := range []string{strings.Repeat("*a", 512), strings.Repeat("?", 1024), strings.Repeat("[a-z]", 204), strings.Repeat("ü", 512)} {
-		_, err := resource.Glob.Compile(glob)
+		_, err := resource.CompilePattern(rule.Glob, glob)
 		require.NoError(t, err, "no glob of the length of a name is too large")
 	}
 	for _, text := range []string{`a{1000}b{1000}`, strings.Repeat(`\pL{1000}`, 100), strings.Repeat(`\pL`, 340), `((a{10}){10}b?){10}((a{10}){10}b?){10}`} {
-		_, err := resource.Regexp.Compile(text)
+		_, err := resource.CompilePattern(rule.Regexp, text)
 		require.ErrorContains(t, err, "; want at most 2000", text)
 	}
-	_, err = resource.Regexp.Compile(`a{1000}b{1000}`)
+	_, err = resource.CompilePattern(rule.Regexp, `a{1000}b{1000}`)
 	require.EqualError(t, err, "it has 2002 steps when all repetitions are written out; want at most 2000")
 }
 
@@ -254,7 +256,7 @@ func FuzzRegexp(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text, name string) {
-		p, err := resource.Regexp.Compile(text)
+		p, err := resource.CompilePattern(rule.Regexp, text)
 		if err != nil || name == resource.Other {
 			return
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/metric"
@@ -77,8 +79,8 @@ func TestBlockError_ReadsAloud(t *testing.T) {
 
 func TestRuleErrors_AreErrRule(t *testing.T) {
 	t.Parallel()
-	var err error = resource.RuleErrors{{Kind: "flow", Field: "Threshold", Value: -1, Want: "0 or more"}}
-	require.ErrorIs(t, err, resource.ErrRule)
+	var err error = rule.Faults{{Kind: "flow", Field: "Threshold", Value: -1, Want: "0 or more"}}
+	require.ErrorIs(t, err, rule.ErrFault)
 	require.EqualError(t, err, "flow rule 0: Threshold is -1; want 0 or more")
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/flow"
@@ -12,7 +14,7 @@ import (
 func BenchmarkParse(b *testing.B) {
 	var rules Rules
 	for i := range 1000 {
-		rules.Flow = append(rules.Flow, flow.Rule{ID: fmt.Sprint("r", i), Resource: fmt.Sprint("GET /", i), Threshold: 100, Mode: flow.Shadow})
+		rules.Flow = append(rules.Flow, flow.Rule{ID: fmt.Sprint("r", i), Resource: fmt.Sprint("GET /", i), Threshold: 100, Mode: rule.Shadow})
 	}
 	yaml, err := rules.YAML()
 	require.NoError(b, err)

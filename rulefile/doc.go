@@ -49,19 +49,19 @@
 //	buckets              1 to 1,000          10          into which the interval divides, at least 1ms each;
 //	                                                     none with pace
 //	strict               true, false         false       bounds every interval, wherever it begins
-//	mode                 enforce, shadow,    enforce     what is done with the decision
-//	                     off
-//	strategy             direct, warm-up,    direct      how the threshold comes about
-//	                     memory-adaptive
 //	behavior             reject, pace        reject      what happens beyond it
 //	maxWait              0s to 24h           0s; 500ms   how long a call waits with pace; with reject, one with
 //	                                                     priority, at most interval
+//	strategy             direct, warm-up,    direct      how the threshold comes about
+//	                     memory-adaptive
 //	warmUpPeriod         1s to 24h           required    from cold to warm, with strategy warm-up
 //	coldFactor           over 1, to 1,000    3           threshold when warm by that when cold
 //	highMemoryThreshold  0 to threshold      0           the threshold from highMemory on
 //	lowMemory            1 byte or more      required    with strategy memory-adaptive: up to here threshold holds
 //	highMemory           over lowMemory      required    and from here on highMemoryThreshold
 //	associated           a resource          none        the rule blocks while that passes more than threshold
+//	mode                 enforce, shadow,    enforce     what is done with the decision
+//	                     off
 //
 // Those of isolation are [isolation.Rule]:
 //
@@ -81,7 +81,7 @@
 // Numbers are decimal, as in JSON. What an ID or a name is must be text: "404", in quotes.
 //
 // An unknown field, a field that is there twice, a value of another type are errors, and so
-// is whatever [flow.Validate] and [isolation.Validate] refuse. All of them are told at once,
+// is whatever [leapgate.Rules.Validate] refuses. All of them are told at once,
 // with line and column.
 //
 // # What is not read

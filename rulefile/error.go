@@ -26,7 +26,7 @@ type Error struct {
 	// Value what it holds, shortened, and in quotes if it is text. Value is empty if the
 	// field is missing; both are if Field has not just a wrong value.
 	Value, Want string
-	// Err is what it comes from: a [*resource.RuleError], if a rule was read but is no
+	// Err is what it comes from: a [*rule.Fault], if a rule was read but is no
 	// good; an error of the system; or nil.
 	Err error
 }

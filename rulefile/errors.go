@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // mostErrors is how many errors are told at once. Nobody reads more, and a file of
@@ -34,20 +34,20 @@ func (e Errors) Unwrap() []error {
 }
 
 // As lets errors.As find what is wrong with the rules themselves, as loading them would
-// tell it: with a target of type *[resource.RuleErrors].
+// tell it: with a target of type *[rule.Faults].
 func (e Errors) As(target any) bool {
-	rules, ok := target.(*resource.RuleErrors)
+	rules, ok := target.(*rule.Faults)
 	if !ok {
 		return false
 	}
-	var found resource.RuleErrors
+	var found rule.Faults
 	for _, fault := range e {
-		var rule *resource.RuleError
-		var several resource.RuleErrors // of a gate
+		var one *rule.Fault
+		var several rule.Faults // of a gate
 		if errors.As(fault.Err, &several) {
 			found = append(found, several...)
-		} else if errors.As(fault.Err, &rule) {
-			found = append(found, rule)
+		} else if errors.As(fault.Err, &one) {
+			found = append(found, one)
 		}
 	}
 	if found == nil {

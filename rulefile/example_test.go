@@ -7,6 +7,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/leapgate-go/leapgate"
+
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/rulefile"
@@ -59,7 +63,7 @@ flow:
 
 func ExampleRules_YAML() {
 	text, err := rulefile.Rules{
-		Flow:      []flow.Rule{{ID: "orders-qps", Resource: "GET /orders", Threshold: 100, Mode: flow.Shadow}},
+		Flow:      []flow.Rule{{ID: "orders-qps", Resource: "GET /orders", Threshold: 100, Mode: rule.Shadow}},
 		Isolation: []isolation.Rule{{Resource: "db.query", MaxInFlight: 20}},
 	}.YAML()
 	if err != nil {
@@ -106,7 +110,8 @@ func ExampleSentinel() {
 // printer is a gate that prints what it is given.
 type printer struct{}
 
-func (printer) ReplaceRules(source string, flow []flow.Rule, isolation []isolation.Rule) error {
+func (printer) ReplaceRules(source string, rules leapgate.Rules) error {
+	flow, isolation := rules.Flow, rules.Isolation
 	fmt.Println("loaded", len(flow), "flow rules and", len(isolation), "isolation rules from", filepath.Base(source))
 	return nil
 }

@@ -5,10 +5,9 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/stretchr/testify/require"
+	"github.com/leapgate-go/leapgate"
 
-	"github.com/leapgate-go/leapgate/flow"
-	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/stretchr/testify/require"
 )
 
 func requirePrintable(t *testing.T, text string) {
@@ -72,8 +71,7 @@ func FuzzSentinel(f *testing.F) {
 			requirePrintable(t, note.String())
 			require.NotContains(t, note.String(), "\n")
 		}
-		require.NoError(t, flow.Validate(rules.Flow))
-		require.NoError(t, isolation.Validate(rules.Isolation))
+		require.NoError(t, leapgate.Rules(rules).Validate())
 		requireRoundTrip(t, rules)
 	})
 }

@@ -1,14 +1,11 @@
 package rulefile
 
-import (
-	"github.com/leapgate-go/leapgate/flow"
-	"github.com/leapgate-go/leapgate/isolation"
-)
+import "github.com/leapgate-go/leapgate"
 
 // Gate is what a [Watcher] gives the rules to. A *leapgate.Gate is one.
 type Gate interface {
 	// ReplaceRules replaces those rules whose Source is source by the given ones, all or,
 	// with an error, none, and leaves all others alone. It must not call the watcher's
 	// Reload or Close.
-	ReplaceRules(source string, flow []flow.Rule, isolation []isolation.Rule) error
+	ReplaceRules(source string, rules leapgate.Rules) error
 }

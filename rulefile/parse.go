@@ -163,7 +163,7 @@ func (d *draft) readRoot(file string, root *document.Node) {
 }
 
 // readList reads the rules of one guard, and reports whether it is a list without any.
-func readList[R any](d *draft, file, guard string, f *document.Field, fields *schema[R], rules *[]R, places *[]place) (none bool) {
+func readList[R comparable](d *draft, file, guard string, f *document.Field, fields *schema[R], rules *[]R, places *[]place) (none bool) {
 	list := f.Value
 	switch {
 	case list.Kind == document.List:
@@ -193,7 +193,7 @@ func readList[R any](d *draft, file, guard string, f *document.Field, fields *sc
 	return len(list.Items) == 0
 }
 
-func readRule[R any](d *draft, file, guard string, item *document.Node, fields *schema[R]) (R, place) {
+func readRule[R comparable](d *draft, file, guard string, item *document.Node, fields *schema[R]) (R, place) {
 	var rule R
 	at := place{file: file, line: item.Line, column: item.Column, fields: make(map[string]*document.Node, min(len(item.Fields), len(fields.fields)))}
 	// Few rules have errors. One that has very many is looked through for its name once.
@@ -218,26 +218,26 @@ func readRule[R any](d *draft, file, guard string, item *document.Node, fields *
 		if field == nil {
 			message, near := unknown(f.Key, fields.names)
 			if near != "" {
-				at.fault(fields.known[near].goName) // it is there, under another name
+				at.fault(fields.known[near].GoName) // it is there, under another name
 			}
 			fail(f.Line, f.Column, f.Key, message)
 			continue
 		}
-		at.fields[field.goName] = f.Value
+		at.fields[field.GoName] = f.Value
 		if f.Value.Kind == document.Null {
-			at.fault(field.goName)
+			at.fault(field.GoName)
 			fail(f.Value.Line, f.Value.Column, f.Key, f.Key+" is empty; want a value, or the line left out")
 			continue
 		}
-		if want := field.read(f.Value, &rule); want != "" {
-			at.fault(field.goName)
+		if want := field.Read(&rule, scalarOf(f.Value)); want != "" {
+			at.fault(field.GoName)
 			d.failValue(file, f.Value, f.Key, label, described(f.Value), want)
 		}
 	}
 	for _, f := range fields.fields {
-		if _, there := at.fields[f.goName]; f.required != "" && !there && !at.faulty[f.goName] {
-			at.fault(f.goName)
-			d.failValue(file, item, f.name, label, "", f.required)
+		if _, there := at.fields[f.GoName]; f.Required != "" && !there && !at.faulty[f.GoName] {
+			at.fault(f.GoName)
+			d.failValue(file, item, f.Name, label, "", f.Required)
 		}
 	}
 	return rule, at

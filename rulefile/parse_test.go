@@ -2,7 +2,6 @@ package rulefile
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -11,12 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/document"
 	"github.com/leapgate-go/leapgate/isolation"
-	"github.com/leapgate-go/leapgate/resource"
 )
 
 const everyField = `
@@ -66,8 +66,8 @@ func everyRule() Rules {
 	return Rules{
 		Flow: []flow.Rule{
 			{
-				ID: "a", Resource: "GET /*", Match: flow.Glob, Origin: flow.OtherOrigins, Threshold: 150, Candidate: 0.5,
-				Interval: 90 * time.Second, Buckets: 9, Strict: true, Mode: flow.Shadow,
+				ID: "a", Resource: "GET /*", Match: rule.Glob, Origin: flow.OtherOrigins, Threshold: 150, Candidate: 0.5,
+				Interval: 90 * time.Second, Buckets: 9, Strict: true, Mode: rule.Shadow,
 			},
 			{
 				ID: "b", Resource: "b", Threshold: 100, Behavior: flow.Pace, MaxWait: 500 * time.Millisecond,
@@ -77,11 +77,11 @@ func everyRule() Rules {
 				ID: "c", Resource: "c", Threshold: 100, Strategy: flow.MemoryAdaptive,
 				HighMemoryThreshold: 10, LowMemory: 512 << 20, HighMemory: 2 << 30,
 			},
-			{ID: "d", Resource: "d", Associated: "e", Mode: flow.Off},
+			{ID: "d", Resource: "d", Associated: "e", Mode: rule.Off},
 		},
 		Isolation: []isolation.Rule{
-			{ID: "i", Resource: ".*", Match: isolation.Regexp, MaxInFlight: 5, MaxWait: time.Second, MaxQueue: 50},
-			{ID: "404", Match: isolation.Default, MaxInFlight: 1000},
+			{ID: "i", Resource: ".*", Match: rule.Regexp, MaxInFlight: 5, MaxWait: time.Second, MaxQueue: 50},
+			{ID: "404", Match: rule.Default, MaxInFlight: 1000},
 		},
 	}
 }
@@ -100,7 +100,7 @@ func TestParse_JSONWithTabsIsTheSame(t *testing.T) {
 	for _, name := range []string{"rules.json", "rules.JSON", "rules.yaml", "rules", ""} {
 		rules, err := Parse(name, []byte(text))
 		require.NoError(t, err, name)
-		require.Equal(t, Rules{Flow: []flow.Rule{{ID: "a", Resource: "GET /ü", Threshold: 5, Mode: flow.Off}}}, rules)
+		require.Equal(t, Rules{Flow: []flow.Rule{{ID: "a", Resource: "GET /ü", Threshold: 5, Mode: rule.Off}}}, rules)
 	}
 }
 
@@ -149,12 +149,12 @@ func TestSchema_HasEveryField(t *testing.T) {
 	requireSchema(t, isolationFields)
 }
 
-func requireSchema[R any](t *testing.T, s *schema[R]) {
+func requireSchema[R comparable](t *testing.T, s *schema[R]) {
 	t.Helper()
 	names := map[string]string{}
 	for _, f := range s.fields {
-		names[f.goName] = f.name
-		for _, other := range f.with {
+		names[f.GoName] = f.Name
+		for _, other := range f.With {
 			_, known := reflect.TypeFor[R]().FieldByName(other)
 			require.True(t, known, other)
 		}
@@ -301,7 +301,7 @@ flow: 3
 		}},
 		{"a pattern without quotes", "flow:\n  - resource: *\n", []string{`2:15: a value that begins with * or & is no text in YAML; put it in quotes`}},
 		{"a control character in a name", "flow: [{resource: a, \"b\\u202e\\e[31m\": 1, threshold: 1}]", []string{
-			`1:22: flow rule on "a": unknown field "b\u202e\x1b[31m"; want one of id, resource, match, origin, threshold, candidate, interval, buckets, strict, mode, strategy, behavior, maxWait, warmUpPeriod, coldFactor, highMemoryThreshold, lowMemory, highMemory, associated`,
+			`1:22: flow rule on "a": unknown field "b\u202e\x1b[31m"; want one of id, resource, match, origin, threshold, candidate, interval, buckets, strict, behavior, maxWait, strategy, warmUpPeriod, coldFactor, highMemoryThreshold, lowMemory, highMemory, associated, mode`,
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -323,7 +323,7 @@ func TestParse_PositionsOfJSON(t *testing.T) {
 	t.Parallel()
 	text := []byte("{\n\t\"flow\": [\n\t\t{\"ünit\": 1, \"resource\": \"x\", \"threshold\": -1},\n\t\t{\"resource\": \"\"}]}")
 	_, asJSON := Parse("r.json", text)
-	require.EqualError(t, asJSON, `r.json:3:4: flow rule on "x": unknown field "ünit"; want one of id, resource, match, origin, threshold, candidate, interval, buckets, strict, mode, strategy, behavior, maxWait, warmUpPeriod, coldFactor, highMemoryThreshold, lowMemory, highMemory, associated
+	require.EqualError(t, asJSON, `r.json:3:4: flow rule on "x": unknown field "ünit"; want one of id, resource, match, origin, threshold, candidate, interval, buckets, strict, behavior, maxWait, strategy, warmUpPeriod, coldFactor, highMemoryThreshold, lowMemory, highMemory, associated, mode
 r.json:3:45: flow rule on "x": threshold is -1; want a finite number of at least 0
 r.json:4:3: flow rule: threshold is missing; want how many calls are admitted per interval; 0 blocks all
 r.json:4:16: flow rule: resource is ""; want a name of 1 to 1024 bytes`)
@@ -345,20 +345,20 @@ f:4:47: flow rule "c": maxWait is "-1s"; want 0 to 1s; is behavior: pace meant?`
 func TestParse_FaultsOfRulesAreFound(t *testing.T) {
 	t.Parallel()
 	_, err := Parse("r.yaml", []byte("flow: [{resource: a, threshold: -1}, {resource: '', threshold: 1, unknown: 5}]\nisolation: [{resource: a, maxInFlight: 0}]"))
-	var fault *flow.RuleError
+	var fault *rule.Fault
 	require.ErrorAs(t, err, &fault)
 	require.Equal(t, "Threshold", fault.Field)
-	var faults resource.RuleErrors
+	var faults rule.Faults
 	require.ErrorAs(t, err, &faults)
 	require.Len(t, faults, 3)
-	require.ErrorIs(t, err, flow.ErrRule)
+	require.ErrorIs(t, err, rule.ErrFault)
 	var first *Error
 	require.ErrorAs(t, err, &first)
 	require.Equal(t, Error{File: "r.yaml", Line: 1, Column: 33, Field: "threshold", Message: first.Message, Value: "-1", Want: "a finite number of at least 0", Err: fault}, *first)
 
 	_, err = Parse("r.yaml", []byte("flow: 5"))
 	require.NotErrorAs(t, err, &faults)
-	require.NotErrorIs(t, err, flow.ErrRule)
+	require.NotErrorIs(t, err, rule.ErrFault)
 }
 
 func TestParse_ManyErrorsAreNotAllTold(t *testing.T) {
@@ -392,19 +392,6 @@ func TestError_FilesWithNamesFromOutside(t *testing.T) {
 	_, err = Parse("", []byte("flow: 5"))
 	require.EqualError(t, err, "line 1, column 7: flow is a number; want a list of rules")
 	require.Equal(t, `"`+strings.Repeat("x", 64)+`"…`, quoted(strings.Repeat("x", 65)))
-}
-
-// A fault of validation that the schema does not know must not get lost.
-func TestJudge_UnknownFaults(t *testing.T) {
-	t.Parallel()
-	var d draft
-	places := []place{{file: "f", line: 3, column: 4}}
-	judge(&d, resource.RuleErrors{{Kind: "flow", Index: 0, Field: "New"}, {Kind: "flow", Index: 9, Field: "ID"}}, flowFields, places)
-	judge(&d, errors.New("what\n?"), flowFields, places)
-	require.Len(t, d.errs, 3)
-	require.Equal(t, "f:3:4: flow rule 0: New is <nil>; want ", d.errs[0].Error())
-	require.Equal(t, "flow rule 9: ID is <nil>; want ", d.errs[1].Error())
-	require.Equal(t, `"what\n?"`, d.errs[2].Error())
 }
 
 func TestNearest(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/document"
-	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/internal/field"
+	"github.com/leapgate-go/leapgate/internal/ruleset"
 )
 
 // rewrite writes the rules as a file of that name holds them, in place of what it held. Of YAML,
@@ -64,20 +64,14 @@ func (r Rules) completed() Rules {
 	return Rules{Flow: flowFields.completed(r.Flow), Isolation: isolationFields.completed(r.Isolation)}
 }
 
-func completeFlow(rules []flow.Rule) []flow.Rule {
-	guard := flow.NewGuard(flow.Config{})
-	if _, err := guard.Load(rules); err != nil {
+func (s *schema[R]) completed(rules []R) []R {
+	set := ruleset.New(s.kind, ruleset.Env{})
+	load, faults := set.Prepare(rules)
+	if faults != nil {
 		return rules
 	}
-	return guard.Rules()
-}
-
-func completeIsolation(rules []isolation.Rule) []isolation.Rule {
-	guard := isolation.NewGuard()
-	if _, err := guard.Load(rules); err != nil {
-		return rules
-	}
-	return guard.Rules()
+	load()
+	return set.Rules()
 }
 
 // edits says how a list of rules is made from the one that is there. What a rule does not say,
@@ -90,22 +84,23 @@ func (s *schema[R]) edits(name string, old, wanted []R) (list document.ListEdit,
 	for k := range wanted {
 		item := document.ItemEdit{From: from[k]}
 		for _, f := range s.fields {
-			text, quoted, zero, err := f.write(&wanted[k])
+			value, zero, err := f.Write(&wanted[k])
 			if err != nil {
 				continue // it was written before
 			}
-			same := from[k] >= 0 && f.text(&before[from[k]]) == f.text(&after[k])
-			if f.name == "id" && same {
+			same := from[k] >= 0 && textOf(&f, &before[from[k]]) == textOf(&f, &after[k])
+			if f.Name == "id" && same {
 				// A given ID must be said: without, the rule would get another when one before it goes.
-				same = zero || f.text(&old[from[k]]) != ""
+				same = zero || textOf(&f, &old[from[k]]) != ""
 			}
-			if zero && !same && f.required == "" {
+			if zero && !same && f.Required == "" {
 				continue
 			}
-			if quoted {
+			text := value.Text
+			if value.Type == field.Text {
 				text = yamlText(text)
 			}
-			item.Fields = append(item.Fields, document.FieldEdit{Name: f.name, Value: text, Keep: same})
+			item.Fields = append(item.Fields, document.FieldEdit{Name: f.Name, Value: text, Keep: same})
 		}
 		list.Items[k] = item
 	}
@@ -118,13 +113,13 @@ func (s *schema[R]) match(old, before, after []R) (from []int, unsure bool) {
 	id := s.known["id"]
 	byID, byRest := make(map[string]int, len(old)), make(map[string][]int)
 	for i := range before {
-		byID[id.text(&before[i])] = i
+		byID[textOf(id, &before[i])] = i
 	}
 	from = make([]int, len(after))
 	used := make([]bool, len(old))
 	var left []int
 	for k := range after {
-		i, there := byID[id.text(&after[k])]
+		i, there := byID[textOf(id, &after[k])]
 		if !there {
 			left = append(left, k)
 			continue
@@ -132,7 +127,7 @@ func (s *schema[R]) match(old, before, after []R) (from []int, unsure bool) {
 		from[k], used[i] = i, true
 	}
 	for i := range before {
-		if !used[i] && id.text(&old[i]) == "" {
+		if !used[i] && textOf(id, &old[i]) == "" {
 			rest := s.rest(&before[i])
 			byRest[rest] = append(byRest[rest], i)
 		}
@@ -152,15 +147,15 @@ func (s *schema[R]) match(old, before, after []R) (from []int, unsure bool) {
 func (s *schema[R]) rest(r *R) string {
 	var all strings.Builder
 	for _, f := range s.fields {
-		if f.name != "id" {
-			fmt.Fprintf(&all, "%q", f.text(r))
+		if f.Name != "id" {
+			fmt.Fprintf(&all, "%q", textOf(&f, r))
 		}
 	}
 	return all.String()
 }
 
-// text is what a field of a good rule holds, as it is written.
-func (f *field[R]) text(r *R) string {
-	text, _, _, _ := f.write(r) // good rules can be written
-	return text
+// textOf is what a field of a good rule holds, as it is written.
+func textOf[R any](f *field.Field[R], r *R) string {
+	value, _, _ := f.Write(r) // good rules can be written
+	return value.Text
 }

@@ -49,8 +49,8 @@ func loadedRules(t require.TestingT, text string) Rules {
 	require.NoError(t, err)
 	gate := leapgate.Must(leapgate.Config{})
 	defer gate.Close()
-	require.NoError(t, gate.ReplaceRules("r.yaml", rules.Flow, rules.Isolation))
-	return Rules{Flow: gate.FlowRules(), Isolation: gate.IsolationRules()}
+	require.NoError(t, gate.ReplaceRules("r.yaml", leapgate.Rules(rules)))
+	return Rules(gate.Rules())
 }
 
 func TestRewrite_KeepsComments(t *testing.T) {
@@ -223,7 +223,7 @@ func TestRewrite_AnyRulesOfAnyFile(t *testing.T) {
 	all := rapid.Custom(func(t *rapid.T) Rules {
 		return Rules{Flow: rapid.SliceOfN(rule, 0, 4).Draw(t, "flow"), Isolation: rapid.SliceOfN(place, 0, 2).Draw(t, "isolation")}
 	})
-	good := func(r Rules) bool { return flow.Validate(r.Flow) == nil && isolation.Validate(r.Isolation) == nil }
+	good := func(r Rules) bool { return leapgate.Rules(r).Validate() == nil }
 	rapid.Check(t, func(t *rapid.T) {
 		before := all.Filter(good).Draw(t, "before")
 		text, err := before.YAML()

@@ -1,16 +1,10 @@
 package rulefile
 
-import (
-	"github.com/leapgate-go/leapgate/flow"
-	"github.com/leapgate-go/leapgate/isolation"
-)
+import "github.com/leapgate-go/leapgate"
 
 // Rules is what a rule file says: as written, without defaults filled in, and with empty
 // Sources. It is a plain value.
-type Rules struct {
-	Flow      []flow.Rule
-	Isolation []isolation.Rule
-}
+type Rules leapgate.Rules
 
 // Len is how many rules there are.
-func (r Rules) Len() int { return len(r.Flow) + len(r.Isolation) }
+func (r Rules) Len() int { return leapgate.Rules(r).Len() }

@@ -10,11 +10,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/leapgate-go/leapgate"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/flow"
-	"github.com/leapgate-go/leapgate/isolation"
 )
 
 func of(threshold float64) func() (Rules, error) {
@@ -146,7 +147,7 @@ type readingGate struct {
 	held   []string
 }
 
-func (g *readingGate) ReplaceRules(string, []flow.Rule, []isolation.Rule) error {
+func (g *readingGate) ReplaceRules(string, leapgate.Rules) error {
 	data, err := os.ReadFile(g.path)
 	g.held = append(g.held, string(data))
 	return errors.Join(err, g.refuse)
@@ -175,13 +176,13 @@ type obstructing struct {
 	obstruct bool
 }
 
-func (g *obstructing) ReplaceRules(source string, flow []flow.Rule, isolation []isolation.Rule) error {
+func (g *obstructing) ReplaceRules(source string, rules leapgate.Rules) error {
 	if g.obstruct {
 		if err := errors.Join(os.RemoveAll(g.path), os.MkdirAll(filepath.Join(g.path, "inside"), 0o700)); err != nil {
 			return err
 		}
 	}
-	return g.memory.ReplaceRules(source, flow, isolation)
+	return g.memory.ReplaceRules(source, rules)
 }
 
 func TestSave_NothingWasLoadedYet(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leapgate-go/leapgate/internal/field"
+
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/document"
 	"github.com/leapgate-go/leapgate/isolation"
@@ -232,8 +234,8 @@ func (o *origin) whole(name string, otherwise, most int64) int64 {
 	if v == nil {
 		return otherwise
 	}
-	n, want := whole(v, most)
-	if want == "" && n >= 0 {
+	n, want := field.Int64.Parse(scalarOf(v))
+	if want == "" && n >= 0 && n <= most {
 		return n
 	}
 	o.skip(v, "%s is %s; want a whole number from 0 to %d", name, described(v), most)
@@ -301,9 +303,7 @@ func (o *origin) close(id string, harmless ...string) bool {
 // addFlow adds a translated rule, unless Leapgate would refuse it.
 func (o *origin) addFlow(r flow.Rule, harmless ...string) {
 	if o.why == "" {
-		if err := flow.Validate([]flow.Rule{r}); err != nil {
-			o.refused(err)
-		}
+		o.refused(flow.Kind.Validate([]flow.Rule{r}))
 	}
 	if o.close(r.ID, harmless...) {
 		o.im.rules.Flow = append(o.im.rules.Flow, r)
@@ -312,9 +312,7 @@ func (o *origin) addFlow(r flow.Rule, harmless ...string) {
 
 func (o *origin) addIsolation(r isolation.Rule, harmless ...string) {
 	if o.why == "" {
-		if err := isolation.Validate([]isolation.Rule{r}); err != nil {
-			o.refused(err)
-		}
+		o.refused(isolation.Kind.Validate([]isolation.Rule{r}))
 	}
 	if o.close(r.ID, harmless...) {
 		o.im.rules.Isolation = append(o.im.rules.Isolation, r)

@@ -1,18 +1,20 @@
 package rulefile
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"time"
+
+	"github.com/leapgate-go/leapgate/internal/field"
+
+	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
 
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/document"
 	"github.com/leapgate-go/leapgate/isolation"
-	"github.com/leapgate-go/leapgate/resource"
 )
 
 // What the editions of Sentinel do where a field is missing.
@@ -37,7 +39,7 @@ func (o *origin) goFlow() {
 	highMark := o.whole("memHighWaterMarkBytes", 0, math.MaxInt64)
 	refResource := o.text("refResource")
 	if o.flag("regex") {
-		r.Match = flow.Regexp
+		r.Match = rule.Regexp
 		o.note(o.place("regex"), Changed, "the pattern must match the whole name, not a part of it; put .* around it if need be")
 	}
 
@@ -47,7 +49,7 @@ func (o *origin) goFlow() {
 		r.Strategy, r.WarmUpPeriod = flow.WarmUp, warmUp
 		r.ColdFactor = float64(coldFactor) // 0 is 3 in Sentinel, too
 		if r.Interval != 0 && r.Interval != time.Second {
-			o.note(o.place("statIntervalInMs"), Changed, "warm-up goes by the threshold per %s; Sentinel's goes by calls per second whatever statIntervalInMs is", shortDuration(r.Interval))
+			o.note(o.place("statIntervalInMs"), Changed, "warm-up goes by the threshold per %s; Sentinel's goes by calls per second whatever statIntervalInMs is", field.ShortDuration(r.Interval))
 		}
 	case 2:
 		r.Strategy, r.Threshold = flow.MemoryAdaptive, lowThreshold
@@ -89,7 +91,7 @@ func (o *origin) javaFlow() {
 	maxWait := time.Duration(o.whole("maxQueueingTimeMs", javaQueueingMs, math.MaxInt32)) * time.Millisecond
 	coldFactor := float64(o.whole("warmUpColdFactor", 0, math.MaxInt32))
 	if o.flag("regex") {
-		r.Match = flow.Regexp
+		r.Match = rule.Regexp
 	}
 	if o.flag("clusterMode") {
 		o.skip(o.place("clusterMode"), "clusterMode is true; Leapgate counts in one process")
@@ -146,7 +148,7 @@ func (o *origin) slow(r *flow.Rule) {
 	}
 	interval := float64(time.Second) / r.Threshold
 	if interval > float64(flow.MaxInterval) {
-		o.skip(o.place("count"), "count is %s; want 0, or one call in %s", described(o.place("count")), shortDuration(flow.MaxInterval))
+		o.skip(o.place("count"), "count is %s; want 0, or one call in %s", described(o.place("count")), field.ShortDuration(flow.MaxInterval))
 		return
 	}
 	r.Interval, r.Threshold = time.Duration(math.Ceil(interval)), 1
@@ -178,7 +180,7 @@ func (o *origin) goIsolation() {
 		o.skip(o.place("metricType"), "metricType is %d; want 0, for calls in flight", metric)
 	}
 	if o.flag("regex") {
-		r.Match = isolation.Regexp
+		r.Match = rule.Regexp
 		o.note(o.place("regex"), Changed, "the pattern must match the whole name, not a part of it; put .* around it if need be")
 	}
 	r.MaxInFlight = o.places("threshold", o.number("threshold"))
@@ -213,7 +215,7 @@ func (o *origin) fit(r *flow.Rule) {
 		return
 	}
 	r.Buckets = int(r.Interval / time.Millisecond)
-	o.note(o.place("statIntervalInMs"), Changed, "the window of %s has %d buckets; the shortest is 1ms", shortDuration(r.Interval), r.Buckets)
+	o.note(o.place("statIntervalInMs"), Changed, "the window of %s has %d buckets; the shortest is 1ms", field.ShortDuration(r.Interval), r.Buckets)
 }
 
 // sources are the fields that those of a translated rule came from.
@@ -232,12 +234,11 @@ var inSentinel = strings.NewReplacer(
 )
 
 // refused notes why Leapgate would not take the rule.
-func (o *origin) refused(err error) {
-	var fault *resource.RuleError
-	if !errors.As(err, &fault) {
-		o.skip(o.item, "%s", escape.Text(err.Error()))
+func (o *origin) refused(faults rule.Faults) {
+	if len(faults) == 0 {
 		return
 	}
+	fault := faults[0]
 	name, at := "", o.item
 	for _, source := range sources[fault.Field] {
 		if v := o.field(source); v != nil {
@@ -258,7 +259,7 @@ func (o *origin) refused(err error) {
 	}
 	want := fault.Want
 	if fault.Field != "Resource" { // there it has the pattern in it
-		want = inSentinel.Replace(inFile(want))
+		want = inSentinel.Replace(fault.FileWant)
 	}
 	o.skip(at, "%s is %s; want %s", name, escape.Text(value), escape.Text(want))
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/flow"
@@ -79,7 +81,7 @@ func TestSentinel_GoFlow(t *testing.T) {
 		{Resource: "f", Threshold: 5, Associated: "g"},
 		{Resource: "h", Threshold: 5, Interval: 7 * time.Millisecond, Buckets: 7},
 		{Resource: "p", Threshold: 5, Interval: 7 * time.Millisecond, Behavior: flow.Pace},
-		{Resource: "i.*", Match: flow.Regexp, Threshold: 5},
+		{Resource: "i.*", Match: rule.Regexp, Threshold: 5},
 		{Resource: "j", Threshold: 5},
 		{Resource: "k", Threshold: 5},
 	}},
@@ -102,7 +104,7 @@ func TestSentinel_GoIsolation(t *testing.T) {
 	{"resource": "d", "metricType": 0, "threshold": 4294967295, "regex": true}
 ]`, Rules{Isolation: []isolation.Rule{
 		{Resource: "a", MaxInFlight: 100},
-		{Resource: "d", Match: isolation.Regexp, MaxInFlight: isolation.MostInFlight},
+		{Resource: "d", Match: rule.Regexp, MaxInFlight: isolation.MostInFlight},
 	}},
 		`s.json:3:34: skipped: isolation rule on "b": metricType is 1; want 0, for calls in flight`,
 		`s.json:4:50: skipped: isolation rule on "c": threshold is 0; want 1 to 1000000000`,
@@ -137,7 +139,7 @@ func TestSentinel_JavaFlow(t *testing.T) {
 			{Resource: "d", Threshold: 20, Strategy: flow.WarmUp, WarmUpPeriod: 5 * time.Second, Behavior: flow.Pace, MaxWait: 500 * time.Millisecond},
 			{Resource: "f"},
 			{Resource: "g", Threshold: 20, Associated: "h"},
-			{Resource: "i.*", Match: flow.Regexp, Threshold: 20},
+			{Resource: "i.*", Match: rule.Regexp, Threshold: 20},
 			{Resource: "k", Threshold: 5, Associated: "l"},
 			{Resource: "m", Threshold: 1, Interval: 4 * time.Second, Behavior: flow.Pace, MaxWait: 9 * time.Second},
 		},

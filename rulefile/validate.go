@@ -2,23 +2,22 @@ package rulefile
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
 
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
-	"github.com/leapgate-go/leapgate/resource"
 )
 
 // finish validates the rules that were read, all together, and gives them, or all errors.
 func (d *draft) finish() (Rules, error) {
-	judge(d, flow.Validate(d.rules.Flow), flowFields, d.flow)
-	judge(d, isolation.Validate(d.rules.Isolation), isolationFields, d.isolation)
+	judge(d, d.rules.Flow, flowFields, d.flow)
+	judge(d, d.rules.Isolation, isolationFields, d.isolation)
 	if len(d.errs) == 0 {
 		return d.rules, nil
 	}
@@ -30,41 +29,22 @@ func (d *draft) finish() (Rules, error) {
 }
 
 // judge gives the faults of rules the places in the files.
-func judge[R any](d *draft, err error, fields *schema[R], places []place) {
-	var faults resource.RuleErrors
-	if !errors.As(err, &faults) {
-		if err != nil { // it never is, but must not get lost
-			d.errs = append(d.errs, &Error{Message: escape.Text(err.Error()), Err: err})
-		}
-		return
-	}
+func judge[R comparable](d *draft, rules []R, fields *schema[R], places []place) {
 	told := 0
-	for _, fault := range faults {
+	for _, fault := range fields.kind.Validate(rules) {
 		if told == mostErrors { // in the order of the rules, so no later one is told
 			d.untold++
 			continue
 		}
+		at, f := &places[fault.Index], fields.known[fault.FileField]
+		faulty := func(goName string) bool { return at.faulty[goName] }
+		if faulty(fault.Field) || slices.ContainsFunc(f.With, faulty) {
+			continue // it may be a consequence
+		}
 		told++
-		if fault.Index < 0 || fault.Index >= len(places) {
-			d.errs = append(d.errs, &Error{Message: escape.Text(fault.Error()), Err: fault})
-			continue
-		}
-		at := &places[fault.Index]
-		i := slices.IndexFunc(fields.fields, func(f field[R]) bool { return f.goName == fault.Field })
-		e := &Error{File: at.file, Line: at.line, Column: at.column, Field: fault.Field, Err: fault}
-		if i < 0 {
-			e.Message = escape.Text(fault.Error())
-			d.errs = append(d.errs, e)
-			continue
-		}
-		f := fields.fields[i]
-		if at.faulty[f.goName] || slices.ContainsFunc(f.with, func(other string) bool { return at.faulty[other] }) {
-			told-- // it may be a consequence
-			continue
-		}
-		e.Field = f.name
+		e := &Error{File: at.file, Line: at.line, Column: at.column, Field: f.Name, Err: fault}
 		e.describe(fault, at, places)
-		if p, there := at.fields[f.goName]; there {
+		if p, there := at.fields[fault.Field]; there {
 			e.Line, e.Column = p.Line, p.Column
 		}
 		d.errs = append(d.errs, e)
@@ -92,9 +72,9 @@ func (d *draft) refused(path string, refusal error) Errors {
 
 // faultsOf returns the faults of rules that an error consists of, and whether it has nothing else
 // to say.
-func faultsOf(err error) (faults []*resource.RuleError, all bool) {
-	if fault, ok := err.(*resource.RuleError); ok { //nolint:errorlint // what wraps it has more to say
-		return []*resource.RuleError{fault}, true
+func faultsOf(err error) (faults []*rule.Fault, all bool) {
+	if fault, ok := err.(*rule.Fault); ok { //nolint:errorlint // what wraps it has more to say
+		return []*rule.Fault{fault}, true
 	}
 	several, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -111,7 +91,7 @@ func faultsOf(err error) (faults []*resource.RuleError, all bool) {
 }
 
 // placeOf returns where the rule of a fault stands, or nil if that cannot be told.
-func (d *draft) placeOf(fault *resource.RuleError) *place {
+func (d *draft) placeOf(fault *rule.Fault) *place {
 	if fault.ID == "" {
 		return nil
 	}
@@ -128,7 +108,7 @@ func (d *draft) placeOf(fault *resource.RuleError) *place {
 	return nil
 }
 
-func labelOfFault(fault *resource.RuleError) string {
+func labelOfFault(fault *rule.Fault) string {
 	switch {
 	case fault.ID != "":
 		return fmt.Sprintf("%s rule %s", fault.Kind, quoted(fault.ID))
@@ -140,69 +120,36 @@ func labelOfFault(fault *resource.RuleError) string {
 }
 
 // describe says what is wrong, in the words of rule files.
-func (e *Error) describe(fault *resource.RuleError, at *place, places []place) {
+func (e *Error) describe(fault *rule.Fault, at *place, places []place) {
 	label := labelOfFault(fault) + ": "
-	if text := sameID(fault, at, places); text != "" {
-		e.Value, e.Want = quoted(fmt.Sprint(fault.Value)), "another"
-		e.Message = label + text
-		return
-	}
 	p, there := at.fields[fault.Field]
 	if there {
 		e.Value = described(p)
 	}
-	if _, users, unused := strings.Cut(fault.Want, ", since it is for "); unused && there {
-		users = inFile(users)
-		e.Want = "nothing, it is for " + users
-		e.Message = fmt.Sprintf("%s%s is %s; leave it out, it is for %s", label, e.Field, e.Value, users)
-		return
-	}
-	e.Want = fault.Want
-	if fault.Field != "Resource" || !strings.HasPrefix(fault.Want, "a good ") { // there it has the pattern in it
-		e.Want = inFile(fault.Want)
-	}
-	e.Want = escape.Text(e.Want)
-	e.Message = label + verdict(e.Field, e.Value, e.Want)
-	if behavior := at.fields["Behavior"]; fault.Kind == "flow" && fault.Field == "MaxWait" && (behavior == nil || behavior.Text != "pace") {
-		e.Message += "; is behavior: pace meant?"
+	e.Want = escape.Text(fault.FileWant)
+	switch {
+	case fault.Code == rule.Duplicate:
+		e.Value, e.Want = quoted(fmt.Sprint(fault.Value)), "another"
+		e.Message = label + sameID(e.Value, at, &places[fault.Other])
+	case fault.Code == rule.Unused && there:
+		_, users, _ := strings.Cut(e.Want, ", ")
+		e.Message = fmt.Sprintf("%s%s is %s; leave it out, %s", label, e.Field, e.Value, users)
+	default:
+		e.Message = label + verdict(e.Field, e.Value, e.Want)
 	}
 }
 
-// sameID tells of two rules with one ID, if that is what is wrong.
-func sameID(fault *resource.RuleError, at *place, places []place) string {
-	if number, twice := strings.CutPrefix(fault.Want, "one that is not the ID of rule "); twice && fault.Field == "ID" {
-		if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(places) {
-			where := fmt.Sprintf("in line %d", places[i].line)
-			if places[i].file != at.file {
-				where = fmt.Sprintf("at %s:%d", escape.Text(places[i].file), places[i].line)
-			}
-			if _, there := at.fields["ID"]; !there {
-				return fmt.Sprintf("it gets the id %v, which the rule %s has; want an id", quoted(fmt.Sprint(fault.Value)), where)
-			}
-			if _, has := places[i].fields["ID"]; !has {
-				return fmt.Sprintf("id is %v, which the rule %s gets, for it has none; want another", quoted(fmt.Sprint(fault.Value)), where)
-			}
-			return fmt.Sprintf("id is %v, as that of the rule %s; want another", quoted(fmt.Sprint(fault.Value)), where)
-		}
+// sameID tells of two rules with one ID.
+func sameID(id string, at, other *place) string {
+	where := fmt.Sprintf("in line %d", other.line)
+	if other.file != at.file {
+		where = fmt.Sprintf("at %s:%d", escape.Text(other.file), other.line)
 	}
-	return ""
+	if _, there := at.fields["ID"]; !there {
+		return fmt.Sprintf("it gets the id %s, which the rule %s has; want an id", id, where)
+	}
+	if _, has := other.fields["ID"]; !has {
+		return fmt.Sprintf("id is %s, which the rule %s gets, for it has none; want another", id, where)
+	}
+	return fmt.Sprintf("id is %s, as that of the rule %s; want another", id, where)
 }
-
-// inFile puts the words of Go into those of rule files.
-func inFile(want string) string { return goWords.Replace(want) }
-
-var goWords = strings.NewReplacer(
-	"24h0m0s", "24h",
-	"rules without Associated", "rules without associated",
-	"rules with MaxWait", "rules with maxWait",
-	"with Associated", "with associated",
-	"with Match Default", "with match default",
-	"Strategy WarmUp", "strategy warm-up",
-	"Strategy MemoryAdaptive", "strategy memory-adaptive",
-	"Behavior Pace", "behavior pace",
-	"LowMemory", "lowMemory",
-	"Threshold", "threshold",
-	"Candidate", "candidate",
-	"Direct", "direct",
-	"Reject", "reject",
-)

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -72,7 +74,8 @@ type versionGate struct {
 	sources map[string]bool
 }
 
-func (g *versionGate) ReplaceRules(source string, flow []flow.Rule, isolation []isolation.Rule) error {
+func (g *versionGate) ReplaceRules(source string, rules leapgate.Rules) error {
+	flow, isolation := rules.Flow, rules.Isolation
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n, err := versionOf(flow, isolation)
@@ -362,7 +365,8 @@ type listGate struct {
 	rules []flow.Rule
 }
 
-func (g *listGate) ReplaceRules(_ string, flow []flow.Rule, _ []isolation.Rule) error {
+func (g *listGate) ReplaceRules(_ string, rules leapgate.Rules) error {
+	flow := rules.Flow
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.rules = flow

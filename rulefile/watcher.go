@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leapgate-go/leapgate"
+
 	"github.com/leapgate-go/leapgate/internal/escape"
 )
 
@@ -240,7 +242,7 @@ func (w *Watcher) load(c *content, err error) error {
 
 // give gives rules to the gate. Where they stand is in d, for errors.
 func (w *Watcher) give(rules Rules, d *draft) error {
-	refusal := w.cfg.Gate.ReplaceRules(w.cfg.Path, slices.Clone(rules.Flow), slices.Clone(rules.Isolation))
+	refusal := w.cfg.Gate.ReplaceRules(w.cfg.Path, leapgate.Rules{Flow: slices.Clone(rules.Flow), Isolation: slices.Clone(rules.Isolation)})
 	if refusal == nil {
 		return nil
 	}

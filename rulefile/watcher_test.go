@@ -13,12 +13,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
-	"github.com/leapgate-go/leapgate/resource"
 )
 
 // memory is a gate that keeps what it is given.
@@ -31,7 +32,8 @@ type memory struct {
 	refuse    error
 }
 
-func (g *memory) ReplaceRules(source string, flow []flow.Rule, isolation []isolation.Rule) error {
+func (g *memory) ReplaceRules(source string, rules leapgate.Rules) error {
+	flow, isolation := rules.Flow, rules.Isolation
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.calls++
@@ -223,8 +225,8 @@ func TestReload_GateRefuses(t *testing.T) {
 	require.EqualError(t, err, path+`: the gate refused the rules: "id\x1b[2J taken"; and more`)
 	require.Equal(t, 1.0, w.Rules().Flow[0].Threshold)
 
-	gate.refuse = resource.RuleErrors{{Kind: "flow", Field: "ID"}, {Kind: "flow", Index: 1, Field: "ID"}}
-	var faults resource.RuleErrors
+	gate.refuse = rule.Faults{{Kind: "flow", Field: "ID"}, {Kind: "flow", Index: 1, Field: "ID"}}
+	var faults rule.Faults
 	require.ErrorAs(t, w.Reload(), &faults)
 	require.Equal(t, gate.refuse, faults)
 
@@ -242,13 +244,16 @@ func TestReload_GateRefusesARule(t *testing.T) {
 	gate := leapgate.Must(leapgate.Config{})
 	defer gate.Close()
 	require.NoError(t, gate.LoadFlowRules([]flow.Rule{{ID: "a", Resource: "own", Threshold: 1}}))
-	require.NoError(t, gate.LoadIsolationRules([]isolation.Rule{{ID: "i", Resource: "own", MaxInFlight: 1}}))
+	require.NoError(t, gate.EditRules(func(all *leapgate.Rules) error {
+		all.Isolation = []isolation.Rule{{ID: "i", Resource: "own", MaxInFlight: 1}}
+		return nil
+	}))
 	w := newWatcher(Config{Path: path, Gate: gate, Settle: time.Second, Poll: time.Minute, Logger: slog.New(slog.DiscardHandler)})
 	err := w.Reload()
 	require.EqualError(t, err, path+`:3:5: the gate refused the rules: flow rule 2 ("a" on "x"): ID is "a"; want one that is not the ID of rule 0
 `+path+`:5:5: the gate refused the rules: isolation rule 1 ("i" on "x"): ID is "i"; want one that is not the ID of rule 0`)
-	require.ErrorIs(t, err, flow.ErrRule)
-	var faults resource.RuleErrors
+	require.ErrorIs(t, err, rule.ErrFault)
+	var faults rule.Faults
 	require.ErrorAs(t, err, &faults)
 	require.Len(t, faults, 2)
 	require.Equal(t, err, w.Status().Err)
@@ -262,7 +267,7 @@ func TestWatch_NothingIsStartedIfTheFileIsBad(t *testing.T) {
 	writeFile(t, path, ruleText(-1))
 	gate := &memory{}
 	_, err = Watch(Config{Path: path, Gate: gate, Logger: slog.New(slog.DiscardHandler)})
-	require.ErrorIs(t, err, flow.ErrRule)
+	require.ErrorIs(t, err, rule.ErrFault)
 	require.Zero(t, gate.calls)
 }
 
@@ -354,7 +359,7 @@ type slowGate struct {
 	entered, leave chan struct{}
 }
 
-func (g *slowGate) ReplaceRules(string, []flow.Rule, []isolation.Rule) error {
+func (g *slowGate) ReplaceRules(string, leapgate.Rules) error {
 	if g.slow {
 		g.entered <- struct{}{}
 		<-g.leave

@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/leapgate-go/leapgate/internal/document"
+	"github.com/leapgate-go/leapgate/internal/field"
 )
 
 // YAML writes the rules as a rule file: [Parse] reads the same rules from it, except for
@@ -123,20 +123,20 @@ func (r Rules) lists() ([]writtenList, error) {
 	return []writtenList{{"flow", flow}, {"isolation", isolation}}, nil
 }
 
-func writeRules[R any](guard string, rules []R, fields *schema[R]) ([][]writtenField, error) {
+func writeRules[R comparable](guard string, rules []R, fields *schema[R]) ([][]writtenField, error) {
 	out := make([][]writtenField, len(rules))
 	for i := range rules {
 		for _, f := range fields.fields {
-			s, text, zero, err := f.write(&rules[i])
+			s, zero, err := f.Write(&rules[i])
 			switch {
 			case err != nil:
-				return nil, fmt.Errorf("%w: %s rule %d: %s: %w", ErrRuleFile, guard, i, f.name, err)
-			case zero && f.required == "":
+				return nil, fmt.Errorf("%w: %s rule %d: %s: %w", ErrRuleFile, guard, i, f.Name, err)
+			case zero && f.Required == "":
 				continue
-			case !utf8.ValidString(s):
-				return nil, fmt.Errorf("%w: %s rule %d: %s is %s, which is not UTF-8", ErrRuleFile, guard, i, f.name, quoted(s))
+			case !utf8.ValidString(s.Text):
+				return nil, fmt.Errorf("%w: %s rule %d: %s is %s, which is not UTF-8", ErrRuleFile, guard, i, f.Name, quoted(s.Text))
 			}
-			out[i] = append(out[i], writtenField{f.name, s, text})
+			out[i] = append(out[i], writtenField{f.Name, s.Text, s.Type == field.Text})
 		}
 	}
 	return out, nil
@@ -206,11 +206,12 @@ func isPlain(s string) bool {
 	}
 }
 
-// isQuantity tells whether s is a duration or a size of memory, as they are written.
+// isQuantity reports whether s is a duration or a size of memory, as they are written.
 func isQuantity(s string) bool {
-	if _, want := bytesKind.parse(&document.Node{Kind: document.Text, Text: s}); want == "" {
+	text := field.Scalar{Type: field.Text, Text: s}
+	if _, want := field.Bytes.Parse(text); want == "" {
 		return true
 	}
-	d, want := durationKind.parse(&document.Node{Kind: document.Text, Text: s})
-	return want == "" && shortDuration(d) == s
+	d, want := field.Duration.Parse(text)
+	return want == "" && field.ShortDuration(d) == s
 }

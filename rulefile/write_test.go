@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -33,9 +35,9 @@ func TestWrite_EveryRule(t *testing.T) {
   - id: b
     resource: b
     threshold: 100
-    strategy: warm-up
     behavior: pace
     maxWait: 500ms
+    strategy: warm-up
     warmUpPeriod: 10s
     coldFactor: 4
   - id: c
@@ -48,8 +50,8 @@ func TestWrite_EveryRule(t *testing.T) {
   - id: d
     resource: d
     threshold: 0
-    mode: off
     associated: e
+    mode: off
 isolation:
   - id: i
     resource: ".*"
@@ -121,7 +123,7 @@ func TestWrite_AnyRulesComeBack(t *testing.T) {
 			" a", "a ", "<<", "=", "?", "#", "@a", "`", "{", "[x]", "1_0", ".5", "a\u2028b", "\u007f", "\u0085", "512MiB", "y", "\ufeff", "😀", "\u0000", "/a", "..", "---",
 		}))
 		span := rapid.Map(rapid.Int64Range(1, int64(24*time.Hour)), func(n int64) time.Duration { return time.Duration(n) })
-		mode := rapid.SampledFrom([]flow.Mode{flow.Enforce, flow.Shadow, flow.Off})
+		mode := rapid.SampledFrom([]rule.Mode{rule.Enforce, rule.Shadow, rule.Off})
 		var rules Rules
 		ids := map[string]bool{}
 		id := func() string {
@@ -196,16 +198,6 @@ func TestRules_InJSON(t *testing.T) {
 	require.ErrorIs(t, json.Unmarshal([]byte(`{"Rules": {"flow": 5}}`), &back), ErrRuleFile)
 	require.NoError(t, json.Unmarshal([]byte(`{"Rules": null}`), &back))
 	require.Equal(t, everyRule(), back.Rules)
-}
-
-func TestShortDuration(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{
-		0: "0s", time.Second: "1s", time.Minute: "1m", 10 * time.Minute: "10m", time.Hour: "1h", 24 * time.Hour: "24h",
-		time.Hour + time.Second: "1h0m1s", 90 * time.Minute: "1h30m", 1500 * time.Microsecond: "1.5ms",
-	} {
-		require.Equal(t, want, shortDuration(d))
-	}
 }
 
 func writeFile(t *testing.T, name, text string) {

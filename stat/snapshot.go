@@ -3,7 +3,8 @@ package stat
 import (
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/enum"
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/leapgate-go/leapgate/metric"
 )
 
@@ -48,7 +49,7 @@ type Snapshot struct {
 // resource. Admitted begins anew with a new window.
 type RuleSnapshot struct {
 	ID, Kind   string
-	Mode       Mode
+	Mode       rule.Mode
 	Threshold  float64       // as it was loaded
 	Effective  float64       // what holds now: less than Threshold while warming up, or short of memory
 	Interval   time.Duration // in which the threshold is admitted; 0 for rules without
@@ -100,31 +101,4 @@ func (s *Snapshot) SetTotals(c metric.Counts) {
 	s.OccupiedPass, s.WouldBlock = c[metric.OccupiedPass], c[metric.WouldBlock]
 	s.Ignored = min(c[metric.Ignored], c[metric.Success])
 	s.Concurrency = c.Concurrency()
-}
-
-// Mode is what a rule does with what it decides.
-type Mode uint8
-
-// The modes.
-const (
-	Enforce Mode = iota // block what goes beyond the rule
-	Shadow              // decide and count, never block
-	Off                 // do not look
-)
-
-var modes = enum.Enum{What: "mode", Names: []string{"enforce", "shadow", "off"}}
-
-// String is the mode's name: "enforce", "shadow", "off".
-func (m Mode) String() string { return modes.String(uint8(m)) }
-
-// MarshalText gives the mode's name.
-func (m Mode) MarshalText() ([]byte, error) { return modes.Marshal(uint8(m)) }
-
-// UnmarshalText reads a mode's name.
-func (m *Mode) UnmarshalText(text []byte) error {
-	v, err := modes.Unmarshal(text)
-	if err == nil {
-		*m = Mode(v)
-	}
-	return err
 }

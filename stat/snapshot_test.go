@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/metric"
@@ -178,7 +180,7 @@ func TestSnapshot_JSON(t *testing.T) {
 			Resource: "GET /<\"orders\">", At: time.Unix(0, minute).UTC(),
 			PassQPS: 1.5, AvgRT: time.Millisecond, P99: time.Second, Concurrency: 3, Pass: 7,
 			Rules: []RuleSnapshot{
-				{ID: "a/1", Kind: "flow", Mode: Shadow, Threshold: 0.9, Admitted: 1, Blocked: 2, WouldBlock: 3},
+				{ID: "a/1", Kind: "flow", Mode: rule.Shadow, Threshold: 0.9, Admitted: 1, Blocked: 2, WouldBlock: 3},
 				{ID: "a/2", Kind: "flow"},
 			},
 		},
@@ -191,39 +193,9 @@ func TestSnapshot_JSON(t *testing.T) {
 		require.NoError(t, json.Unmarshal(text, &back), name)
 		require.Equal(t, s, back, name)
 	}
-	text, err := json.Marshal(RuleSnapshot{Mode: Shadow})
+	text, err := json.Marshal(RuleSnapshot{Mode: rule.Shadow})
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"Mode":"shadow"`)
 	_, err = json.Marshal(RuleSnapshot{Mode: 3})
 	require.ErrorContains(t, err, "unknown mode 3")
-}
-
-func TestMode_Text(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, Enforce, Mode(0), "the zero mode enforces")
-	for mode, name := range map[Mode]string{Enforce: "enforce", Shadow: "shadow", Off: "off"} {
-		require.Equal(t, name, mode.String())
-		text, err := mode.MarshalText()
-		require.NoError(t, err)
-		require.Equal(t, name, string(text))
-		back := Mode(77)
-		require.NoError(t, back.UnmarshalText(text))
-		require.Equal(t, mode, back)
-	}
-}
-
-func TestMode_Unknown(t *testing.T) {
-	t.Parallel()
-	for _, mode := range []Mode{3, 77, 255} {
-		_, err := mode.MarshalText()
-		require.ErrorContains(t, err, "want 0 to 2")
-	}
-	require.Equal(t, "mode(3)", Mode(3).String())
-	for _, text := range []string{"", "Enforce", "shadow ", "on", "0", "a very long text that nobody would want to see in a log as a whole"} {
-		mode := Shadow
-		err := mode.UnmarshalText([]byte(text))
-		require.ErrorContains(t, err, "want enforce, shadow or off", "%q", text)
-		require.Less(t, len(err.Error()), 100, "%q", text)
-		require.Equal(t, Shadow, mode, "left as it was")
-	}
 }

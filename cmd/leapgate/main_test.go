@@ -19,7 +19,7 @@ type result struct {
 	out, err string
 }
 
-func leapgate(stdin string, args ...string) result {
+func invoke(stdin string, args ...string) result {
 	var out, err bytes.Buffer
 	code := run(args, strings.NewReader(stdin), &out, &err)
 	return result{code, out.String(), err.String()}
@@ -71,27 +71,27 @@ db\..*/1       each matching db\..*            at most 5 in flight; waits up to 
 db/1           db                              at most 5 in flight; blocks
 `
 	const warning = "<standard input>: warning: flow rule on mem: maxWait is 100ms, and only calls with priority wait; is behavior: pace meant?\n"
-	require.Equal(t, result{0, want, warning}, leapgate(goodFile, "check", "-"))
-	require.Equal(t, result{0, "", warning}, leapgate(goodFile, "check", "-q", "-"))
+	require.Equal(t, result{0, want, warning}, invoke(goodFile, "check", "-"))
+	require.Equal(t, result{0, "", warning}, invoke(goodFile, "check", "-q", "-"))
 	require.Equal(t, result{0, "<standard input>: 1 flow rule, 0 isolation rules\nID   RESOURCE  MEANING\nx/1  x         at most 1 in any aligned 1s of 1 bucket; blocks\n", ""},
-		leapgate("flow: [{resource: x, threshold: 1, buckets: 1}]", "check", "-"))
+		invoke("flow: [{resource: x, threshold: 1, buckets: 1}]", "check", "-"))
 }
 
 func TestCheck_NoRules(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "\n", "# flow: []\n", "---\n", "{}", "flow:\n"} {
-		got := leapgate(text, "check", "-q", "-")
+		got := invoke(text, "check", "-q", "-")
 		require.Equal(t, 1, got.code, "%q", text)
 		require.Regexp(t, `^<standard input>(:1:1)?: .+; want .*\[\] if none are meant\n$`, got.err)
 	}
 	for _, text := range []string{"[]", "flow: []", "rules: none"} { // it was said, and may be a mistake all the same
-		require.Equal(t, result{0, "", "<standard input>: warning: there are no rules; nothing is limited\n"}, leapgate(text, "check", "-q", "-"))
+		require.Equal(t, result{0, "", "<standard input>: warning: there are no rules; nothing is limited\n"}, invoke(text, "check", "-q", "-"))
 	}
 }
 
 func TestCheck_WarnsOfWhatIsProbablyNotMeant(t *testing.T) {
 	t.Parallel()
-	got := leapgate(`flow:
+	got := invoke(`flow:
   - {resource: "GET /*", threshold: 1}
   - {resource: "GET /*", match: glob, threshold: 1}
   - {match: default, resource: "*", threshold: 1}
@@ -108,7 +108,7 @@ isolation:
 <standard input>: warning: isolation rule "i\n": resource is ^db.*, and means the resource of that very name; is match: glob or match: regexp meant?
 `}, got)
 
-	got = leapgate("flow:\n"+strings.Repeat("  - {resource: '*', threshold: 1}\n", 100), "check", "-q", "-")
+	got = invoke("flow:\n"+strings.Repeat("  - {resource: '*', threshold: 1}\n", 100), "check", "-q", "-")
 	require.Equal(t, 0, got.code)
 	require.Equal(t, 21, strings.Count(got.err, "\n"))
 	require.Contains(t, got.err, "warning: and 80 more\n")
@@ -120,7 +120,7 @@ func TestCheck_TellsAllFaults(t *testing.T) {
 	good, bad, gone := filepath.Join(folder, "good.yaml"), filepath.Join(folder, "bad.json"), filepath.Join(folder, "gone.yaml")
 	require.NoError(t, os.WriteFile(good, []byte("flow: [{resource: x, threshold: 1}]"), 0o600))
 	require.NoError(t, os.WriteFile(bad, []byte("{\n\t\"flow\": [{\"resource\": \"x\", \"threshold\": -1, \"intervall\": \"1s\"}]\n}"), 0o600))
-	got := leapgate("", "check", bad, good, gone)
+	got := invoke("", "check", bad, good, gone)
 	require.Equal(t, 1, got.code)
 	require.Equal(t, bad+":2:42: flow rule on \"x\": threshold is -1; want a finite number of at least 0\n"+
 		bad+":2:46: flow rule on \"x\": unknown field \"intervall\"; did you mean interval?\n"+
@@ -128,11 +128,11 @@ func TestCheck_TellsAllFaults(t *testing.T) {
 	require.Equal(t, "\n"+good+": 1 flow rule, 0 isolation rules\nID   RESOURCE  MEANING\nx/1  x         at most 1 in any aligned 1s of 10 buckets; blocks\n", got.out)
 
 	// The folder as a whole.
-	got = leapgate("", "check", folder)
+	got = invoke("", "check", folder)
 	require.Equal(t, 1, got.code)
 	require.Empty(t, got.out)
 	require.NoError(t, os.Remove(bad))
-	got = leapgate("", "check", folder)
+	got = invoke("", "check", folder)
 	require.Equal(t, 0, got.code)
 	require.Contains(t, got.out, folder+": 1 flow rule")
 }
@@ -141,36 +141,36 @@ const sentinelRules = `[{"resource": "a", "count": 5, "grade": 1, "extra": 1}]`
 
 func TestCheck_Sentinel(t *testing.T) {
 	t.Parallel()
-	got := leapgate(sentinelRules, "check", "-")
+	got := invoke(sentinelRules, "check", "-")
 	require.Equal(t, 0, got.code)
 	require.Contains(t, got.out, "a/1  a         at most 5 in any aligned 1s of 10 buckets; blocks")
 	require.Equal(t, `<standard input>:1:44: ignored: flow rule on "a": unknown field "extra"`+"\n", got.err)
 
-	got = leapgate(`[{"resource": "a", "count": 5, "grade": 1, "clusterMode": true}]`, "check", "-")
+	got = invoke(`[{"resource": "a", "count": 5, "grade": 1, "clusterMode": true}]`, "check", "-")
 	require.Equal(t, 1, got.code, "a rule was left out")
 	require.Contains(t, got.err, "skipped")
 }
 
 func TestConvert(t *testing.T) {
 	t.Parallel()
-	got := leapgate(sentinelRules, "convert", "-")
+	got := invoke(sentinelRules, "convert", "-")
 	require.Equal(t, 0, got.code)
 	require.Equal(t, "flow:\n  - resource: a\n    threshold: 5\n", got.out)
 	require.Contains(t, got.err, "ignored")
 
-	got = leapgate("flow: [{resource: a, threshold: 5}]", "convert", "-json", "-")
+	got = invoke("flow: [{resource: a, threshold: 5}]", "convert", "-json", "-")
 	require.Equal(t, result{0, "{\n  \"flow\": [\n    {\"resource\": \"a\", \"threshold\": 5}\n  ]\n}\n", ""}, got)
 	require.True(t, json.Valid([]byte(got.out)))
 
-	got = leapgate(`[{"resource": "a", "metricType": 1, "threshold": 5}]`, "convert", "-")
+	got = invoke(`[{"resource": "a", "metricType": 1, "threshold": 5}]`, "convert", "-")
 	require.Equal(t, 1, got.code)
 	require.Equal(t, "flow: []\n", got.out)
 
-	got = leapgate("flow: 5", "convert", "-")
+	got = invoke("flow: 5", "convert", "-")
 	require.Equal(t, result{1, "", "<standard input>:1:7: flow is a number; want a list of rules\n"}, got)
 
 	for _, args := range [][]string{{"convert"}, {"convert", "a", "b"}} {
-		got = leapgate("", args...)
+		got = invoke("", args...)
 		require.Equal(t, 2, got.code)
 		require.Contains(t, got.err, "files; want one")
 	}
@@ -198,32 +198,32 @@ func TestCheck_InputThatCannotBeRead(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, result{2, "", usage}, leapgate(""))
+	require.Equal(t, result{2, "", usage}, invoke(""))
 	for _, arg := range []string{"-h", "--help", "-help", "help"} {
-		require.Equal(t, result{0, usage, ""}, leapgate("", arg))
+		require.Equal(t, result{0, usage, ""}, invoke("", arg))
 	}
 	for _, c := range commands {
-		got := leapgate("", c.name, "-h")
+		got := invoke("", c.name, "-h")
 		require.Equal(t, 0, got.code)
 		require.True(t, strings.HasPrefix(got.out, "Usage: leapgate "+c.name), got.out)
 		require.Empty(t, got.err)
-		require.Equal(t, got, leapgate("", "help", c.name))
+		require.Equal(t, got, invoke("", "help", c.name))
 		require.Contains(t, usage, "\t"+c.name+" ")
 
-		got = leapgate("", c.name, "-nonsense")
+		got = invoke("", c.name, "-nonsense")
 		require.Equal(t, 2, got.code)
 		require.Empty(t, got.out)
 		require.Contains(t, got.err, "leapgate "+c.name+": flag provided but not defined: -nonsense\nUsage: ")
 	}
-	require.Equal(t, result{2, "", "leapgate: unknown command \"x\\x1b\"; want check, convert or version\nRun \"leapgate help\" for usage.\n"}, leapgate("", "x\x1b"))
-	require.Equal(t, result{2, "", "leapgate check: no file; want at least one\nRun \"leapgate check -h\" for usage.\n"}, leapgate("", "check"))
-	require.Equal(t, 2, leapgate("", "version", "x").code)
+	require.Equal(t, result{2, "", "leapgate: unknown command \"x\\x1b\"; want check, convert or version\nRun \"leapgate help\" for usage.\n"}, invoke("", "x\x1b"))
+	require.Equal(t, result{2, "", "leapgate check: no file; want at least one\nRun \"leapgate check -h\" for usage.\n"}, invoke("", "check"))
+	require.Equal(t, 2, invoke("", "version", "x").code)
 }
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	for _, arg := range []string{"version", "-version", "--version"} {
-		got := leapgate("", arg)
+		got := invoke("", arg)
 		require.Equal(t, 0, got.code)
 		require.Regexp(t, `^leapgate \S+ `+runtime.Version()+` `+runtime.GOOS+`/`+runtime.GOARCH+"\n$", got.out)
 	}

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/escape"
+	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/rulefile"
 )
 
@@ -30,8 +33,8 @@ func warnings(rules rulefile.Rules) []string {
 		}
 		all = append(all, kind+" rule"+name+": "+fmt.Sprintf(format, args...))
 	}
-	pattern := func(kind, id string, match flow.Match, resource string) {
-		if match == flow.Exact && strings.Contains(resource, "*") {
+	pattern := func(kind, id string, match rule.Match, resource string) {
+		if match == rule.Exact && strings.Contains(resource, "*") {
 			warn(kind, id, resource, "resource is %s, and means the resource of that very name; is match: glob or match: regexp meant?", escape.Text(resource))
 		}
 	}
@@ -41,7 +44,7 @@ func warnings(rules rulefile.Rules) []string {
 		case r.Behavior == flow.Pace && r.Buckets != 0 && r.Buckets != flow.DefaultBuckets:
 			warn("flow", r.ID, r.Resource, "buckets is %d, and means nothing with behavior: pace; is behavior: reject meant?", r.Buckets)
 		case r.Behavior == flow.Reject && r.MaxWait > 0:
-			warn("flow", r.ID, r.Resource, "maxWait is %s, and only calls with priority wait; is behavior: pace meant?", span(r.MaxWait))
+			warn("flow", r.ID, r.Resource, "maxWait is %s, and only calls with priority wait; is behavior: pace meant?", field.ShortDuration(r.MaxWait))
 		}
 	}
 	for _, r := range rules.Isolation {

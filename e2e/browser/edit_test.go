@@ -12,10 +12,11 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/dashboard"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/rulefile"
-	"github.com/leapgate-go/leapgate/stat"
 )
 
 // navigateAway leaves the page, which ends its stream.
@@ -69,12 +70,12 @@ func TestRule_IsEdited(t *testing.T) {
 	p.fill("#rule-interval", "500ms")
 	p.click("dialog button[type=submit]")
 	p.until("saved", closed)
-	rule := gate.FlowRules()[0]
+	given := gate.FlowRules()[0]
 	require.Equal(t, flow.Rule{
 		ID: "orders-qps", Resource: "GET /orders", Threshold: 30, Candidate: 40,
-		Interval: rule.Interval, Buckets: 10, Mode: flow.Enforce,
-	}, rule)
-	require.Equal(t, "500ms", rule.Interval.String())
+		Interval: given.Interval, Buckets: 10, Mode: rule.Enforce,
+	}, given)
+	require.Equal(t, "500ms", given.Interval.String())
 	p.until("the new line", `document.querySelector(".chart.wide text.threshold").textContent === "orders-qps 30 in 500 ms"`)
 
 	// Into shadow: it blocks no more.
@@ -82,11 +83,11 @@ func TestRule_IsEdited(t *testing.T) {
 	p.until("the question", `document.querySelector("dialog h2")?.textContent === "Put orders-qps into shadow?"`)
 	p.press(kb.Escape)
 	p.until("given up", closed)
-	require.Equal(t, stat.Enforce, gate.FlowRules()[0].Mode)
+	require.Equal(t, rule.Enforce, gate.FlowRules()[0].Mode)
 	p.click(".rule .acts button:nth-child(2)")
 	p.click("dialog button[type=submit]")
 	p.until("in shadow", `document.querySelector(".rule .badge.shadow")`)
-	require.Equal(t, stat.Shadow, gate.FlowRules()[0].Mode)
+	require.Equal(t, rule.Shadow, gate.FlowRules()[0].Mode)
 	p.until("nothing is blocked", `document.querySelector("#total-block").textContent === "0"`)
 
 	// A new rule, which blocks all.
@@ -132,7 +133,7 @@ func TestRule_NobodyMay(t *testing.T) {
 func TestRule_NotSaved(t *testing.T) {
 	t.Parallel()
 	gate := newShop(t)
-	require.NoError(t, gate.ReplaceRules("db", []flow.Rule{{ID: "kept", Resource: "GET /orders", Threshold: 1000}}, nil))
+	require.NoError(t, gate.ReplaceRules("db", leapgate.Rules{Flow: []flow.Rule{{ID: "kept", Resource: "GET /orders", Threshold: 1000}}}))
 	p := open(t, serve(t, gate, dashboard.Config{Authorize: everybody, Writer: away{}}).url+"#/rules")
 	p.allowed(`status of 502`)
 	p.until("the rules", `document.querySelectorAll(".rule").length === 4`)
@@ -176,7 +177,7 @@ func TestRule_ChangedMeanwhile(t *testing.T) {
 func TestRule_ReadOnly(t *testing.T) {
 	t.Parallel()
 	gate := newShop(t)
-	require.NoError(t, gate.ReplaceRules("rules.yaml", []flow.Rule{{ID: "of-a-file", Resource: "GET /orders", Threshold: 1000}}, nil))
+	require.NoError(t, gate.ReplaceRules("rules.yaml", leapgate.Rules{Flow: []flow.Rule{{ID: "of-a-file", Resource: "GET /orders", Threshold: 1000}}}))
 	editable := open(t, serve(t, gate, dashboard.Config{Authorize: everybody}).url+ofOrders)
 	editable.until("the rules", `document.querySelectorAll(".rule").length === 3`)
 	file := `[...document.querySelectorAll(".rule")].find((r) => r.querySelector(".title").textContent === "of-a-file")`

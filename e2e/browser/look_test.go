@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -30,9 +32,12 @@ func newShop(t *testing.T) *leapgate.Gate {
 	t.Cleanup(func() { _ = gate.Close() })
 	require.NoError(t, gate.LoadFlowRules([]flow.Rule{
 		{ID: "orders-qps", Resource: "GET /orders", Threshold: 60, Candidate: 40},
-		{ID: "search-try", Resource: "GET /search", Threshold: 80, Mode: flow.Shadow},
+		{ID: "search-try", Resource: "GET /search", Threshold: 80, Mode: rule.Shadow},
 	}))
-	require.NoError(t, gate.LoadIsolationRules([]isolation.Rule{{ID: "orders-places", Resource: "GET /orders", MaxInFlight: 20}}))
+	require.NoError(t, gate.EditRules(func(all *leapgate.Rules) error {
+		all.Isolation = []isolation.Rule{{ID: "orders-places", Resource: "GET /orders", MaxInFlight: 20}}
+		return nil
+	}))
 	traffic(t, gate, map[string]int{"GET /orders": 2, "GET /search": 1, "cache.get": 4})
 	return gate
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -28,7 +30,7 @@ func (b *boundless) Bind(name string, _ []resource.Check) ([]resource.Check, boo
 	return []resource.Check{b}, false
 }
 func (b *boundless) Cause() *resource.Cause                                     { return &b.cause }
-func (b *boundless) Mode() stat.Mode                                            { return stat.Enforce }
+func (b *boundless) Mode() rule.Mode                                            { return rule.Enforce }
 func (b *boundless) Waits() bool                                                { return false }
 func (b *boundless) Interval() time.Duration                                    { return time.Second }
 func (b *boundless) Reserve(_, _ int64, _ resource.Caller) (v resource.Verdict) { return v }

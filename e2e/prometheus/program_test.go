@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/stretchr/testify/require"
@@ -63,11 +65,14 @@ func newProgram(t *testing.T) *program {
 	})
 	require.NoError(t, p.gate.LoadFlowRules([]flow.Rule{
 		{ID: "orders-qps", Resource: "GET /orders", Threshold: 50, Candidate: 20, MaxWait: 200 * time.Millisecond},
-		{ID: "search-try", Resource: "GET /search", Threshold: 10, Mode: flow.Shadow},
-		{ID: "tenants", Resource: "tenant *", Match: flow.Glob, Threshold: 3},
+		{ID: "search-try", Resource: "GET /search", Threshold: 10, Mode: rule.Shadow},
+		{ID: "tenants", Resource: "tenant *", Match: rule.Glob, Threshold: 3},
 		{ID: `<b>"quoted"</b>` + "\n\xff", Resource: "hostile " + strings.Repeat("\xff\"\n", 300), Threshold: 1},
 	}))
-	require.NoError(t, p.gate.LoadIsolationRules([]isolation.Rule{{ID: "db", Resource: "db.query", MaxInFlight: 2}}))
+	require.NoError(t, p.gate.EditRules(func(all *leapgate.Rules) error {
+		all.Isolation = []isolation.Rule{{ID: "db", Resource: "db.query", MaxInFlight: 2}}
+		return nil
+	}))
 
 	counter, err := limit.NewCounter(limit.Config{Name: "per-client", Limit: 5, MaxKeys: 20})
 	require.NoError(t, err)
@@ -101,7 +106,7 @@ func (panicky) Bind(name string, _ []resource.Check) ([]resource.Check, bool) {
 type panics struct{ resource.Check }
 
 func (panics) Cause() *resource.Cause           { return &resource.Cause{Kind: "panicky", RuleID: "p"} }
-func (panics) Mode() stat.Mode                  { return stat.Enforce }
+func (panics) Mode() rule.Mode                  { return rule.Enforce }
 func (panics) Waits() bool                      { return false }
 func (panics) Interval() time.Duration          { return 0 }
 func (panics) Snapshot(int64) stat.RuleSnapshot { return stat.RuleSnapshot{ID: "p", Kind: "panicky"} }

@@ -3,6 +3,8 @@ package main
 import (
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
@@ -23,19 +25,22 @@ func newShop() (*shop, error) {
 	}
 	err = gate.LoadFlowRules([]flow.Rule{
 		{ID: "orders-qps", Resource: "GET /orders", Threshold: 50, Candidate: 40},
-		{ID: "search-try", Resource: "GET /search", Threshold: 30, Mode: flow.Shadow},
+		{ID: "search-try", Resource: "GET /search", Threshold: 30, Mode: rule.Shadow},
 		{ID: "mail-pace", Resource: "mail.send", Threshold: 4, Behavior: flow.Pace, MaxWait: 2 * time.Second},
 		{
 			ID: "recommend-warm-up", Resource: "GET /recommendations", Threshold: 60,
 			Strategy: flow.WarmUp, WarmUpPeriod: 10 * time.Second, ColdFactor: 3,
 		},
-		{ID: "each-tenant", Resource: "tenant/*", Match: flow.Glob, Threshold: 20},
+		{ID: "each-tenant", Resource: "tenant/*", Match: rule.Glob, Threshold: 20},
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = gate.LoadIsolationRules([]isolation.Rule{
-		{ID: "db-places", Resource: "db.query", MaxInFlight: 12, MaxWait: 50 * time.Millisecond},
+	err = gate.EditRules(func(all *leapgate.Rules) error {
+		all.Isolation = []isolation.Rule{
+			{ID: "db-places", Resource: "db.query", MaxInFlight: 12, MaxWait: 50 * time.Millisecond},
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err

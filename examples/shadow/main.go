@@ -18,6 +18,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
 )
@@ -55,7 +57,7 @@ func show(out io.Writer) error {
 	defer gate.Close()
 	err = gate.LoadFlowRules([]flow.Rule{
 		{ID: "live", Resource: "search", Threshold: 100, Candidate: 80},
-		{ID: "try-strict", Resource: "search", Threshold: 150, Interval: 2 * time.Second, Strict: true, Mode: flow.Shadow},
+		{ID: "try-strict", Resource: "search", Threshold: 150, Interval: 2 * time.Second, Strict: true, Mode: rule.Shadow},
 	})
 	if err != nil {
 		return err

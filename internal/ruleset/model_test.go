@@ -8,22 +8,27 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // naive is a set that does every load from scratch.
 type naive struct {
-	rules       []rule // complete
+	rules       []limited // complete
 	controllers []*controller
 }
 
 // load tells what a load of given must do: the faults, or for each rule the
 // controller that it keeps, nil if it gets a new one, and the resources that change.
-func (m *naive) load(given []rule) (next naive, old []*controller, faults []string) {
+func (m *naive) load(given []limited) (next naive, old []*controller, faults []string) {
 	count := make(map[string]int)
 	owner := make(map[string]int)
 	for i, r := range given {
 		report := Report{kind: "test"}
 		report.at(i, r.ID, r.Resource)
+		if r.Resource == "" {
+			report.Fault("Resource", r.Resource, "a name of 1 to 1024 bytes")
+		}
 		complete(&r, &report)
 		count[r.Resource]++
 		if r.ID == "" {
@@ -39,7 +44,7 @@ func (m *naive) load(given []rule) (next naive, old []*controller, faults []stri
 		next.rules = append(next.rules, r)
 
 		var was, keeps *controller
-		if j := slices.IndexFunc(m.rules, func(o rule) bool { return o.ID == r.ID }); j >= 0 {
+		if j := slices.IndexFunc(m.rules, func(o limited) bool { return o.ID == r.ID }); j >= 0 {
 			if was = m.controllers[j]; m.rules[j] == r {
 				keeps = was
 			}
@@ -59,8 +64,8 @@ func (m *naive) of() map[string][]*controller {
 	return all
 }
 
-func drawRule(t *rapid.T) rule {
-	return rule{
+func drawRule(t *rapid.T) limited {
+	return limited{
 		ID:       rapid.SampledFrom([]string{"", "", "", "", "x", "y", "a/1", "b/2"}).Draw(t, "id"),
 		Resource: rapid.SampledFrom([]string{"a", "a", "b", "c", "d", "a", "b", "c", "d", ""}).Draw(t, "resource"),
 		Limit:    rapid.SampledFrom([]int{0, 1, 2, 0, 1, 2, 0, 1, 2, -1}).Draw(t, "limit"),
@@ -69,7 +74,7 @@ func drawRule(t *rapid.T) rule {
 }
 
 // edit changes a list in place, as its owner would before the next load.
-func edit(t *rapid.T, list []rule) []rule {
+func edit(t *rapid.T, list []limited) []limited {
 	if len(list) == 0 || rapid.IntRange(0, 9).Draw(t, "anew") == 0 {
 		return rapid.SliceOfN(rapid.Custom(drawRule), 0, 6).Draw(t, "list")
 	}
@@ -99,7 +104,7 @@ func TestSet_AgreesWithLoadingFromScratch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s, model := newSet(), naive{}
-		var list, last []rule
+		var list, last []limited
 		for range rapid.IntRange(1, 15).Draw(t, "loads") {
 			if before := slices.Clone(list); rapid.IntRange(0, 4).Draw(t, "back") == 0 {
 				list, last = last, before
@@ -107,16 +112,16 @@ func TestSet_AgreesWithLoadingFromScratch(t *testing.T) {
 				list, last = edit(t, list), before
 			}
 			next, old, faults := model.load(list)
-			changes, err := s.Load(list)
+			changes, err := s.load(list)
 			changed := changes.Names
 			if len(faults) > 0 {
 				if err == nil {
 					t.Fatalf("%+v loaded with faults %q", list, faults)
 				}
 				var got []string
-				var all Faults
+				var all rule.Faults
 				if !errors.As(err, &all) {
-					t.Fatalf("%v is no Faults", err)
+					t.Fatalf("%v is no rule.Faults", err)
 				}
 				for _, f := range all {
 					got = append(got, f.Error())

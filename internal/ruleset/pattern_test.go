@@ -5,9 +5,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
+
+	"github.com/stretchr/testify/require"
 )
 
 // idsOf are those of the rules that bind a resource, in the order of asking.
@@ -18,18 +19,18 @@ func idsOf(controllers []*controller) (ids []string) {
 	return ids
 }
 
-func pattern(id, text string, match resource.Match) rule {
-	return rule{ID: id, Resource: text, Match: match, Limit: 1}
+func pattern(id, text string, match rule.Match) limited {
+	return limited{ID: id, Resource: text, Match: match, Limit: 1}
 }
 
 func TestSet_PatternsComeAfterExactRules(t *testing.T) {
 	t.Parallel()
 	s := newSet()
-	changes, err := s.Load([]rule{
-		pattern("g", "a*", resource.Glob),
+	changes, err := s.load([]limited{
+		pattern("g", "a*", rule.Glob),
 		{ID: "x", Resource: "ab"},
-		pattern("d", "*", resource.Default),
-		pattern("r", ".b", resource.Regexp),
+		pattern("d", "*", rule.Default),
+		pattern("r", ".b", rule.Regexp),
 		{ID: "y", Resource: "ab", Limit: 1},
 		{ID: "z", Resource: "c"},
 	})
@@ -42,7 +43,7 @@ func TestSet_PatternsComeAfterExactRules(t *testing.T) {
 		"xb": {"d", "r"},
 		"q":  {"d"},
 	} {
-		controllers, named := s.For(name, nil)
+		controllers, named := forOf(s, name, nil)
 		require.Equal(t, want, idsOf(controllers), name)
 		require.Equal(t, name == "ab" || name == "c", named, name)
 	}
@@ -52,7 +53,7 @@ func TestSet_PatternsComeAfterExactRules(t *testing.T) {
 func TestSet_NumbersOfPatterns(t *testing.T) {
 	t.Parallel()
 	s := newSet()
-	load(t, s, rule{Resource: "a"}, pattern("", "a", resource.Glob), rule{Resource: "a"}, pattern("", "a", resource.Regexp))
+	load(t, s, limited{Resource: "a"}, pattern("", "a", rule.Glob), limited{Resource: "a"}, pattern("", "a", rule.Regexp))
 	var ids []string
 	for _, r := range s.Rules() {
 		ids = append(ids, r.ID)
@@ -65,30 +66,30 @@ func TestSet_NumbersOfPatterns(t *testing.T) {
 // Which resources are to be bound anew, by what changed among the patterns.
 func TestSet_ChangesOfPatterns(t *testing.T) {
 	t.Parallel()
-	a, b, ab := pattern("a", "a*", resource.Glob), pattern("b", "b*", resource.Glob), pattern("ab", "[ab]*", resource.Glob)
-	d := pattern("d", "*", resource.Default)
+	a, b, ab := pattern("a", "a*", rule.Glob), pattern("b", "b*", rule.Glob), pattern("ab", "[ab]*", rule.Glob)
+	d := pattern("d", "*", rule.Default)
 	altered := a
 	altered.Limit = 2
-	x := rule{ID: "x", Resource: "x", Limit: 1}
+	x := limited{ID: "x", Resource: "x", Limit: 1}
 	for name, c := range map[string]struct {
-		before, after []rule
+		before, after []limited
 		want          string // which of a1, b1 and c1
 	}{
-		"none":                          {[]rule{a, b, x}, []rule{x, a, b}, ""},
-		"one comes":                     {[]rule{a}, []rule{a, b}, "b1"},
-		"one goes":                      {[]rule{a, b}, []rule{b}, "a1"},
-		"one is another":                {[]rule{a, b}, []rule{altered, b}, "a1"},
-		"the order":                     {[]rule{ab, a}, []rule{a, ab}, "a1 b1 c1"},
-		"the order, and one comes":      {[]rule{ab, a}, []rule{a, ab, pattern("c", "c*", resource.Glob)}, "a1 b1 c1"},
-		"the order, and one goes":       {[]rule{ab, a, b}, []rule{a, ab}, "a1 b1 c1"},
-		"one comes between":             {[]rule{ab, a}, []rule{ab, b, a}, "b1"},
-		"a default comes":               {[]rule{a}, []rule{a, d}, "a1 b1 c1"},
-		"a pattern becomes a name":      {[]rule{a}, []rule{{ID: "a", Resource: "a1", Limit: 1}}, "a1"},
-		"an exact rule changes, no pat": {[]rule{x, a}, []rule{{ID: "x", Resource: "x", Limit: 2}, a}, ""},
+		"none":                          {[]limited{a, b, x}, []limited{x, a, b}, ""},
+		"one comes":                     {[]limited{a}, []limited{a, b}, "b1"},
+		"one goes":                      {[]limited{a, b}, []limited{b}, "a1"},
+		"one is another":                {[]limited{a, b}, []limited{altered, b}, "a1"},
+		"the order":                     {[]limited{ab, a}, []limited{a, ab}, "a1 b1 c1"},
+		"the order, and one comes":      {[]limited{ab, a}, []limited{a, ab, pattern("c", "c*", rule.Glob)}, "a1 b1 c1"},
+		"the order, and one goes":       {[]limited{ab, a, b}, []limited{a, ab}, "a1 b1 c1"},
+		"one comes between":             {[]limited{ab, a}, []limited{ab, b, a}, "b1"},
+		"a default comes":               {[]limited{a}, []limited{a, d}, "a1 b1 c1"},
+		"a pattern becomes a name":      {[]limited{a}, []limited{{ID: "a", Resource: "a1", Limit: 1}}, "a1"},
+		"an exact rule changes, no pat": {[]limited{x, a}, []limited{{ID: "x", Resource: "x", Limit: 2}, a}, ""},
 	} {
 		s := newSet()
 		load(t, s, c.before...)
-		changes, err := s.Load(c.after)
+		changes, err := s.load(c.after)
 		require.NoError(t, err)
 		got := ""
 		for _, resource := range []string{"a1", "b1", "c1"} {
@@ -112,17 +113,17 @@ func trimmed(s string) string {
 func TestSet_PatternsTakeOverFromTheResource(t *testing.T) {
 	t.Parallel()
 	s := newSet()
-	g := pattern("g", "*", resource.Glob)
-	load(t, s, g, pattern("h", "*", resource.Glob))
+	g := pattern("g", "*", rule.Glob)
+	load(t, s, g, pattern("h", "*", rule.Glob))
 	a, b := of(s, "a"), of(s, "b")
 	require.NotSame(t, a[0], b[0], "each resource has its own")
-	again, _ := s.For("a", a)
+	again, _ := forOf(s, "a", a)
 	require.Same(t, a[0], again[0])
 	require.Same(t, a[1], again[1])
 
 	g.Limit = 2
-	load(t, s, pattern("h", "*", resource.Glob), g, rule{ID: "new", Resource: "a"})
-	now, _ := s.For("a", a)
+	load(t, s, pattern("h", "*", rule.Glob), g, limited{ID: "new", Resource: "a"})
+	now, _ := forOf(s, "a", a)
 	require.Equal(t, []string{"new", "h", "g"}, idsOf(now))
 	require.Same(t, a[1], now[1])
 	require.NotSame(t, a[0], now[2])
@@ -131,7 +132,7 @@ func TestSet_PatternsTakeOverFromTheResource(t *testing.T) {
 	require.Nil(t, fresh[2].old, "a resource that has just appeared has none")
 
 	// An exact rule that had a pattern's ID, or a pattern that had an exact one's.
-	load(t, s, rule{ID: "g", Resource: "a"})
+	load(t, s, limited{ID: "g", Resource: "a"})
 	exact := of(s, "a")
 	require.Nil(t, exact[0].old)
 	require.False(t, exact[0].had)
@@ -143,10 +144,10 @@ func TestSet_PatternsTakeOverFromTheResource(t *testing.T) {
 func TestSet_PatternsAreCompiledInTheOrderOfLoads(t *testing.T) {
 	t.Parallel()
 	s := newSet()
-	compile := s.spec.Compile
+	compile := s.kind.Compile
 	began, done := make(chan struct{}), make(chan struct{})
 	overtaken := false
-	s.spec.Compile = func(r *rule, name string, old *controller, had bool) *controller {
+	s.kind.Compile = func(env *Env, r *limited, name string, old resource.Check) resource.Check {
 		if r.Limit == 1 {
 			close(began)
 			for i := 0; i < 100_000 && !overtaken; i++ { // long enough for the load, if it does not wait
@@ -158,15 +159,15 @@ func TestSet_PatternsAreCompiledInTheOrderOfLoads(t *testing.T) {
 				}
 			}
 		}
-		return compile(r, name, old, had)
+		return compile(env, r, name, old)
 	}
-	load(t, s, pattern("g", "*", resource.Glob))
+	load(t, s, pattern("g", "*", rule.Glob))
 	var wg sync.WaitGroup
 	wg.Go(func() { of(s, "a") })
 	<-began
 	wg.Go(func() {
 		defer close(done)
-		g := pattern("g", "*", resource.Glob)
+		g := pattern("g", "*", rule.Glob)
 		g.Limit = 2
 		load(t, s, g)
 	})
@@ -178,16 +179,16 @@ func TestSet_PatternsAreCompiledInTheOrderOfLoads(t *testing.T) {
 func TestSet_SizeOfAllPatterns(t *testing.T) {
 	t.Parallel()
 	s := newSet()
-	few := make([]rule, 2)
+	few := make([]limited, 2)
 	for i := range few {
-		few[i] = pattern("", "a{1000}", resource.Regexp)
+		few[i] = pattern("", "a{1000}", rule.Regexp)
 	}
 	load(t, s, few...)
-	many := make([]rule, 501)
+	many := make([]limited, 501)
 	for i := range many {
-		many[i] = pattern("", "a{1000}", resource.Regexp)
+		many[i] = pattern("", "a{1000}", rule.Regexp)
 	}
-	_, err := s.Load(many)
+	_, err := s.load(many)
 	require.EqualError(t, err, `test rule 499 (on "a{1000}"): Resource is "a{1000}"; want fewer or smaller patterns: up to this one they have 500500 steps, and may have 500000`)
 	require.Len(t, s.Rules(), 2)
 	load(t, s, many[:499]...)

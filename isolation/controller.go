@@ -3,58 +3,13 @@ package isolation
 import (
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
+
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/stat"
 )
-
-const kind = "isolation"
-
-// Guard holds the isolation rules of a gate and plugs them into its resources. Make
-// one with [NewGuard].
-type Guard struct {
-	rules *ruleset.Set[Rule, *controller]
-}
-
-var _ resource.Guard = (*Guard)(nil)
-
-// NewGuard makes a guard without rules.
-func NewGuard() *Guard {
-	return &Guard{ruleset.New(ruleset.Spec[Rule, *controller]{
-		Kind:     kind,
-		Identity: func(r *Rule) (*string, string, Match) { return &r.ID, r.Resource, r.Match },
-		Complete: complete,
-		Compile:  compile,
-		RuleID:   func(c *controller) string { return c.rule.ID },
-		Enforces: func(c *controller) bool { return c.rule.Mode == Enforce },
-	})}
-}
-
-// Validate tells what is wrong with a list of rules, as loading it would: nil, or
-// [RuleErrors].
-func Validate(rules []Rule) error { return NewGuard().Check(rules) }
-
-// Check is [Validate].
-func (g *Guard) Check(rules []Rule) error { return g.rules.Check(rules) }
-
-// Load replaces the rules by the given ones, all or, with [RuleErrors], none. A nil
-// list clears them. It tells which resources are to be bound anew. Loads come one at
-// a time.
-func (g *Guard) Load(rules []Rule) (resource.Changes, error) { return g.rules.Load(rules) }
-
-// Rules gives copies of the rules, in the order in which they were loaded, with
-// their IDs and defaults filled in.
-func (g *Guard) Rules() []Rule { return g.rules.Rules() }
-
-// Kind is "isolation".
-func (g *Guard) Kind() string { return kind }
-
-// Bind gives the checks of a resource: those of the rules that name it, and then those
-// of the patterns that it matches, in the order of the rules.
-func (g *Guard) Bind(name string, old []resource.Check) (checks []resource.Check, named bool) {
-	return ruleset.Bind(g.rules, name, old)
-}
 
 // controller carries out one rule on one resource. A changed rule gets another
 // controller, which shares the places of this one.
@@ -79,7 +34,8 @@ var (
 	_ resource.Finisher = (*controller)(nil)
 )
 
-func compile(r *Rule, name string, old *controller, had bool) *controller {
+func compile(_ *ruleset.Env, r *Rule, name string, before resource.Check) resource.Check {
+	old, had := before.(*controller)
 	if had && old.rule == *r {
 		// Another limit may have been set for rules that came and went without being bound.
 		old.state.places.setLimit(r.MaxInFlight)
@@ -94,14 +50,14 @@ func compile(r *Rule, name string, old *controller, had bool) *controller {
 	}
 	c.shadowed.Cause = &c.cause
 	c.cause = resource.Cause{
-		Resource: name, Kind: kind, RuleID: r.ID, Threshold: float64(r.MaxInFlight),
+		Resource: name, Kind: kindName, RuleID: r.ID, Threshold: float64(r.MaxInFlight),
 		Detail: " in flight", Last: &c.state.last,
 	}
 	return c
 }
 
 func (c *controller) Cause() *resource.Cause  { return &c.cause }
-func (c *controller) Mode() Mode              { return c.rule.Mode }
+func (c *controller) Mode() rule.Mode         { return c.rule.Mode }
 func (c *controller) Waits() bool             { return c.rule.MaxWait > 0 }
 func (c *controller) Interval() time.Duration { return 0 }
 
@@ -112,7 +68,7 @@ func (c *controller) Reserve(_, n int64, _ resource.Caller) resource.Verdict {
 		c.state.admitted.Add(n)
 		return resource.Verdict{}
 	}
-	if c.rule.Mode == Shadow {
+	if c.rule.Mode == rule.Shadow {
 		c.state.wouldBlock.Add(n)
 		return resource.Verdict{Refused: &c.shadowed}
 	}
@@ -162,7 +118,7 @@ func (c *controller) Finish(_, n int64, _ time.Duration, _ resource.Outcome) {
 
 func (c *controller) Snapshot(int64) stat.RuleSnapshot {
 	return stat.RuleSnapshot{
-		ID: c.rule.ID, Kind: kind, Mode: c.rule.Mode,
+		ID: c.rule.ID, Kind: kindName, Mode: c.rule.Mode,
 		Threshold:  float64(c.rule.MaxInFlight),
 		Effective:  float64(c.rule.MaxInFlight),
 		Admitted:   c.state.admitted.Load(),

@@ -1,6 +1,7 @@
 package ruleset
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -9,49 +10,65 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
-// rule is what the tests load: a limit of at least 0, and a size of at most 9
+// limited is what the tests load: a limit of at least 0, and a size of at most 9
 // that is 5 if it is left out.
-type rule struct {
-	ID, Resource string
-	Limit, Size  int
-	Match        resource.Match
+type limited struct {
+	ID, Resource, Source string
+	Limit, Size          int
+	Match                rule.Match
+	Mode                 rule.Mode
 }
 
 // controller remembers what it was compiled from.
 type controller struct {
-	rule rule
-	name string
-	old  *controller
-	had  bool
+	resource.Check // nil: nobody asks
+	rule           limited
+	name           string
+	old            *controller
+	had            bool
+	cause          resource.Cause
 }
 
-type set = Set[rule, *controller]
+func (c *controller) Cause() *resource.Cause { return &c.cause }
 
-func newSet() *set {
-	return New(Spec[rule, *controller]{
-		Kind:     "test",
-		Identity: func(r *rule) (*string, string, resource.Match) { return &r.ID, r.Resource, r.Match },
+func (c *controller) Mode() rule.Mode {
+	if c.rule.Limit > 0 {
+		return rule.Enforce
+	}
+	return rule.Off
+}
+
+type set struct{ *Set[limited] }
+
+func (s set) load(given []limited) (changed resource.Changes, err error) {
+	load, faults := s.Prepare(given)
+	if faults != nil {
+		return changed, faults
+	}
+	return load(), nil
+}
+
+func newSet() set {
+	return set{New(&Kind[limited]{
+		Name: "test",
+		Head: func(r *limited) rule.Head {
+			return rule.Head{ID: &r.ID, Resource: &r.Resource, Match: &r.Match, Mode: &r.Mode, Source: &r.Source}
+		},
 		Complete: complete,
-		Compile: func(r *rule, name string, old *controller, had bool) *controller {
+		Compile: func(_ *Env, r *limited, name string, before resource.Check) resource.Check {
+			old, had := before.(*controller)
 			if had && old.rule == *r {
 				return old
 			}
-			return &controller{*r, name, old, had}
+			return &controller{rule: *r, name: name, old: old, had: had, cause: resource.Cause{RuleID: r.ID}}
 		},
-		RuleID:   func(c *controller) string { return c.rule.ID },
-		Enforces: func(c *controller) bool { return c.rule.Limit > 0 },
-	})
+	}, Env{})}
 }
 
-func complete(r *rule, report *Report) {
-	if r.Resource == "" {
-		report.Fault("Resource", r.Resource, "a name")
-	}
-	if r.Match != resource.Exact {
-		report.Pattern(r.Resource, r.Match)
-	}
+func complete(r *limited, report *Report) {
 	if r.Limit < 0 {
 		report.Fault("Limit", r.Limit, "at least 0")
 	}
@@ -63,16 +80,41 @@ func complete(r *rule, report *Report) {
 	}
 }
 
-// of gives the controllers of a resource that appears.
-func of(s *set, name string) []*controller {
-	controllers, _ := s.For(name, nil)
+// forOf returns the controllers of a resource that has old ones.
+func forOf(s set, name string, old []*controller) (controllers []*controller, named bool) {
+	var before []resource.Check
+	for _, c := range old {
+		before = append(before, c)
+	}
+	checks, named := s.Bind(name, before)
+	for _, c := range checks {
+		controllers = append(controllers, c.(*controller))
+	}
+	return controllers, named
+}
+
+// of returns the controllers of a resource that appears.
+func of(s set, name string) []*controller {
+	controllers, _ := forOf(s, name, nil)
 	return controllers
 }
 
+// inShort returns faults without what they say to programs.
+func inShort(err error) (short rule.Faults) {
+	var faults rule.Faults
+	errors.As(err, &faults)
+	for _, f := range faults {
+		short = append(short, &rule.Fault{
+			Kind: f.Kind, Index: f.Index, ID: f.ID, Resource: f.Resource, Field: f.Field, Value: f.Value, Want: f.Want,
+		})
+	}
+	return short
+}
+
 // load loads rules that are good, and tells which resources changed, sorted.
-func load(t *testing.T, s *set, rules ...rule) []string {
+func load(t *testing.T, s set, rules ...limited) []string {
 	t.Helper()
-	changed, err := s.Load(rules)
+	changed, err := s.load(rules)
 	require.NoError(t, err)
 	return slices.Sorted(slices.Values(changed.Names))
 }
@@ -89,9 +131,9 @@ func TestSet_Empty(t *testing.T) {
 func TestSet_IDsAndDefaultsAreFilledIn(t *testing.T) {
 	t.Parallel()
 	s := newSet()
-	given := []rule{{Resource: "a"}, {Resource: "b", Size: 1}, {Resource: "a", ID: "mine"}, {Resource: "a"}, {Resource: "b"}}
+	given := []limited{{Resource: "a"}, {Resource: "b", Size: 1}, {Resource: "a", ID: "mine"}, {Resource: "a"}, {Resource: "b"}}
 	require.Equal(t, []string{"a", "b"}, load(t, s, given...))
-	require.Equal(t, []rule{
+	require.Equal(t, []limited{
 		{ID: "a/1", Resource: "a", Size: 5},
 		{ID: "b/1", Resource: "b", Size: 1},
 		{ID: "mine", Resource: "a", Size: 5},
@@ -119,10 +161,10 @@ func TestSet_IDsAndDefaultsAreFilledIn(t *testing.T) {
 func TestSet_AllFaultsOfAllRulesAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSet()
-	load(t, s, rule{Resource: "a", Limit: 1}, rule{Resource: "b", Limit: 2})
+	load(t, s, limited{Resource: "a", Limit: 1}, limited{Resource: "b", Limit: 2})
 	rules, a := s.Rules(), of(s, "a")
 
-	_, err := s.Load([]rule{
+	_, err := s.load([]limited{
 		{Resource: "a", Limit: 7}, // would be a change
 		{Limit: -1, Size: 10},
 		{ID: "x", Resource: "b", Size: 11},
@@ -132,10 +174,8 @@ func TestSet_AllFaultsOfAllRulesAtOnce(t *testing.T) {
 		{ID: "a/1", Resource: "e"},
 		{ID: "x", Resource: "e", Limit: -2},
 	})
-	var faults Faults
-	require.ErrorAs(t, err, &faults)
-	require.Equal(t, Faults{
-		{Kind: "test", Index: 1, Field: "Resource", Value: "", Want: "a name"},
+	require.Equal(t, rule.Faults{
+		{Kind: "test", Index: 1, Field: "Resource", Value: "", Want: "a name of 1 to 1024 bytes"},
 		{Kind: "test", Index: 1, Field: "Limit", Value: -1, Want: "at least 0"},
 		{Kind: "test", Index: 1, Field: "Size", Value: 10, Want: "at most 9"},
 		{Kind: "test", Index: 2, ID: "x", Resource: "b", Field: "Size", Value: 11, Want: "at most 9"},
@@ -144,28 +184,28 @@ func TestSet_AllFaultsOfAllRulesAtOnce(t *testing.T) {
 		{Kind: "test", Index: 6, ID: "a/1", Resource: "e", Field: "ID", Value: "a/1", Want: "one that is not the ID of rule 0"},
 		{Kind: "test", Index: 7, ID: "x", Resource: "e", Field: "Limit", Value: -2, Want: "at least 0"},
 		{Kind: "test", Index: 7, ID: "x", Resource: "e", Field: "ID", Value: "x", Want: "one that is not the ID of rule 3"},
-	}, faults)
+	}, inShort(err))
 
 	// Nothing is half-applied.
 	require.Equal(t, rules, s.Rules())
 	require.Equal(t, a, of(s, "a"))
 	require.Same(t, a[0], of(s, "a")[0])
 	require.Empty(t, of(s, "d"))
-	require.Empty(t, load(t, s, rule{Resource: "a", Limit: 1}, rule{Resource: "b", Limit: 2}), "still what is loaded")
+	require.Empty(t, load(t, s, limited{Resource: "a", Limit: 1}, limited{Resource: "b", Limit: 2}), "still what is loaded")
 }
 
 // The same shape as what is loaded, so the short way is taken; with faults.
 func TestSet_FaultsInRulesOfTheSameShape(t *testing.T) {
 	t.Parallel()
 	s := newSet()
-	load(t, s, rule{Resource: "a", Limit: 1}, rule{Resource: "b", Limit: 2}, rule{Resource: "b", ID: "x"})
+	load(t, s, limited{Resource: "a", Limit: 1}, limited{Resource: "b", Limit: 2}, limited{Resource: "b", ID: "x"})
 	a, b := of(s, "a"), of(s, "b")
-	_, err := s.Load([]rule{{Resource: "a", Limit: 7}, {Resource: "b", Limit: -1}, {Resource: "b", ID: "x", Limit: -2, Size: 10}})
-	require.Equal(t, Faults{
+	_, err := s.load([]limited{{Resource: "a", Limit: 7}, {Resource: "b", Limit: -1}, {Resource: "b", ID: "x", Limit: -2, Size: 10}})
+	require.Equal(t, rule.Faults{
 		{Kind: "test", Index: 1, Resource: "b", Field: "Limit", Value: -1, Want: "at least 0"},
 		{Kind: "test", Index: 2, ID: "x", Resource: "b", Field: "Limit", Value: -2, Want: "at least 0"},
 		{Kind: "test", Index: 2, ID: "x", Resource: "b", Field: "Size", Value: 10, Want: "at most 9"},
-	}, err)
+	}, inShort(err))
 	require.Same(t, a[0], of(s, "a")[0])
 	require.Same(t, b[0], of(s, "b")[0])
 	require.Same(t, b[1], of(s, "b")[1])
@@ -174,28 +214,28 @@ func TestSet_FaultsInRulesOfTheSameShape(t *testing.T) {
 
 func TestSet_UnchangedRuleKeepsItsController(t *testing.T) {
 	t.Parallel()
-	list := []rule{{Resource: "a", Limit: 1}, {Resource: "b", Limit: 2}, {Resource: "b", ID: "x", Limit: 3}}
+	list := []limited{{Resource: "a", Limit: 1}, {Resource: "b", Limit: 2}, {Resource: "b", ID: "x", Limit: 3}}
 	for name, c := range map[string]struct {
-		then    []rule
+		then    []limited
 		changed []string
 		kept    []string // IDs of rules that have the controller they had
 		taken   []string // IDs of rules that were compiled with the one they had
 	}{
 		"none":               {list, nil, []string{"a/1", "b/1", "x"}, nil},
-		"threshold changed":  {[]rule{list[0], {Resource: "b", Limit: 9}, list[2]}, []string{"b"}, []string{"a/1", "x"}, []string{"b/1"}},
-		"all changed":        {[]rule{{Resource: "a"}, {Resource: "b"}, {Resource: "b", ID: "x"}}, []string{"a", "b"}, nil, []string{"a/1", "b/1", "x"}},
-		"added at the end":   {append(slices.Clone(list), rule{Resource: "c"}), []string{"c"}, []string{"a/1", "b/1", "x"}, nil},
-		"added in front":     {append([]rule{{Resource: "c"}}, list...), []string{"c"}, []string{"a/1", "b/1", "x"}, nil},
-		"added to one":       {append(slices.Clone(list), rule{Resource: "a"}), []string{"a"}, []string{"a/1", "b/1", "x"}, nil},
+		"threshold changed":  {[]limited{list[0], {Resource: "b", Limit: 9}, list[2]}, []string{"b"}, []string{"a/1", "x"}, []string{"b/1"}},
+		"all changed":        {[]limited{{Resource: "a"}, {Resource: "b"}, {Resource: "b", ID: "x"}}, []string{"a", "b"}, nil, []string{"a/1", "b/1", "x"}},
+		"added at the end":   {append(slices.Clone(list), limited{Resource: "c"}), []string{"c"}, []string{"a/1", "b/1", "x"}, nil},
+		"added in front":     {append([]limited{{Resource: "c"}}, list...), []string{"c"}, []string{"a/1", "b/1", "x"}, nil},
+		"added to one":       {append(slices.Clone(list), limited{Resource: "a"}), []string{"a"}, []string{"a/1", "b/1", "x"}, nil},
 		"removed":            {list[1:], []string{"a"}, []string{"b/1", "x"}, nil},
 		"removed from one":   {list[:2], []string{"b"}, []string{"a/1", "b/1"}, nil},
 		"all removed":        {nil, []string{"a", "b"}, nil, nil},
-		"resources in order": {[]rule{list[1], list[2], list[0]}, nil, []string{"a/1", "b/1", "x"}, nil},
-		"rules reordered":    {[]rule{list[0], {Resource: "b", ID: "x", Limit: 3}, {Resource: "b", ID: "b/1", Limit: 2}}, []string{"b"}, []string{"a/1", "x", "b/1"}, nil},
-		"the ID spelled out": {[]rule{{Resource: "a", ID: "a/1", Limit: 1}, list[1], list[2]}, nil, []string{"a/1", "b/1", "x"}, nil},
-		"moved elsewhere":    {[]rule{list[0], list[1], {Resource: "c", ID: "x", Limit: 3}}, []string{"b", "c"}, []string{"a/1", "b/1"}, []string{"x"}},
-		"another ID":         {[]rule{list[0], list[1], {Resource: "b", ID: "y", Limit: 3}}, []string{"b"}, []string{"a/1", "b/1"}, nil},
-		"one for another":    {[]rule{list[0], list[1], {Resource: "c"}}, []string{"b", "c"}, []string{"a/1", "b/1"}, nil},
+		"resources in order": {[]limited{list[1], list[2], list[0]}, nil, []string{"a/1", "b/1", "x"}, nil},
+		"rules reordered":    {[]limited{list[0], {Resource: "b", ID: "x", Limit: 3}, {Resource: "b", ID: "b/1", Limit: 2}}, []string{"b"}, []string{"a/1", "x", "b/1"}, nil},
+		"the ID spelled out": {[]limited{{Resource: "a", ID: "a/1", Limit: 1}, list[1], list[2]}, nil, []string{"a/1", "b/1", "x"}, nil},
+		"moved elsewhere":    {[]limited{list[0], list[1], {Resource: "c", ID: "x", Limit: 3}}, []string{"b", "c"}, []string{"a/1", "b/1"}, []string{"x"}},
+		"another ID":         {[]limited{list[0], list[1], {Resource: "b", ID: "y", Limit: 3}}, []string{"b"}, []string{"a/1", "b/1"}, nil},
+		"one for another":    {[]limited{list[0], list[1], {Resource: "c"}}, []string{"b", "c"}, []string{"a/1", "b/1"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -222,7 +262,7 @@ func TestSet_UnchangedRuleKeepsItsController(t *testing.T) {
 	}
 }
 
-func controllersOf(s *set) map[string]*controller {
+func controllersOf(s set) map[string]*controller {
 	all := make(map[string]*controller)
 	for _, r := range s.Rules() {
 		for _, c := range of(s, r.Resource) {
@@ -236,11 +276,11 @@ func controllersOf(s *set) map[string]*controller {
 // matter whether the list has the shape of the loaded one.
 func TestSet_DefaultSpelledOutIsNoChange(t *testing.T) {
 	t.Parallel()
-	for name, more := range map[string][]rule{"same shape": nil, "another shape": {{Resource: "b"}}} {
+	for name, more := range map[string][]limited{"same shape": nil, "another shape": {{Resource: "b"}}} {
 		s := newSet()
-		load(t, s, rule{Resource: "a"})
+		load(t, s, limited{Resource: "a"})
 		before := of(s, "a")[0]
-		changed := load(t, s, append([]rule{{Resource: "a", Size: 5}}, more...)...)
+		changed := load(t, s, append([]limited{{Resource: "a", Size: 5}}, more...)...)
 		require.NotContains(t, changed, "a", name)
 		require.Same(t, before, of(s, "a")[0], name)
 	}
@@ -250,26 +290,26 @@ func TestSet_DefaultSpelledOutIsNoChange(t *testing.T) {
 func TestSet_RuleMutatedInPlaceAndLoadedAgain(t *testing.T) {
 	t.Parallel()
 	s := newSet()
-	list := []rule{{Resource: "a", Limit: 1}, {Resource: "b", Limit: 2}}
+	list := []limited{{Resource: "a", Limit: 1}, {Resource: "b", Limit: 2}}
 	load(t, s, list...)
 	before := of(s, "a")[0]
 
 	list[0].Limit = 7
 	require.Equal(t, 1, s.Rules()[0].Limit, "nothing changes before it is loaded")
 	require.Same(t, before, of(s, "a")[0])
-	changed, err := s.Load(list)
+	changed, err := s.load(list)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a"}, changed.Names)
 	require.Equal(t, 7, s.Rules()[0].Limit)
 	require.Equal(t, 7, of(s, "a")[0].rule.Limit)
 
 	list[0].Limit = 8 // once more, after the short way
-	changed, err = s.Load(list)
+	changed, err = s.load(list)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a"}, changed.Names)
 
 	list[0].Resource = "c"
-	changed, err = s.Load(list)
+	changed, err = s.load(list)
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"a", "c"}, changed.Names)
 }
@@ -279,7 +319,7 @@ func TestSet_RuleChangedAndChangedBack(t *testing.T) {
 	s := newSet()
 	for _, limit := range []int{1, 2, 1, 1, 2} {
 		before := of(s, "c")
-		changed := load(t, s, rule{Resource: "a"}, rule{Resource: "b", Limit: limit}, rule{Resource: "b"}, rule{Resource: "c", Limit: limit})
+		changed := load(t, s, limited{Resource: "a"}, limited{Resource: "b", Limit: limit}, limited{Resource: "b"}, limited{Resource: "c", Limit: limit})
 		require.Equal(t, limit, s.Rules()[1].Limit)
 		require.Equal(t, limit, of(s, "b")[0].rule.Limit)
 		require.Equal(t, limit, of(s, "c")[0].rule.Limit)
@@ -297,25 +337,25 @@ func TestSet_RuleChangedAndChangedBack(t *testing.T) {
 func TestSet_WhatIsGivenOutIsACopy(t *testing.T) {
 	t.Parallel()
 	s := newSet()
-	load(t, s, rule{Resource: "a", Limit: 1}, rule{Resource: "a", Limit: 2})
+	load(t, s, limited{Resource: "a", Limit: 1}, limited{Resource: "a", Limit: 2})
 	rules, controllers := s.Rules(), of(s, "a")
 	rules[0].Limit, rules[0].Resource = 100, "z"
 	first := controllers[0]
 	controllers[0] = nil
-	require.Equal(t, rule{ID: "a/1", Resource: "a", Limit: 1, Size: 5}, s.Rules()[0])
+	require.Equal(t, limited{ID: "a/1", Resource: "a", Limit: 1, Size: 5}, s.Rules()[0])
 	require.Same(t, first, of(s, "a")[0])
-	require.Empty(t, load(t, s, rule{Resource: "a", Limit: 1}, rule{Resource: "a", Limit: 2}))
+	require.Empty(t, load(t, s, limited{Resource: "a", Limit: 1}, limited{Resource: "a", Limit: 2}))
 }
 
 func TestSet_NilClears(t *testing.T) {
 	t.Parallel()
 	s := newSet()
-	load(t, s, rule{Resource: "a"}, rule{Resource: "b"})
+	load(t, s, limited{Resource: "a"}, limited{Resource: "b"})
 	old := of(s, "a")[0]
 	require.Equal(t, []string{"a", "b"}, load(t, s))
 	require.Empty(t, s.Rules())
 	require.Empty(t, of(s, "a"))
-	require.Equal(t, []string{"a"}, load(t, s, rule{Resource: "a"}))
+	require.Equal(t, []string{"a"}, load(t, s, limited{Resource: "a"}))
 	require.NotSame(t, old, of(s, "a")[0], "what was cleared is forgotten")
 	require.False(t, of(s, "a")[0].had)
 }
@@ -329,12 +369,12 @@ func TestSet_HammerReadersAgainstLoads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSet()
-			lists := [2][]rule{}
+			lists := [2][]limited{}
 			for i := range 10 {
-				lists[0] = append(lists[0], rule{Resource: "a", Limit: 1})
-				lists[1] = append(lists[1], rule{Resource: "a", Limit: 2})
+				lists[0] = append(lists[0], limited{Resource: "a", Limit: 1})
+				lists[1] = append(lists[1], limited{Resource: "a", Limit: 2})
 				if !shape && i%2 == 0 {
-					lists[1] = append(lists[1], rule{Resource: "b", Limit: 2})
+					lists[1] = append(lists[1], limited{Resource: "b", Limit: 2})
 				}
 			}
 			load(t, s, lists[0]...)
@@ -361,7 +401,7 @@ func TestSet_HammerReadersAgainstLoads(t *testing.T) {
 				})
 			}
 			for i := range loads {
-				if _, err := s.Load(lists[(i+1)%2]); err != nil {
+				if _, err := s.load(lists[(i+1)%2]); err != nil {
 					t.Error(err)
 				}
 			}
@@ -374,13 +414,13 @@ func TestSet_HammerReadersAgainstLoads(t *testing.T) {
 // Not parallel: allocations are counted for the whole process.
 func TestSet_ReloadOfALongListCostsAComparison(t *testing.T) {
 	s := newSet()
-	var list []rule
+	var list []limited
 	for i := range 10_000 {
-		list = append(list, rule{Resource: string(rune('a' + i%20)), Limit: i})
+		list = append(list, limited{Resource: string(rune('a' + i%20)), Limit: i})
 	}
 	load(t, s, list...)
 	require.LessOrEqual(t, testing.AllocsPerRun(10, func() {
-		if changed, err := s.Load(list); changed.Names != nil || err != nil {
+		if changed, err := s.load(list); changed.Names != nil || err != nil {
 			t.Error(changed, err)
 		}
 	}), 2.0)

@@ -1,0 +1,111 @@
+package flow
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/leapgate-go/leapgate/internal/field"
+	"github.com/leapgate-go/leapgate/internal/ruleset"
+	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
+)
+
+const kindName = "flow"
+
+// Kind describes flow rules to the rest of Leapgate.
+var Kind = ruleset.Kind[Rule]{
+	Name:   kindName,
+	Status: http.StatusTooManyRequests,
+	Head: func(r *Rule) rule.Head {
+		return rule.Head{ID: &r.ID, Resource: &r.Resource, Match: &r.Match, Mode: &r.Mode, Source: &r.Source}
+	},
+	Fields:   fields,
+	Complete: complete,
+	Describe: describe,
+	Compile:  compile,
+	Reads:    func(r *Rule) string { return r.Associated },
+	Relate:   relate,
+}
+
+var (
+	behaviorCodec = field.Enum[Behavior]()
+	strategyCodec = field.Enum[Strategy]()
+)
+
+// fields are those of a flow rule, in the order in which they are written.
+var fields = []field.Field[Rule]{
+	field.Define(field.String, func(r *Rule) *string { return &r.Origin }, field.About{
+		Name: "origin", GoName: "Origin", Label: "Origin", Hint: "One caller, or other. Empty: everyone.",
+		Seldom: true,
+	}),
+	field.Define(field.Number, func(r *Rule) *float64 { return &r.Threshold }, field.About{
+		Name: "threshold", GoName: "Threshold", Label: "Threshold", Hint: "Calls admitted per interval; 0 blocks all.",
+		Required: "how many calls are admitted per interval; 0 blocks all",
+	}),
+	field.Define(field.Number, func(r *Rule) *float64 { return &r.Candidate }, field.About{
+		Name: "candidate", GoName: "Candidate", Label: "Candidate", Hint: "A threshold that is tried and blocks nothing.",
+	}),
+	field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.Interval }, field.About{
+		Name: "interval", GoName: "Interval", Label: "Interval", Hint: "Such as 1s, 250ms, 1h. Empty: 1s.",
+		With: []string{"Associated"},
+	}),
+	field.Define(field.Int, func(r *Rule) *int { return &r.Buckets }, field.About{
+		Name: "buckets", GoName: "Buckets", Label: "Buckets", Hint: "Of the window. Empty: 10.",
+		With: []string{"Interval"}, Seldom: true,
+	}),
+	field.Define(field.Flag, func(r *Rule) *bool { return &r.Strict }, field.About{
+		Name: "strict", GoName: "Strict", Label: "Strict", Hint: "Bounds every interval, wherever it begins.",
+		With: []string{"Behavior", "Associated"}, Seldom: true,
+	}),
+	field.Define(behaviorCodec, func(r *Rule) *Behavior { return &r.Behavior }, field.About{
+		Name: "behavior", GoName: "Behavior", Label: "Behavior", Hint: "Beyond the threshold: reject, or let pass one by one.",
+		With: []string{"Associated"},
+	}),
+	field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.MaxWait }, field.About{
+		Name: "maxWait", GoName: "MaxWait", Label: "Longest wait", Hint: "With pace: how long a call waits for its turn.",
+		With: []string{"Interval", "Behavior", "Associated"},
+	}),
+	field.Define(strategyCodec, func(r *Rule) *Strategy { return &r.Strategy }, field.About{
+		Name: "strategy", GoName: "Strategy", Label: "Strategy", Hint: "How the threshold comes about.",
+		With: []string{"Associated"}, Seldom: true,
+	}),
+	field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.WarmUpPeriod }, field.About{
+		Name: "warmUpPeriod", GoName: "WarmUpPeriod", Label: "Warm-up period", Hint: "From cold to warm, such as 10s.",
+		With: []string{"Strategy"}, Only: field.Choice{Field: "strategy", Value: "warm-up"}, Seldom: true,
+	}),
+	field.Define(field.Number, func(r *Rule) *float64 { return &r.ColdFactor }, field.About{
+		Name: "coldFactor", GoName: "ColdFactor", Label: "Cold factor", Hint: "Threshold when warm by that when cold. Empty: 3.",
+		With: []string{"Strategy"}, Only: field.Choice{Field: "strategy", Value: "warm-up"}, Seldom: true,
+	}),
+	field.Define(field.Number, func(r *Rule) *float64 { return &r.HighMemoryThreshold }, field.About{
+		Name: "highMemoryThreshold", GoName: "HighMemoryThreshold", Label: "Threshold when high", Hint: "From high memory on.",
+		With: []string{"Strategy", "Threshold", "Candidate"}, Only: field.Choice{Field: "strategy", Value: "memory-adaptive"}, Seldom: true,
+	}),
+	field.Define(field.Bytes, func(r *Rule) *int64 { return &r.LowMemory }, field.About{
+		Name: "lowMemory", GoName: "LowMemory", Label: "Low memory", Hint: "Up to here the threshold holds, such as 512MiB.",
+		With: []string{"Strategy"}, Only: field.Choice{Field: "strategy", Value: "memory-adaptive"}, Seldom: true,
+	}),
+	field.Define(field.Bytes, func(r *Rule) *int64 { return &r.HighMemory }, field.About{
+		Name: "highMemory", GoName: "HighMemory", Label: "High memory", Hint: "Such as 1GiB.",
+		With: []string{"Strategy", "LowMemory"}, Only: field.Choice{Field: "strategy", Value: "memory-adaptive"}, Seldom: true,
+	}),
+	field.Define(field.String, func(r *Rule) *string { return &r.Associated }, field.About{
+		Name: "associated", GoName: "Associated", Label: "Associated", Hint: "Another resource whose passes are read.",
+		With: []string{"Resource", "Match"}, Seldom: true,
+	}),
+}
+
+// relate tells the rules for other callers which callers the rules of the resource name.
+func relate(checks []resource.Check) {
+	var origins []string
+	for _, c := range checks {
+		if origin := c.(*controller).rule.Origin; origin != "" && origin != OtherOrigins {
+			origins = append(origins, origin)
+		}
+	}
+	for i, c := range checks {
+		if c := c.(*controller); c.rule.Origin == OtherOrigins {
+			checks[i] = c.beside(origins)
+		}
+	}
+}

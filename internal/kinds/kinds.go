@@ -1,0 +1,35 @@
+// Package kinds is where the kinds of rules are registered, each once. Gates, rule files,
+// the dashboard, the metrics and the command line all go by this list: a new kind is a
+// package of its own, a field of [Rules] here and in package leapgate, and a line in All.
+package kinds
+
+import (
+	"net/http"
+
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/isolation"
+)
+
+// Rules is a list of rules of each kind. Package leapgate has the same type, written out
+// for its users; the compiler checks that they are identical.
+type Rules struct {
+	Flow      []flow.Rule
+	Isolation []isolation.Rule
+}
+
+// All are the kinds, in the order in which their rules are asked and shown.
+var All = []Kind{
+	of(&flow.Kind, func(r *Rules) *[]flow.Rule { return &r.Flow }),
+	of(&isolation.Kind, func(r *Rules) *[]isolation.Rule { return &r.Isolation }),
+}
+
+// Status is what a refusal by a rule of a kind is over HTTP: 503 for a kind that is not
+// registered, such as a guard of the program's own.
+func Status(kind string) int {
+	for _, k := range All {
+		if k.Name() == kind {
+			return k.Status()
+		}
+	}
+	return http.StatusServiceUnavailable
+}

@@ -1,0 +1,52 @@
+package ruleset
+
+import (
+	"github.com/leapgate-go/leapgate/internal/field"
+	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
+)
+
+// Kind describes one kind of rules, which are of type R: plain values that compare by what
+// they say.
+type Kind[R comparable] struct {
+	// Name is the key in rule files, the kind in the API, and the label in metrics: "flow".
+	Name string
+	// Status is what a refusal is over HTTP.
+	Status int
+	// Head points to what every rule has.
+	Head func(r *R) rule.Head
+	// Fields are those besides the ones of Head, in the order in which they are written.
+	Fields []field.Field[R]
+	// Complete fills in the defaults of what Fields describes, and reports all that is wrong
+	// with it.
+	Complete func(r *R, report *Report)
+	// Describe says in one line what a complete rule does, for tables.
+	Describe func(r *R) string
+
+	// Compile makes the check of a complete rule for a resource. old is that of the rule that
+	// had this ID before, on this resource if the rule has a pattern; nil if there was none.
+	// What it remembers goes on as far as it still fits. It must not call the set.
+	Compile func(env *Env, r *R, name string, old resource.Check) resource.Check
+	// Reads returns the other resource whose statistics the rule reads, which is kept as if
+	// a rule named it; empty if there is none. Nil: no rule reads any.
+	Reads func(r *R) string
+	// Relate changes the checks of one resource where they depend on each other. Nil: they
+	// do not.
+	Relate func(checks []resource.Check)
+}
+
+// Env is what the checks of a gate read besides their rules.
+type Env struct {
+	// Passes returns how many calls of a resource passed in the last second.
+	Passes func(name string, now int64) int64
+	// Memory reports how much memory is in use, in bytes, if that is known. Nil: it is not.
+	Memory interface {
+		Used() (bytes int64, known bool)
+	}
+}
+
+// AllFields are the fields of the rules of the kind, those of Head included.
+func (k *Kind[R]) AllFields() []field.Field[R] {
+	first, mode := field.HeadFields(k.Head)
+	return append(append(first, k.Fields...), mode)
+}

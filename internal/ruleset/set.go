@@ -1,0 +1,113 @@
+// Package ruleset is the one way in which rules are loaded, whatever their kind: validate
+// all, find what changed, swap that.
+//
+// Loading is all or nothing. A rule that did not change keeps its check, and so its state;
+// one that did is compiled with its old check at hand, to take over what still fits. What
+// counts is what a rule says, not where it is stored: a list that its owner changed in
+// place and loads again is compared with a copy of what it said before.
+package ruleset
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
+)
+
+// Set is the rules of one kind in one gate: the guard that carries them out. Make one with
+// [New]. Its methods may be called by any number of goroutines at once, except that loads
+// come one at a time.
+type Set[R comparable] struct {
+	kind  *Kind[R]
+	env   Env
+	names map[string]string // of the fields in files, by those in Go
+
+	mu sync.RWMutex // guards what is below
+	generation[R]
+}
+
+// generation is what one load brings.
+type generation[R comparable] struct {
+	given    []R // as they were given
+	rules    []loaded[R]
+	byID     map[string]int32   // ID → index into rules
+	at       map[string][]int32 // resource → indices of the rules that name it, in order
+	patterns []patterned[R]     // the rules with patterns, in order; not changed, only replaced
+	read     map[string]bool    // the resources that rules read
+}
+
+type loaded[R comparable] struct {
+	rule  R              // complete
+	check resource.Check // nil for a rule with a pattern, which has one per resource
+	first int32          // the index of the first rule with its name
+}
+
+// patterned is a rule that binds all resources that match.
+type patterned[R comparable] struct {
+	rule    *R // complete; not changed
+	id      string
+	pattern *resource.Pattern
+}
+
+var _ resource.Guard = (*Set[struct{}])(nil)
+
+// New makes a set without rules.
+func New[R comparable](kind *Kind[R], env Env) *Set[R] {
+	s := &Set[R]{kind: kind, env: env, names: make(map[string]string)}
+	for _, f := range kind.AllFields() {
+		s.names[f.GoName] = f.Name
+	}
+	return s
+}
+
+// Kind is the name of the kind.
+func (s *Set[R]) Kind() string { return s.kind.Name }
+
+// Rules returns copies of the rules, complete and in the order in which they were
+// loaded.
+func (s *Set[R]) Rules() []R {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	rules := make([]R, len(s.rules))
+	for i := range s.rules {
+		rules[i] = s.rules[i].rule
+	}
+	return rules
+}
+
+// Bind returns the checks of a resource: those of the rules that name it, in the order of
+// the rules, and then those of the patterns that match. It is named if a rule is for it, or
+// reads it. From the old checks those of patterns take over what they remember.
+func (s *Set[R]) Bind(name string, old []resource.Check) (checks []resource.Check, named bool) {
+	// Until the end: what is compiled for rules that are gone by then could undo what those
+	// have changed that took their place.
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, i := range s.at[name] {
+		checks = append(checks, s.rules[i].check)
+	}
+	named = len(checks) > 0 || s.read[name]
+	if len(s.patterns) > 0 {
+		enforced := slices.ContainsFunc(checks, func(c resource.Check) bool { return c.Mode() == rule.Enforce })
+		for _, p := range s.patterns {
+			if p.pattern.Matches(name, enforced) {
+				checks = append(checks, s.kind.Compile(&s.env, p.rule, name, ofRule(old, p.id)))
+			}
+		}
+	}
+	if s.kind.Relate != nil {
+		s.kind.Relate(checks)
+	}
+	return checks, named
+}
+
+// ofRule returns the check of the rule with that ID, nil if there is none.
+func ofRule(checks []resource.Check, id string) resource.Check {
+	for _, c := range checks {
+		if c.Cause().RuleID == id {
+			return c
+		}
+	}
+	return nil
+}
