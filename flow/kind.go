@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"net/http"
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/field"
@@ -15,7 +14,7 @@ const kindName = "flow"
 // Kind describes flow rules to the rest of Leapgate.
 var Kind = ruleset.Kind[Rule]{
 	Name:   kindName,
-	Status: http.StatusTooManyRequests,
+	Status: 429, // Too Many Requests; net/http would reach the root
 	Head: func(r *Rule) rule.Head {
 		return rule.Head{ID: &r.ID, Resource: &r.Resource, Match: &r.Match, Mode: &r.Mode, Source: &r.Source}
 	},

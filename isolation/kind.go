@@ -2,7 +2,6 @@ package isolation
 
 import (
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/field"
@@ -15,7 +14,7 @@ const kindName = "isolation"
 // Kind describes isolation rules to the rest of Leapgate.
 var Kind = ruleset.Kind[Rule]{
 	Name:   kindName,
-	Status: http.StatusServiceUnavailable,
+	Status: 503, // Service Unavailable; net/http would reach the root
 	Head: func(r *Rule) rule.Head {
 		return rule.Head{ID: &r.ID, Resource: &r.Resource, Match: &r.Match, Mode: &r.Mode, Source: &r.Source}
 	},

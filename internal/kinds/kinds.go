@@ -4,8 +4,6 @@
 package kinds
 
 import (
-	"net/http"
-
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 )
@@ -31,5 +29,5 @@ func Status(kind string) int {
 			return k.Status()
 		}
 	}
-	return http.StatusServiceUnavailable
+	return 503 // Service Unavailable
 }
