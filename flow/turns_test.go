@@ -213,7 +213,7 @@ func TestPacer_ManyTurnsThatNobodyWaitsForAreOneInTheQueue(t *testing.T) {
 		at, nobody, ok := p.take(now, gap, longest, false)
 		require.True(t, ok)
 		require.Nil(t, nobody)
-		require.EqualValues(t, now+(i+2)*gap, at)
+		require.Equal(t, now+int64(i+2)*gap, at)
 	}
 	_, last, _ := p.take(now, gap, longest, true)
 	require.Equal(t, 3, p.queue.Len())
