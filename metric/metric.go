@@ -31,8 +31,6 @@ type Metric struct {
 	head
 	_     [64 - unsafe.Sizeof(head{})]byte
 	first stripe // on a cache line of its own
-	rare  [int(numEvents) - striped]Counter
-	_     [64 - unsafe.Sizeof([int(numEvents) - striped]Counter{})]byte // so that metrics come to lie on cache lines
 }
 
 // head is what is read much and seldom written.
@@ -42,7 +40,10 @@ type head struct {
 	state   uber.Uint32             // see Retire
 	opening func(int64, *Mark)      // nil, or what is called before a bucket opens
 	seconds float64                 // the interval
-	final   *finalTotals            // of a retired metric
+	// rare are apart: a metric of two cache lines lies on cache lines everywhere, and what is
+	// written now and then does not disturb those who read the head.
+	rare  *[int(numEvents) - striped]Counter
+	final *finalTotals // of a retired metric
 }
 
 // Mark is the totals as they stood when a bucket opened, and what cannot be had
@@ -69,7 +70,7 @@ type bucket struct {
 // New makes a metric whose window has the given number of buckets and covers
 // interval. What is wrong with either is [leaparray.ErrConfig].
 func New(buckets int, interval time.Duration) (*Metric, error) {
-	m := &Metric{head: head{seconds: interval.Seconds()}}
+	m := &Metric{head: head{seconds: interval.Seconds(), rare: new([int(numEvents) - striped]Counter)}}
 	ring, err := leaparray.New(buckets, interval, m.open)
 	if err != nil {
 		return nil, err
