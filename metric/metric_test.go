@@ -438,7 +438,8 @@ func TestMetric_AllocatesOnlyToOpen(t *testing.T) {
 	require.EqualValues(t, 2, testing.AllocsPerRun(100, func() { now += tenth; m.Add(now, Block, 1) }))
 }
 
-// A metric takes 128 bytes, its ring, and nothing per bucket before the first event.
+// A metric takes 128 bytes, its ring, its rare counters, and nothing per bucket before the first
+// event.
 func TestNew_Allocations(t *testing.T) {
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { newMetric() }), 5.0)
 }
