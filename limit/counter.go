@@ -73,7 +73,11 @@ func (c *Counter) allow(ctx context.Context, key string, n int64, d *Decision) e
 		} else {
 			c.countRefusal(key, n)
 		}
-		if d.Remaining == 0 {
+		switch {
+		case d.Remaining > 0:
+		case n == 1 && !d.Allowed: // as tellMore, without a call
+			d.MoreAfter = d.RetryAfter
+		default:
 			c.tellMore(d, now, key, n)
 		}
 		return nil
