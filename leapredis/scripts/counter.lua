@@ -64,7 +64,8 @@ elseif most < 0 then
 	taken = math.min(n, 0x4000000000000 - current)
 	current = current + taken
 elseif fits then
-	-- Beyond n, no more than an eighth of what is left for all.
+	-- Beyond n, no more than an eighth of what is left for all. With limits above 2^30, that
+	-- may be off by one.
 	taken = n + math.max(0, math.min(most - n, math.floor((room - share / length) / 8)))
 	current = current + taken
 end
