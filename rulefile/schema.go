@@ -42,12 +42,17 @@ var (
 
 // scalarOf is the value of a node, if it is a single one.
 func scalarOf(n *document.Node) field.Scalar {
-	types := map[document.Kind]field.ScalarType{
-		document.Null: field.Null, document.Bool: field.Boolean, document.Number: field.Numeral, document.Text: field.Text,
-	}
-	t, single := types[n.Kind]
-	if !single {
-		t = field.NoScalar
+	t := field.NoScalar
+	switch n.Kind {
+	case document.Null:
+		t = field.Null
+	case document.Bool:
+		t = field.Boolean
+	case document.Number:
+		t = field.Numeral
+	case document.Text:
+		t = field.Text
+	default:
 	}
 	return field.Scalar{Type: t, Text: n.Text}
 }

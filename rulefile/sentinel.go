@@ -218,7 +218,7 @@ func (o *origin) number(name string) float64 {
 	if v == nil {
 		return 0
 	}
-	if v.Kind == document.Number && document.IsNumber(v.Text) {
+	if v.Kind == document.Number && field.IsNumber(v.Text) {
 		if n, err := strconv.ParseFloat(v.Text, 64); err == nil {
 			return n
 		}

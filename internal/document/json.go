@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/leapgate-go/leapgate/internal/field"
 )
 
 // parseJSON reads what encoding/json takes for valid. It is written out because that
@@ -218,7 +220,7 @@ func (p *jsonParser) bare(node *Node) {
 		node.Kind = Null
 	case node.Text == "true" || node.Text == "false":
 		node.Kind = Bool
-	case IsNumber(node.Text):
+	case field.IsNumber(node.Text):
 		node.Kind = Number
 	case node.Text == "":
 		p.fail(start, fmt.Sprintf("%s where a value should be", p.found()))
@@ -231,8 +233,3 @@ func (p *jsonParser) bare(node *Node) {
 		p.fail(start, fmt.Sprintf("%.40q; want text in double quotes, a number, true, false or null", node.Text))
 	}
 }
-
-var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
-
-// IsNumber tells whether s is a number as JSON writes them.
-func IsNumber(s string) bool { return number.MatchString(s) }

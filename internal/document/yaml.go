@@ -9,6 +9,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/leapgate-go/leapgate/internal/field"
+
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 
@@ -139,7 +141,7 @@ func convert(y *yaml.Node, depth int) (*Node, *Fault) {
 
 func scalarKind(y *yaml.Node) Kind {
 	const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
-	if y.Style&quoted == 0 && IsNumber(y.Value) {
+	if y.Style&quoted == 0 && field.IsNumber(y.Value) {
 		return Number // also one that is too large for a float64, as in JSON
 	}
 	switch y.ShortTag() {
