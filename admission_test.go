@@ -63,7 +63,7 @@ func (g *scripted) noted() string {
 type scriptedCheck struct {
 	id      string
 	mode    rule.Mode
-	waits   bool
+	stage   resource.Stage
 	reserve func(now int64, by resource.Caller) resource.Verdict // nil admits
 	wait    func(now int64) time.Duration                        // nil is 0
 
@@ -73,7 +73,7 @@ type scriptedCheck struct {
 
 func (c *scriptedCheck) Cause() *resource.Cause            { return &c.cause }
 func (c *scriptedCheck) Mode() rule.Mode                   { return c.mode }
-func (c *scriptedCheck) Waits() bool                       { return c.waits }
+func (c *scriptedCheck) Stage() resource.Stage             { return c.stage }
 func (c *scriptedCheck) Interval() time.Duration           { return 0 }
 func (c *scriptedCheck) Snapshot(int64) stat.RuleSnapshot  { return stat.RuleSnapshot{ID: c.id} }
 func (c *scriptedCheck) Refund(t resource.Ticket, _ int64) { c.guard.note("-%s%d", c.id, t.A) }
@@ -124,12 +124,12 @@ func scriptedGate(t testing.TB, cfg leapgate.Config, checks ...*scriptedCheck) (
 func TestAdmission_ThoseThatWaitAreAskedLastAndThoseInShadowAfterThem(t *testing.T) {
 	t.Parallel()
 	g, guard := scriptedGate(t, leapgate.Config{Now: newClock().Now},
-		&scriptedCheck{id: "late", waits: true},
+		&scriptedCheck{id: "late", stage: resource.Waiting},
 		&scriptedCheck{id: "tries", mode: rule.Shadow},
 		&scriptedCheck{id: "a"},
 		&scriptedCheck{id: "off", mode: rule.Off},
-		&scriptedCheck{id: "later", waits: true},
-		&scriptedCheck{id: "tries late", mode: rule.Shadow, waits: true},
+		&scriptedCheck{id: "later", stage: resource.Waiting},
+		&scriptedCheck{id: "tries late", mode: rule.Shadow, stage: resource.Waiting},
 		&scriptedCheck{id: "b"})
 	e, err := g.Entry("orders")
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ type renamed struct {
 
 func (c *renamed) Cause() *resource.Cause           { return &c.cause }
 func (*renamed) Mode() rule.Mode                    { return rule.Off }
-func (*renamed) Waits() bool                        { return false }
+func (*renamed) Stage() resource.Stage              { return resource.Counting }
 func (*renamed) Interval() time.Duration            { return 0 }
 func (c *renamed) Snapshot(int64) stat.RuleSnapshot { return stat.RuleSnapshot{Blocked: 1} }
 

@@ -259,7 +259,7 @@ type refuseAll struct{ cause *resource.Cause }
 
 func (r refuseAll) Cause() *resource.Cause  { return r.cause }
 func (r refuseAll) Mode() rule.Mode         { return rule.Enforce }
-func (r refuseAll) Waits() bool             { return false }
+func (r refuseAll) Stage() resource.Stage   { return resource.Counting }
 func (r refuseAll) Interval() time.Duration { return 0 }
 func (r refuseAll) Reserve(_, n int64, _ resource.Caller) resource.Verdict {
 	return resource.Verdict{Refused: &resource.BlockError{Cause: r.cause, Observed: float64(n), RetryAfter: -1}}

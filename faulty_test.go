@@ -39,7 +39,7 @@ func (c *faultyCheck) in(method string) {
 	}
 }
 func (c *faultyCheck) Mode() rule.Mode         { c.in("Mode"); return c.scriptedCheck.Mode() }
-func (c *faultyCheck) Waits() bool             { c.in("Waits"); return false }
+func (c *faultyCheck) Stage() resource.Stage   { c.in("Stage"); return resource.Counting }
 func (c *faultyCheck) Interval() time.Duration { c.in("Interval"); return 0 }
 func (c *faultyCheck) Reserve(now, n int64, by resource.Caller) resource.Verdict {
 	c.in("Reserve")
@@ -75,7 +75,7 @@ func TestGuard_WhatEachFaultLeadsTo(t *testing.T) {
 	}{
 		{"none", "+f0 +z0 =f =z +f0 !z -f0"},
 		{"Mode", "+z0 =z !z"},                    // is not asked
-		{"Waits", "+f0 +z0 =f =z +f0 !z -f0"},    // is asked in its turn
+		{"Stage", "+f0 +z0 =f =z +f0 !z -f0"},    // is asked in its turn
 		{"Interval", "+f0 +z0 =f =z +f0 !z -f0"}, // remembers nothing
 		{"Reserve", "+z0 =f =z !z"},              // took nothing, but is told of the end
 		{"Refund", "+f0 +z0 =f =z +f0 !z"},

@@ -53,7 +53,7 @@ type inFlightCheck struct {
 func (c *inFlightCheck) Cause() *resource.Cause                           { return &c.cause }
 func (c *inFlightCheck) Mode() rule.Mode                                  { return rule.Enforce }
 func (c *inFlightCheck) Interval() time.Duration                          { return 0 }
-func (c *inFlightCheck) Waits() bool                                      { return false }
+func (c *inFlightCheck) Stage() resource.Stage                            { return resource.Counting }
 func (c *inFlightCheck) Wait(int64, int64, resource.Caller) time.Duration { return -1 }
 func (c *inFlightCheck) Snapshot(int64) stat.RuleSnapshot {
 	return stat.RuleSnapshot{ID: c.cause.RuleID, Kind: "in-flight"}
@@ -215,7 +215,7 @@ func (c *brokenCheck) Cause() *resource.Cause {
 	return c.inFlightCheck.Cause()
 }
 func (c *brokenCheck) Mode() rule.Mode         { c.b.fail("Mode"); return rule.Enforce }
-func (c *brokenCheck) Waits() bool             { c.b.fail("Waits"); return false }
+func (c *brokenCheck) Stage() resource.Stage   { c.b.fail("Stage"); return resource.Counting }
 func (c *brokenCheck) Interval() time.Duration { c.b.fail("Interval"); return 0 }
 func (c *brokenCheck) Reserve(now, n int64, by resource.Caller) resource.Verdict {
 	c.b.fail("Reserve")
@@ -242,7 +242,7 @@ func (c *brokenCheck) Finish(now, n int64, rt time.Duration, outcome resource.Ou
 func TestGuard_ThatPanicsIsAsIfItWereNotThere(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{
-		"Kind", "Bind", "Cause", "Mode", "Waits", "Interval", "Reserve", "Refund", "Wait",
+		"Kind", "Bind", "Cause", "Mode", "Stage", "Interval", "Reserve", "Refund", "Wait",
 		"Snapshot", "Finish", "nil Check", "nil Cause",
 	} {
 		t.Run(method, func(t *testing.T) {

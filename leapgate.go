@@ -139,6 +139,9 @@ var (
 	ErrCount = resource.ErrCount
 	// ErrOrigin is the error of an origin that is longer than 1,024 bytes.
 	ErrOrigin = resource.ErrOrigin
+	// ErrArg is the error of a call with more than four arguments, with one whose name is
+	// empty or longer than 1,024 bytes, or with a value longer than that.
+	ErrArg = resource.ErrArg
 	// ErrConfig is what every error of [New] is.
 	ErrConfig = errors.New("leapgate: bad configuration")
 	// ErrClosed is the error of loading rules into a closed gate.
@@ -156,6 +159,26 @@ func WithOrigin(origin string) EntryOption { return resource.WithOrigin(origin) 
 // WithPriority lets an entry take what the next buckets of a flow rule will have room
 // for, and wait for them, when the window is full: see MaxWait of [flow.Rule].
 func WithPriority() EntryOption { return resource.WithPriority() }
+
+// WithArg gives an argument of the call to rules that decide by it. The name has 1 to 1,024
+// bytes, the value at most 1,024. An entry has at most four arguments; of one name the last
+// holds.
+func WithArg(name, value string) EntryOption { return resource.WithArg(name, value) }
+
+// WithCriticality says how much the call matters when not all can be served. Without it a
+// call is between [Critical] and [Sheddable].
+func WithCriticality(c Criticality) EntryOption { return resource.WithCriticality(c) }
+
+// Criticality is how much a call matters when not all can be served.
+type Criticality = resource.Criticality
+
+// The criticalities besides the default. Background calls are refused first, then those
+// that are Sheddable, and Critical ones last.
+const (
+	Critical   = resource.Critical
+	Sheddable  = resource.Sheddable
+	Background = resource.Background
+)
 
 // Gate is one instance of Leapgate. Make one with [New] or [Must].
 type Gate struct {

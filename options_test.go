@@ -156,7 +156,7 @@ func TestVerdict_IsSmall(t *testing.T) {
 	t.Parallel()
 	const word = unsafe.Sizeof(uintptr(0))
 	require.Equal(t, 16+2*word, unsafe.Sizeof(resource.Verdict{}))
-	require.LessOrEqual(t, unsafe.Sizeof(leapgate.EntryOption{}), 3*word+16)
+	require.LessOrEqual(t, unsafe.Sizeof(leapgate.EntryOption{}), 5*word+8)
 	require.LessOrEqual(t, unsafe.Sizeof(leapgate.BlockError{}), 16+word+8)
 }
 

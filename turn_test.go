@@ -54,7 +54,7 @@ func TestTurn_MovesUpWhileTheCallWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				check := &scriptedCheck{id: "a", waits: true}
+				check := &scriptedCheck{id: "a", stage: resource.Waiting}
 				turn := &scriptedTurn{due: time.Hour}
 				check.reserve = func(int64, resource.Caller) resource.Verdict {
 					return resource.Verdict{Delay: &resource.Delay{For: time.Hour, Turn: turn}}
@@ -89,7 +89,7 @@ func TestTurn_MovesUpWhileTheCallWaits(t *testing.T) {
 func TestTurn_ThatNobodyCanForetell(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		check := &scriptedCheck{id: "a", waits: true}
+		check := &scriptedCheck{id: "a", stage: resource.Waiting}
 		turn := &scriptedTurn{due: -1}
 		check.reserve = func(int64, resource.Caller) resource.Verdict {
 			return resource.Verdict{Delay: &resource.Delay{For: time.Minute, Turn: turn}}
@@ -114,7 +114,7 @@ func TestTurn_ThatNobodyCanForetell(t *testing.T) {
 // A check after the one whose turn came refuses: the turn is given back.
 func TestTurn_IsGivenBackIfALaterCheckRefuses(t *testing.T) {
 	t.Parallel()
-	waits, last := &scriptedCheck{id: "a", waits: true}, &scriptedCheck{id: "z", waits: true}
+	waits, last := &scriptedCheck{id: "a", stage: resource.Waiting}, &scriptedCheck{id: "z", stage: resource.Waiting}
 	waits.reserve = func(int64, resource.Caller) resource.Verdict {
 		turn := new(scriptedTurn)
 		turn.is(0)
@@ -136,7 +136,7 @@ func (panicky) GiveBack(int64)                  { panic("give back") }
 func TestTurn_Panics(t *testing.T) {
 	t.Parallel()
 	refuses := false
-	waits, last := &scriptedCheck{id: "a", waits: true}, &scriptedCheck{id: "z", waits: true}
+	waits, last := &scriptedCheck{id: "a", stage: resource.Waiting}, &scriptedCheck{id: "z", stage: resource.Waiting}
 	waits.reserve = func(int64, resource.Caller) resource.Verdict {
 		return resource.Verdict{Delay: &resource.Delay{For: time.Minute, Turn: panicky{}}}
 	}

@@ -25,7 +25,7 @@ func TestWaiting_ResourceIsEvictedMeanwhile(t *testing.T) {
 	c := newClock()
 	var asked []int64 // when the check that lets calls wait was asked
 	var evict func()
-	waits := &scriptedCheck{id: "w", waits: true, reserve: func(now int64, _ resource.Caller) resource.Verdict {
+	waits := &scriptedCheck{id: "w", stage: resource.Waiting, reserve: func(now int64, _ resource.Caller) resource.Verdict {
 		asked = append(asked, now)
 		v := resource.Verdict{Ticket: resource.Ticket{A: int64(len(asked))}}
 		if len(asked) == 1 {
@@ -40,7 +40,7 @@ func TestWaiting_ResourceIsEvictedMeanwhile(t *testing.T) {
 	g, guard := scriptedGate(t, leapgate.Config{
 		Now: c.Now, MaxResources: 1,
 		Sleep: func(_ context.Context, d time.Duration) error { c.Advance(d); evict(); return nil },
-	}, &scriptedCheck{id: "a"}, waits, &scriptedCheck{id: "s", mode: rule.Shadow}, refuses, &scriptedCheck{id: "z", waits: true})
+	}, &scriptedCheck{id: "a"}, waits, &scriptedCheck{id: "s", mode: rule.Shadow}, refuses, &scriptedCheck{id: "z", stage: resource.Waiting})
 	asked = []int64{0} // so that this does not wait
 	require.True(t, enter(t, g, "orders"))
 	asked = nil
@@ -147,7 +147,7 @@ func TestAdmission_ResourceIsEvictedBetweenTwoChecks(t *testing.T) {
 func TestWaiting_GateIsClosedMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		check := &scriptedCheck{id: "a", waits: true}
+		check := &scriptedCheck{id: "a", stage: resource.Waiting}
 		var turns []*scriptedTurn
 		check.reserve = func(int64, resource.Caller) resource.Verdict {
 			turns = append(turns, &scriptedTurn{due: -1})
@@ -191,7 +191,7 @@ func TestWaiting_GateIsClosedAndResourceWasEvicted(t *testing.T) {
 			e.Exit()
 			return g.Close()
 		},
-	}, &scriptedCheck{id: "a", waits: true, reserve: func(_ int64, by resource.Caller) resource.Verdict {
+	}, &scriptedCheck{id: "a", stage: resource.Waiting, reserve: func(_ int64, by resource.Caller) resource.Verdict {
 		if by.Origin == "waits" {
 			return resource.Verdict{Delay: &resource.Delay{For: time.Hour}}
 		}

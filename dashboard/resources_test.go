@@ -206,9 +206,10 @@ func (s *strange) Kind() string { return "strange" }
 func (s *strange) Bind(string, []resource.Check) ([]resource.Check, bool) {
 	return []resource.Check{s}, false
 }
-func (s *strange) Cause() *resource.Cause                                     { return &s.cause }
-func (s *strange) Mode() rule.Mode                                            { return rule.Enforce }
-func (s *strange) Waits() bool                                                { return false }
+func (s *strange) Cause() *resource.Cause { return &s.cause }
+func (s *strange) Mode() rule.Mode        { return rule.Enforce }
+
+func (s *strange) Stage() resource.Stage                                      { return resource.Counting }
 func (s *strange) Interval() time.Duration                                    { return 0 }
 func (s *strange) Reserve(_, _ int64, _ resource.Caller) (v resource.Verdict) { return v }
 func (s *strange) Refund(resource.Ticket, int64)                              {}

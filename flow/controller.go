@@ -68,7 +68,7 @@ func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) reso
 		c.counts = new(counts)
 	}
 	c.live = newJudge(r, r.Threshold, live, env.Memory)
-	c.live.waits = r.Mode == rule.Enforce && c.Waits()
+	c.live.waits = r.Mode == rule.Enforce && c.waits()
 	if r.Candidate > 0 {
 		c.candidate = newJudge(r, r.Candidate, candidate, env.Memory)
 	}
@@ -119,7 +119,16 @@ func sameWindow(a, b *Rule) bool {
 
 func (c *controller) Cause() *resource.Cause { return &c.cause }
 func (c *controller) Mode() rule.Mode        { return c.rule.Mode }
-func (c *controller) Waits() bool            { return c.rule.Behavior == Pace && c.rule.MaxWait > 0 }
+
+// Stage is Waiting for a rule that paces: calls with priority wait too, but seldom.
+func (c *controller) Stage() resource.Stage {
+	if c.waits() {
+		return resource.Waiting
+	}
+	return resource.Counting
+}
+
+func (c *controller) waits() bool { return c.rule.Behavior == Pace && c.rule.MaxWait > 0 }
 
 // Interval counts from the last event, and the calls that wait by then come later.
 func (c *controller) Interval() time.Duration {

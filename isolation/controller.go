@@ -56,9 +56,17 @@ func compile(_ *ruleset.Env, r *Rule, name string, before resource.Check) resour
 	return c
 }
 
-func (c *controller) Cause() *resource.Cause  { return &c.cause }
-func (c *controller) Mode() rule.Mode         { return c.rule.Mode }
-func (c *controller) Waits() bool             { return c.rule.MaxWait > 0 }
+func (c *controller) Cause() *resource.Cause { return &c.cause }
+func (c *controller) Mode() rule.Mode        { return c.rule.Mode }
+
+// Stage is Waiting for a rule with a queue.
+func (c *controller) Stage() resource.Stage {
+	if c.rule.MaxWait > 0 {
+		return resource.Waiting
+	}
+	return resource.Counting
+}
+
 func (c *controller) Interval() time.Duration { return 0 }
 
 func (c *controller) Reserve(_, n int64, _ resource.Caller) resource.Verdict {

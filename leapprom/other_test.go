@@ -151,7 +151,7 @@ type twin struct {
 
 func (t twin) Cause() *resource.Cause           { return t.cause }
 func (twin) Mode() rule.Mode                    { return rule.Off }
-func (twin) Waits() bool                        { return false }
+func (twin) Stage() resource.Stage              { return resource.Counting }
 func (twin) Interval() time.Duration            { return 0 }
 func (t twin) Snapshot(int64) stat.RuleSnapshot { return stat.RuleSnapshot{Blocked: *t.blocked} }
 

@@ -3,7 +3,6 @@ package resource
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/bits"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 )
 
 // Entry is one call into a resource, from Entry to [Entry.Exit]. It is a value of
-// three words, made to live in a variable of the function that got it:
+// four words, made to live in a variable of the function that got it:
 //
 //	e, err := r.Entry()
 //	if err != nil {
@@ -23,9 +22,9 @@ import (
 // exit it, but not two at once. The zero Entry, which comes with every error, may
 // be exited too; nothing happens.
 type Entry struct {
-	_     noCopy
 	set   *guardSet // as it was at entry; nil when there is nothing to exit
 	start int64
+	args  *argsCall // nil: no check holds anything for the arguments
 
 	// word packs the rest:
 	//
@@ -33,7 +32,7 @@ type Entry struct {
 	//	  took     outcome     stripe    count
 	//
 	// took has a bit for each check in mode shadow that has to be told of the exit.
-	word uint64
+	word entryWord
 }
 
 const (
@@ -43,27 +42,21 @@ const (
 	tookShift    = 42
 )
 
-// MaxCount is the largest count of one entry. Response times are summed up once per
-// count: calls that all have the largest may take 2.4 hours together before the sum over
-// a window is wrong.
-const MaxCount = 1 << 20
+// entryWord has the methods of a lock, so that vet finds copies of entries. It is no field
+// of its own, since a fifth one would keep entries out of registers.
+type entryWord uint64
 
-// ErrOrigin is the error of an origin that is longer than [MaxNameLength]. It is not a
-// block.
-var ErrOrigin = errors.New("leapgate: bad origin")
+func (*entryWord) Lock()   {}
+func (*entryWord) Unlock() {}
 
-// ErrCount is the error of an entry whose count is not 1 to [MaxCount]. It is not a
-// block.
-var ErrCount = errors.New("leapgate: bad count")
-
-// noCopy lets vet find copies.
-type noCopy struct{}
-
-func (*noCopy) Lock()   {}
-func (*noCopy) Unlock() {}
-
-func newEntry(set *guardSet, start int64, stripe int, n int64, took uint64) Entry {
-	return Entry{set: set, start: start, word: took<<tookShift | uint64(stripe)<<stripeShift | uint64(n)}
+func newEntry(set *guardSet, start int64, stripe int, n int64, took uint64, args *argsCall) Entry {
+	if args != nil && len(args.held) == 0 {
+		args = nil
+	}
+	return Entry{
+		set: set, start: start, args: args,
+		word: entryWord(took<<tookShift | uint64(stripe)<<stripeShift | uint64(n)),
+	}
 }
 
 // SetError tells that the call returned err, and so how it ended: see Outcome of the
@@ -84,7 +77,7 @@ func (e *Entry) SetError(err error) {
 // there is not.
 func (e *Entry) SetOutcome(o Outcome) {
 	if o <= Ignored {
-		e.word = e.word&^outcomeMask | uint64(o)<<outcomeShift
+		e.word = e.word&^outcomeMask | entryWord(o)<<outcomeShift
 	}
 }
 
@@ -105,6 +98,7 @@ func (e *Entry) Exit() {
 	} else {
 		now = clock.Given()
 	}
+	now = max(now, e.start) // so that what began at now − rt is what was reserved then
 	rt := max(0, now-e.start)
 	outcome := e.outcome()
 	if outcome == Ignored { // still in flight, so this cannot come too late
@@ -115,63 +109,14 @@ func (e *Entry) Exit() {
 		for _, f := range set.finish {
 			f.Finish(now, int64(uint32(e.word)), time.Duration(rt), outcome)
 		}
-		for took := e.word >> tookShift; took != 0; took &= took - 1 {
+		for took := uint64(e.word >> tookShift); took != 0; took &= took - 1 {
 			set.finishIf[bits.TrailingZeros64(took)].Finish(now, int64(uint32(e.word)), time.Duration(rt), outcome)
 		}
 	}
-}
-
-// EntryOption changes one entry. The zero EntryOption changes nothing.
-type EntryOption struct {
-	kind   optionKind
-	count  int64
-	origin string
-}
-
-type optionKind uint8
-
-const (
-	noOption optionKind = iota
-	countOption
-	originOption
-	priorityOption
-)
-
-// WithCount makes an entry count n times, 1 to [MaxCount]: it passes if n more
-// fit into every rule, and counts n passes, n successes, n times its response time
-// and n calls in flight, so that averages stay per call.
-func WithCount(n int64) EntryOption { return EntryOption{kind: countOption, count: n} }
-
-// WithOrigin tells who calls, for rules that are for some callers only, and for the
-// last refusal of each rule. It has at most [MaxNameLength] bytes.
-func WithOrigin(origin string) EntryOption { return EntryOption{kind: originOption, origin: origin} }
-
-// WithPriority lets an entry take what the next buckets of a rule will have room for,
-// and wait for them, when the window is full. It counts there, as pass and as
-// occupied-pass. How long it may wait, the rule tells.
-func WithPriority() EntryOption { return EntryOption{kind: priorityOption} }
-
-// apply gives what the options say, or tells what is wrong with them.
-func apply(opts []EntryOption) (n int64, by Caller, err error) {
-	n = 1
-	for _, o := range opts {
-		switch o.kind {
-		case noOption:
-		case countOption:
-			if o.count < 1 || o.count > MaxCount {
-				return 0, by, fmt.Errorf("%w: %d; want 1 to %d", ErrCount, o.count, MaxCount)
-			}
-			n = o.count
-		case originOption:
-			if len(o.origin) > MaxNameLength {
-				return 0, by, fmt.Errorf("%w: %.32q… has %d bytes; want at most %d", ErrOrigin, o.origin, len(o.origin), MaxNameLength)
-			}
-			by.Origin = o.origin
-		case priorityOption:
-			by.Priority = true
-		}
+	if e.args != nil {
+		e.args.finish(now, int64(uint32(e.word)), time.Duration(rt), outcome)
+		e.args = nil
 	}
-	return n, by, nil
 }
 
 // Call runs fn as one call into r, and gives what fn gives. If r blocks, fn does

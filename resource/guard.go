@@ -1,100 +1,135 @@
 package resource
 
 import (
-	"fmt"
-	"log/slog"
-	"math"
-	"sync"
 	"time"
 
-	"github.com/leapgate-go/leapgate/rule"
-
-	"go.uber.org/atomic"
-
 	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// Guard is one family of protection, plugged into every resource of a gate.
-// Flow rules are one, rules on calls in flight another, and a program may bring its
-// own.
+// Guard carries out one kind of rules in a gate. It is asked for its checks of every
+// resource. Flow rules have one, rules on calls in flight another, and a program may bring
+// its own, in the Guards of the gate's configuration.
 //
-// This interface is not yet stable: more guards will show what it lacks.
-//
-// All methods may be called by any number of goroutines at once. A guard that a
-// program brings is called under recover: if it panics, the call is admitted as
-// if that guard were not there, and the fault is counted and logged, once per
+// All methods may be called by any number of goroutines at once. A guard that a program
+// brings is called under recover, and so are its checks: if one panics, the call is
+// admitted as if the check were not there, and the fault is counted, and logged once per
 // cause.
 type Guard interface {
-	// Kind names the guard in errors and snapshots: "flow".
+	// Kind names the guard in errors, snapshots and metrics: "flow".
 	Kind() string
-	// Bind gives the checks that bind the resource, in the order in which they
-	// are asked, nil if there are none; and whether a rule names this very resource.
-	// One that is named is there before anybody calls it, and is never evicted.
-	// old is what Bind gave for the resource before, nil if it has just appeared:
-	// what a check remembers of the resource lives there. If the resource is evicted
-	// within the Interval of a check, its checks are kept: when the resource comes again
-	// they go on as they are, or, if rules were loaded meanwhile, are old. The IDs of the
-	// checks differ. One that has the ID of an old one goes on with its counts; one that
-	// was left out is not to be given again.
+	// Bind returns the checks of a resource, in the order in which they are asked; nil for
+	// none. named reports whether a rule names this very resource: then it is there before
+	// anybody calls it, and is never evicted. The IDs of the checks differ.
 	//
-	// Bind is called when a resource appears and when [Registry.Rebind], or Rebind of
-	// the gate, names it. No lock is held meanwhile; but an entry into the resource
-	// that is being bound, a Rebind, or a loading of rules may ask again: a guard that
-	// does so every time would do it for ever.
+	// old is what Bind returned for the resource before; nil if it has just appeared. What
+	// a check remembers of the resource lives there. A check that has the ID of an old one
+	// goes on with its counts. One that was left out must not be returned again. The checks
+	// of a resource that is evicted are kept as long as their Interval. If the resource
+	// comes again by then, they go on as they are, or are old if rules were loaded
+	// meanwhile.
+	//
+	// Bind is called when a resource appears, and when Rebind of the gate names it. No lock
+	// is held meanwhile. Bind may use the gate; but an entry into the resource that is being
+	// bound, a Rebind or a load of rules may call Bind again: if that happens every time,
+	// it never ends.
 	Bind(resource string, old []Check) (checks []Check, named bool)
 }
 
-// Caller is who calls, and with what right.
-type Caller struct {
-	Origin   string // if that was told
-	Priority bool   // the call may take what the next buckets will have, and wait for them
-}
-
-// Check is one rule of a guard on one resource. It takes and returns plain
-// values: a pointer to the entry would move every entry to the heap.
-//
-// This interface is not yet stable.
+// Check is one rule of a guard on one resource. It takes and returns plain values, so
+// that no entry is moved to the heap. What more a check wants, it says by further methods:
+// [Finisher], [Looker], [ArgsCheck], [ArgsFinisher]. They are looked for when a resource is
+// bound.
 type Check interface {
-	// Cause is what a BlockError of this check has in common with its others. It is
-	// the same at every call.
+	// Cause is what the refusals of this check have in common. It is the same at every
+	// call, and not nil.
 	Cause() *Cause
-	// Mode tells whether the check blocks, only counts what it would block, or
-	// is not to be asked. It is the same at every call.
+	// Mode reports whether the check blocks, only counts what it would block, or is not
+	// asked. It is the same at every call.
 	Mode() rule.Mode
-	// Waits tells whether calls may have to wait for the check regularly. Such checks
-	// are asked after all others, so that nobody waits for a refusal. It is the same
-	// at every call.
-	Waits() bool
+	// Stage is when the check is asked, among the checks of its resource. It is the same at
+	// every call.
+	Stage() Stage
 	// Interval is how far back the check remembers, 0 if it does not. If its resource is
-	// evicted before that, the check is kept in case that comes again.
+	// evicted, the check is kept as long as that, in case the resource comes again.
 	Interval() time.Duration
 
-	// Reserve takes n, 1 or more, at now, in nanoseconds on the gate's axis; or it
+	// Reserve takes n, 1 to [MaxCount], at now, in nanoseconds on the gate's axis; or it
 	// refuses and takes nothing. The answer is the count: there is no second step that
 	// could come too late.
 	Reserve(now, n int64, by Caller) Verdict
-	// Refund gives back what a Reserve took: a later check refused, or the
-	// call did not wait to the end. A call that got a [Turn] gives that back instead.
+	// Refund gives back what a Reserve took: a later check refused, or the call did not
+	// wait to the end. A call that got a [Turn] gives that back instead.
 	Refund(ticket Ticket, n int64)
-	// Wait tells how long after now n more would be admitted if nobody else came: 0 if
-	// they would be then, below 0 if that cannot be told or is never. now may be in
-	// the future; nothing changes by asking.
+	// Wait returns how long after now n more would be admitted if nobody else came: 0 if
+	// they would be at once, below 0 if that is not known or never. now may be in the
+	// future. Nothing changes.
 	Wait(now, n int64, by Caller) time.Duration
 
-	// Snapshot is the figures of the rule at now. The last refusal is filled in by the
+	// Snapshot returns the figures of the rule at now. The last refusal is filled in by the
 	// caller, and so are the ID and the kind, from the Cause, if they are empty.
 	Snapshot(now int64) stat.RuleSnapshot
 }
 
-// Finisher is a check that wants to know when calls end. Finish is called once for
-// every call that was admitted after the check admitted it, whatever rules were
-// loaded meanwhile; also if its Reserve panicked. A resource can have
-// [MaxShadowFinishers] of them in mode shadow; further ones are not asked.
-//
-// This interface is not yet stable.
+// Stage is when a check is asked. The checks of a resource are asked by stage, within
+// one stage in the order in which they were bound. Those in mode shadow are asked after
+// all that enforce, since only calls that pass those exist for them; again by stage.
+type Stage uint8
+
+// The stages.
+const (
+	// Counting is for checks that never let calls wait, or only those with priority.
+	Counting Stage = iota
+	// Waiting is for checks in which calls may wait: nobody shall wait to be refused by
+	// one that could have said so at once.
+	Waiting
+	// Beginning is for checks that must be asked at the very moment at which the call
+	// begins, when all waits are over. Then now of its Reserve is now − rt of its Finish.
+	// Such a check should be a [Looker].
+	Beginning
+)
+
+// Looker is a check of the stage [Beginning] that can refuse a call before other checks
+// have taken anything of it, or let it wait.
+type Looker interface {
+	// Look returns the refusal of a call that would be refused, which it counts; nil
+	// otherwise. It takes nothing. It is called before all checks, if there is one of an
+	// earlier stage, and not in mode shadow. The check's Reserve is called after that as
+	// always.
+	Look(now, n int64, by Caller) *BlockError
+}
+
+// Finisher is a check that wants to know when calls end.
 type Finisher interface {
+	// Finish is called once for every call that was admitted after the check admitted it,
+	// whatever rules were loaded meanwhile; also if its Reserve panicked. now is the
+	// present, but never before the begin of the call, and rt is how long the call took: it
+	// began at now − rt.
+	//
+	// A resource can have [MaxShadowFinishers] in mode shadow. Further ones are not asked.
 	Finish(now, n int64, rt time.Duration, outcome Outcome)
+}
+
+// ArgsCheck is a check that decides by the arguments of calls; see [WithArg]. The methods
+// with arguments are called in place of those without.
+type ArgsCheck interface {
+	Check
+	// ReserveArgs is Reserve. held is what the check needs to find again what it took for
+	// these arguments, besides the ticket; nil for nothing. A pointer needs no allocation.
+	ReserveArgs(now, n int64, by Caller, args Args) (v Verdict, held any)
+	// RefundArgs is Refund.
+	RefundArgs(ticket Ticket, n int64, held any)
+	// WaitArgs is Wait.
+	WaitArgs(now, n int64, by Caller, args Args) time.Duration
+}
+
+// ArgsFinisher is an [ArgsCheck] that wants to know when calls end for which it holds
+// something. In place of [Finisher], if it is both.
+type ArgsFinisher interface {
+	// FinishArgs is called once for every call that was admitted after the check admitted it
+	// with a held that was not nil. See Finish of [Finisher].
+	FinishArgs(now, n int64, rt time.Duration, outcome Outcome, held any)
 }
 
 // Ticket is what Refund needs to find a reservation. Its words are the check's own.
@@ -133,8 +168,6 @@ type Delay struct {
 // Turn is the turn of one call in the queue of a check. It belongs to the call, which
 // waits in its own goroutine, so the queue needs none. Its methods may be called while
 // others are in the queue, by any number of goroutines.
-//
-// This interface is not yet stable.
 type Turn interface {
 	// Due returns how long after now the call's turn comes if nobody leaves the queue
 	// before it: 0 if it has come, and then the call has what it waited for. Below 0
@@ -149,171 +182,4 @@ type Turn interface {
 	// GiveBack takes the call out of the queue, or gives back what it got when its turn
 	// came. It is called, at most once, in place of Check.Refund. now is the present.
 	GiveBack(now int64)
-}
-
-// plugged is a guard that the program brought.
-type plugged struct {
-	Guard
-	faults *faultLog
-}
-
-func (p plugged) Kind() string {
-	defer p.faults.recover("Kind")
-	return p.Guard.Kind()
-}
-
-func (p plugged) Bind(name string, old []Check) ([]Check, bool) {
-	defer p.faults.recover("Bind")
-	own := make([]Check, len(old))
-	told := make(map[string]*atomic.Pointer[stat.RuleSnapshot], len(old))
-	for i, c := range old {
-		before := c.(interface{ unwrap() pluggedCheck }).unwrap()
-		own[i], told[before.cause.RuleID] = before.Check, before.told
-	}
-	given, named := p.Guard.Bind(name, own)
-	var checks []Check
-	for _, c := range given {
-		s := pluggedCheck{Check: c, cause: c.Cause(), faults: p.faults}
-		if s.cause == nil {
-			panic("the Cause of a Check is nil")
-		}
-		if s.told = told[s.cause.RuleID]; s.told == nil {
-			s.told = atomic.NewPointer(&stat.RuleSnapshot{
-				ID: s.cause.RuleID, Kind: s.cause.Kind, Threshold: s.cause.Threshold, Interval: s.cause.Interval,
-			})
-		}
-		if f, ok := c.(Finisher); ok {
-			checks = append(checks, pluggedFinisher{s, f})
-		} else {
-			checks = append(checks, s)
-		}
-	}
-	return checks, named
-}
-
-type pluggedCheck struct {
-	Check
-	cause  *Cause
-	faults *faultLog
-	// told is what Snapshot gave last: when it panics, counts must not go back.
-	told *atomic.Pointer[stat.RuleSnapshot]
-}
-
-func (c pluggedCheck) unwrap() pluggedCheck { return c }
-
-func (c pluggedCheck) Cause() *Cause { return c.cause }
-
-// noTicket is the ticket of a Reserve that panicked: it took nothing.
-var noTicket = Ticket{math.MinInt64, math.MinInt64}
-
-func (c pluggedCheck) Reserve(now, n int64, by Caller) (v Verdict) {
-	v.Ticket = noTicket
-	defer c.faults.recover("Reserve")
-	v = c.Check.Reserve(now, n, by)
-	if v.Refused != nil && v.Refused.Cause == nil { // it may be shared, in mode shadow
-		v.Refused = &BlockError{c.cause, v.Refused.Observed, v.Refused.RetryAfter}
-	}
-	if v.Delay != nil && v.Delay.Turn != nil {
-		delay := *v.Delay
-		delay.Turn = pluggedTurn{delay.Turn, c.faults}
-		v.Delay = &delay
-	}
-	return v
-}
-
-func (c pluggedCheck) Refund(ticket Ticket, n int64) {
-	if ticket != noTicket {
-		defer c.faults.recover("Refund")
-		c.Check.Refund(ticket, n)
-	}
-}
-
-func (c pluggedCheck) Wait(now, n int64, by Caller) time.Duration {
-	defer c.faults.recover("Wait")
-	return c.Check.Wait(now, n, by)
-}
-
-func (c pluggedCheck) Mode() (mode rule.Mode) {
-	mode = rule.Off
-	defer c.faults.recover("Mode")
-	return c.Check.Mode()
-}
-
-func (c pluggedCheck) Waits() bool {
-	defer c.faults.recover("Waits")
-	return c.Check.Waits()
-}
-
-func (c pluggedCheck) Interval() time.Duration {
-	defer c.faults.recover("Interval")
-	return c.Check.Interval()
-}
-
-func (c pluggedCheck) Snapshot(now int64) (s stat.RuleSnapshot) {
-	s = *c.told.Load()
-	defer c.faults.recover("Snapshot")
-	s = c.Check.Snapshot(now)
-	c.told.Store(&s)
-	return s
-}
-
-type pluggedFinisher struct {
-	pluggedCheck
-	finisher Finisher
-}
-
-func (c pluggedFinisher) Finish(now, n int64, rt time.Duration, outcome Outcome) {
-	defer c.faults.recover("Finish")
-	c.finisher.Finish(now, n, rt, outcome)
-}
-
-type pluggedTurn struct {
-	turn   Turn
-	faults *faultLog
-}
-
-func (t pluggedTurn) Due(now int64, sooner func()) time.Duration {
-	defer t.faults.recover("Due")
-	return t.turn.Due(now, sooner)
-}
-
-func (t pluggedTurn) GiveBack(now int64) {
-	defer t.faults.recover("GiveBack")
-	t.turn.GiveBack(now)
-}
-
-// faultLog counts the panics of one guard, and logs each cause once.
-type faultLog struct {
-	kind   string
-	logger *slog.Logger
-
-	mu     sync.Mutex // guards what is below
-	count  int64
-	causes map[string]bool
-}
-
-// maxFaultCauses bounds the memory of a guard whose panics differ every time.
-const maxFaultCauses = 100
-
-// recover is deferred around a call into a guard.
-func (l *faultLog) recover(method string) {
-	cause := recover()
-	if cause == nil {
-		return
-	}
-	text := fmt.Sprintf("%s: %.200s", method, fmt.Sprint(cause))
-	l.mu.Lock()
-	l.count++
-	isNew := !l.causes[text] && len(l.causes) < maxFaultCauses
-	if isNew {
-		if l.causes == nil {
-			l.causes = make(map[string]bool)
-		}
-		l.causes[text] = true
-	}
-	l.mu.Unlock()
-	if isNew {
-		l.logger.Error("leapgate: a guard panicked; calls pass as if it were not there",
-			"guard", l.kind, "method", method, "panic", fmt.Sprint(cause))
-	}
 }

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"time"
@@ -33,13 +34,16 @@ type stay struct {
 
 // checks are those of one resource, sorted by what they do.
 type checks struct {
-	byGuard  [][]Check // in the registry's order, as the guards gave them
-	holds    []*hold   // of each of them
-	enforce  []Check   // those that block, in the order in which they are asked
-	shadow   []Check   // those that would; asked when all of enforce admitted
-	finish   []Finisher
-	finishIf []Finisher    // those of mode shadow; which of them, the entry knows
-	longest  time.Duration // how far back any of them remembers
+	byGuard     [][]Check // in the registry's order, as the guards returned them
+	holds       []*hold   // of each of them
+	look        []Looker  // those of enforce that may refuse before any is asked
+	enforce     []Check   // those that block, in the order in which they are asked
+	enforceArgs argsChecks
+	shadow      []Check // those that would; asked when all of enforce admitted
+	shadowArgs  argsChecks
+	finish      []Finisher
+	finishIf    []Finisher    // the first of shadow; which of them, the entry knows
+	longest     time.Duration // how far back any of them remembers
 }
 
 // MaxShadowFinishers is how many checks in mode shadow a resource can have that want
@@ -64,32 +68,61 @@ func (set *guardSet) with(checks *checks) *guardSet {
 // newChecks makes the checks of a resource that had old ones, nil if it had none.
 func newChecks(byGuard [][]Check, old *checks) *checks {
 	s := &checks{byGuard: byGuard}
-	var waits []Check
 	for _, some := range byGuard {
 		for _, c := range some {
 			s.holds = append(s.holds, s.holdOf(c, old))
 			s.longest = max(s.longest, c.Interval())
-			switch mode := c.Mode(); {
-			case mode == rule.Shadow:
-				s.addShadow(c)
-			case mode != rule.Enforce:
-			case c.Waits():
-				waits = append(waits, c)
-			default:
+			switch c.Mode() {
+			case rule.Enforce:
 				s.enforce = append(s.enforce, c)
+			case rule.Shadow:
+				s.shadow = append(s.shadow, c)
+			case rule.Off:
 			}
 		}
 	}
 	if s.holds == nil {
 		return nil
 	}
-	s.enforce = append(s.enforce, waits...)
+	byStage(s.enforce)
 	for _, c := range s.enforce {
-		if f, ok := c.(Finisher); ok {
+		if f, ok := finisherOf(c); ok {
 			s.finish = append(s.finish, f)
 		}
+		if l, ok := as[Looker](c); ok && s.enforce[0].Stage() < c.Stage() {
+			s.look = append(s.look, l)
+		}
 	}
+	s.enforceArgs = newArgsChecks(s.enforce)
+	s.sortShadow()
+	s.shadowArgs = newArgsChecks(s.shadow)
 	return s
+}
+
+func byStage(checks []Check) {
+	slices.SortStableFunc(checks, func(a, b Check) int { return cmp.Compare(a.Stage(), b.Stage()) })
+}
+
+// finisherOf returns the check as a finisher of calls that it holds nothing for.
+func finisherOf(c Check) (Finisher, bool) {
+	if _, ok := as[ArgsFinisher](c); ok {
+		return nil, false
+	}
+	return as[Finisher](c)
+}
+
+// newArgsChecks finds the checks that decide by arguments.
+func newArgsChecks(checks []Check) (all argsChecks) {
+	for i, c := range checks {
+		if withArgs, ok := as[ArgsCheck](c); ok {
+			if all == nil {
+				all = make(argsChecks, len(checks))
+			}
+			finisher, _ := as[ArgsFinisher](c)
+			all[i] = argsCheck{withArgs, finisher}
+		}
+	}
+	return all
 }
 
 // holdOf gives the hold of the old check whose counts c goes on with, or a new one.
@@ -102,17 +135,23 @@ func (s *checks) holdOf(c Check, old *checks) *hold {
 	return new(hold)
 }
 
-// addShadow adds a check in mode shadow. Those that want to know when calls end come
-// first, so that their places in shadow and in finishIf agree.
-func (s *checks) addShadow(c Check) {
-	f, ok := c.(Finisher)
-	switch n := len(s.finishIf); {
-	case !ok:
-		s.shadow = append(s.shadow, c)
-	case n < MaxShadowFinishers:
-		s.shadow = slices.Insert(s.shadow, n, c)
-		s.finishIf = append(s.finishIf, f)
+// sortShadow puts the checks in mode shadow in order. Those that want to know when calls
+// end come first, so that their indices in shadow and in finishIf agree.
+func (s *checks) sortShadow() {
+	byStage(s.shadow)
+	var others []Check
+	finishers := s.shadow[:0]
+	for _, c := range s.shadow {
+		f, ok := finisherOf(c)
+		switch {
+		case !ok:
+			others = append(others, c)
+		case len(s.finishIf) < MaxShadowFinishers:
+			finishers = append(finishers, c)
+			s.finishIf = append(s.finishIf, f)
+		}
 	}
+	s.shadow = append(finishers, others...)
 }
 
 // snapshot gives the figures of a resource. What was carried over from resources

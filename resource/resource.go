@@ -52,33 +52,50 @@ func (r *Resource) Entry() (Entry, error) {
 	if set.checks == nil && set.metric != nil {
 		stripe := set.metric.Pass(now, 1)
 		if set.metric.Holds() {
-			return newEntry(set, now, stripe, 1, 0), nil
+			return newEntry(set, now, stripe, 1, 0, nil), nil
 		}
 	}
-	return r.enter(context.Background(), now, 1, Caller{})
+	return r.enter(context.Background(), now, 1, Caller{}, nil)
 }
 
 // EntryContext begins a call with options. If ctx has ended, it gives ctx.Err()
 // and counts nothing. A rule may let the call wait; if ctx ends meanwhile, the call is
 // blocked, and the error is both [ErrBlocked] and ctx.Err(). A count out of range is
-// [ErrCount], an origin that is too long [ErrOrigin].
+// [ErrCount], an origin that is too long [ErrOrigin], a bad argument [ErrArg].
 func (r *Resource) EntryContext(ctx context.Context, opts ...EntryOption) (Entry, error) {
 	if ctx != nil {
 		if err := ctx.Err(); err != nil {
 			return Entry{}, err
 		}
 	}
-	n, by, err := apply(opts)
+	n, by, args, err := apply(opts)
 	if err != nil {
 		return Entry{}, err
 	}
-	return r.enter(ctx, r.registry.clock.Now(), n, by)
+	if args > 0 {
+		return r.enterArgs(ctx, n, by, opts)
+	}
+	return r.enter(ctx, r.registry.clock.Now(), n, by, nil)
+}
+
+// enterArgs is enter with the arguments among the options.
+func (r *Resource) enterArgs(ctx context.Context, n int64, by Caller, opts []EntryOption) (Entry, error) {
+	args := argsCalls.Get().(*argsCall)
+	err := args.take(opts)
+	var e Entry
+	if err == nil {
+		e, err = r.enter(ctx, r.registry.clock.Now(), n, by, args)
+	}
+	if e.args == nil {
+		args.free()
+	}
+	return e, err
 }
 
 // enter is Entry with everything that may happen.
 //
 //go:noinline
-func (r *Resource) enter(ctx context.Context, now, n int64, by Caller) (Entry, error) {
+func (r *Resource) enter(ctx context.Context, now, n int64, by Caller, args *argsCall) (Entry, error) {
 	set := r.set.Load()
 	var void *metric.Metric // of the resource that was evicted when this call came
 	for {
@@ -90,14 +107,14 @@ func (r *Resource) enter(ctx context.Context, now, n int64, by Caller) (Entry, e
 			set = home
 		}
 		var a admission // a literal would be made elsewhere and copied, which takes its time
-		a.set, a.now, a.n, a.by = set, now, n, by
+		a.set, a.now, a.n, a.by, a.args = set, now, n, by, args
 		switch {
 		case !a.run(ctx):
 			void, now = set.metric, a.now // which is later if the call has waited
 		case a.blocked != nil:
 			return Entry{}, a.err()
 		default:
-			return newEntry(set, a.now, a.stripe, n, a.took), nil
+			return newEntry(set, a.now, a.stripe, n, a.took, a.args), nil
 		}
 	}
 }

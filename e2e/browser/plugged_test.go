@@ -29,9 +29,11 @@ func (b *boundless) Bind(name string, _ []resource.Check) ([]resource.Check, boo
 	}
 	return []resource.Check{b}, false
 }
-func (b *boundless) Cause() *resource.Cause                                     { return &b.cause }
-func (b *boundless) Mode() rule.Mode                                            { return rule.Enforce }
-func (b *boundless) Waits() bool                                                { return false }
+func (b *boundless) Cause() *resource.Cause { return &b.cause }
+func (b *boundless) Mode() rule.Mode        { return rule.Enforce }
+
+func (b *boundless) Stage() resource.Stage { return resource.Counting }
+
 func (b *boundless) Interval() time.Duration                                    { return time.Second }
 func (b *boundless) Reserve(_, _ int64, _ resource.Caller) (v resource.Verdict) { return v }
 func (b *boundless) Refund(resource.Ticket, int64)                              {}

@@ -107,7 +107,7 @@ type panics struct{ resource.Check }
 
 func (panics) Cause() *resource.Cause           { return &resource.Cause{Kind: "panicky", RuleID: "p"} }
 func (panics) Mode() rule.Mode                  { return rule.Enforce }
-func (panics) Waits() bool                      { return false }
+func (panics) Stage() resource.Stage            { return resource.Counting }
 func (panics) Interval() time.Duration          { return 0 }
 func (panics) Snapshot(int64) stat.RuleSnapshot { return stat.RuleSnapshot{ID: "p", Kind: "panicky"} }
 

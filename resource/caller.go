@@ -1,0 +1,132 @@
+package resource
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/leapgate-go/leapgate/internal/enum"
+)
+
+// Caller is what is known of the caller of an entry, and with what right it calls.
+type Caller struct {
+	Origin      string // empty if it was not named
+	Priority    bool   // the call may take what the next buckets will have, and wait for them
+	Criticality Criticality
+}
+
+// Criticality is how much a call matters when not all can be served. The zero value is
+// [DefaultCriticality].
+type Criticality uint8
+
+// The criticalities. When not all calls can be served, Background ones are refused first,
+// then Sheddable ones, and Critical ones last.
+const (
+	DefaultCriticality Criticality = iota
+	Critical
+	Sheddable
+	Background
+)
+
+var criticalities = enum.Enum{What: "criticality", Names: []string{"default", "critical", "sheddable", "background"}}
+
+// String is the name of the criticality: "default", "critical", "sheddable", "background".
+func (c Criticality) String() string { return criticalities.String(uint8(c)) }
+
+// MaxArgs is how many arguments an entry can have.
+const MaxArgs = 4
+
+// ErrArg is the error of arguments of an entry that are too many, of a name that is empty or
+// too long, or of a value that is too long. It is not a block.
+var ErrArg = errors.New("leapgate: bad argument of a call")
+
+// Args are the arguments of one call; see [WithArg].
+type Args struct {
+	list [MaxArgs]arg
+	n    int
+}
+
+type arg struct{ name, value string }
+
+// Get returns the value of the argument of that name, and reports whether the call has it.
+func (a *Args) Get(name string) (value string, ok bool) {
+	if i := a.index(name); i < a.n {
+		return a.list[i].value, true
+	}
+	return "", false
+}
+
+// index is where the argument of that name is, or would be.
+func (a *Args) index(name string) int {
+	for i := range a.list[:a.n] {
+		if a.list[i].name == name {
+			return i
+		}
+	}
+	return a.n
+}
+
+// Len is how many arguments the call has.
+func (a *Args) Len() int { return a.n }
+
+// take fills in the arguments among the options, or returns what is wrong with them.
+func (a *Args) take(opts []EntryOption) error {
+	for _, o := range opts {
+		if o.kind != argOption {
+			continue
+		}
+		if err := a.add(o.name, o.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Args) add(name, value string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: its name is empty; want 1 to %d bytes", ErrArg, MaxNameLength)
+	case len(name) > MaxNameLength:
+		return fmt.Errorf("%w: the name %.32q… has %d bytes; want 1 to %d", ErrArg, name, len(name), MaxNameLength)
+	case len(value) > MaxNameLength:
+		return fmt.Errorf("%w: the value of %.64q has %d bytes; want at most %d", ErrArg, name, len(value), MaxNameLength)
+	}
+	i := a.index(name)
+	if i == MaxArgs {
+		return fmt.Errorf("%w: %.64q is one too many; want at most %d", ErrArg, name, MaxArgs)
+	}
+	a.list[i] = arg{name, value}
+	a.n = max(a.n, i+1)
+	return nil
+}
+
+// argsCall is the arguments of one call, and what checks hold for them until it ends. It
+// comes from a pool: an entry is a value of few words, and what its admission points to
+// would be moved to the heap.
+type argsCall struct {
+	Args
+	held []heldArg
+}
+
+type heldArg struct {
+	by   ArgsFinisher
+	held any
+}
+
+var argsCalls = sync.Pool{New: func() any { return new(argsCall) }}
+
+// finish ends the call.
+func (c *argsCall) finish(now, n int64, rt time.Duration, outcome Outcome) {
+	for _, h := range c.held {
+		h.by.FinishArgs(now, n, rt, outcome, h.held)
+	}
+	c.free()
+}
+
+// free returns c to the pool, which keeps nothing else alive.
+func (c *argsCall) free() {
+	clear(c.held)
+	c.Args, c.held = Args{}, c.held[:0]
+	argsCalls.Put(c)
+}

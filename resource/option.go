@@ -1,0 +1,96 @@
+package resource
+
+import (
+	"errors"
+	"fmt"
+)
+
+// MaxCount is the largest count of one entry. Response times are summed up once per
+// count: calls that all have the largest may take 2.4 hours together before the sum over
+// a window is wrong.
+const MaxCount = 1 << 20
+
+// ErrOrigin is the error of an origin that is longer than [MaxNameLength]. It is not a
+// block.
+var ErrOrigin = errors.New("leapgate: bad origin")
+
+// ErrCount is the error of an entry whose count is not 1 to [MaxCount]. It is not a
+// block.
+var ErrCount = errors.New("leapgate: bad count")
+
+// EntryOption changes one entry. The zero EntryOption changes nothing.
+type EntryOption struct {
+	kind  optionKind
+	count int64
+	name  string // of an argument
+	text  string
+}
+
+type optionKind uint8
+
+const (
+	noOption optionKind = iota
+	countOption
+	originOption
+	priorityOption
+	criticalityOption
+	argOption
+)
+
+// WithCount makes an entry count n times, 1 to [MaxCount]: it passes if n more
+// fit into every rule, and counts n passes, n successes, n times its response time
+// and n calls in flight, so that averages stay per call.
+func WithCount(n int64) EntryOption { return EntryOption{kind: countOption, count: n} }
+
+// WithOrigin names the caller, for rules that are for some callers only, and for the last
+// refusal of each rule. It has at most [MaxNameLength] bytes.
+func WithOrigin(origin string) EntryOption { return EntryOption{kind: originOption, text: origin} }
+
+// WithPriority lets an entry take what the next buckets of a rule will have room for,
+// and wait for them, when the window is full. It counts there, as pass and as
+// occupied-pass. How long it may wait is the rule's.
+func WithPriority() EntryOption { return EntryOption{kind: priorityOption} }
+
+// WithCriticality says how much the call matters when not all can be served. Without it a
+// call is of [DefaultCriticality], and so it is with a value that is none of the four.
+func WithCriticality(c Criticality) EntryOption {
+	return EntryOption{kind: criticalityOption, count: int64(c)}
+}
+
+// WithArg gives an argument of the call to rules that decide by it, such as the ID of an
+// item or a tenant. The name has 1 to [MaxNameLength] bytes. The value has at most as many,
+// and may be empty. An entry has at most [MaxArgs]; of one name the last holds.
+func WithArg(name, value string) EntryOption {
+	return EntryOption{kind: argOption, name: name, text: value}
+}
+
+// apply returns what the options say but for the arguments, and how many of these there
+// are; or what is wrong.
+func apply(opts []EntryOption) (n int64, by Caller, args int, err error) {
+	n = 1
+	for _, o := range opts {
+		switch o.kind {
+		case noOption:
+		case countOption:
+			if o.count < 1 || o.count > MaxCount {
+				return 0, by, 0, fmt.Errorf("%w: %d; want 1 to %d", ErrCount, o.count, MaxCount)
+			}
+			n = o.count
+		case originOption:
+			if len(o.text) > MaxNameLength {
+				return 0, by, 0, fmt.Errorf("%w: %.32q… has %d bytes; want at most %d", ErrOrigin, o.text, len(o.text), MaxNameLength)
+			}
+			by.Origin = o.text
+		case priorityOption:
+			by.Priority = true
+		case criticalityOption:
+			by.Criticality = DefaultCriticality
+			if c := Criticality(o.count); c <= Background {
+				by.Criticality = c
+			}
+		case argOption:
+			args++
+		}
+	}
+	return n, by, args, nil
+}
