@@ -16,7 +16,7 @@ type admission struct {
 	by       Caller
 	args     *argsCall // nil for none
 	stripe   int
-	took     uint64 // which of set.finishIf admitted the call, a bit for each
+	took     uint16 // which of set.finishIf admitted the call, a bit for each
 	occupied bool   // it waited for what it borrowed
 	blocked  *BlockError
 	ended    error // what the context said that ended a wait
@@ -30,18 +30,42 @@ func (a *admission) run(ctx context.Context) (ok bool) {
 		a.stripe = a.set.metric.Pass(a.now, a.n)
 		return a.set.metric.Holds()
 	}
-	ok = true
-	if a.look(); a.blocked == nil {
-		ok = a.enforce(ctx, 0)
-	}
-	if a.blocked != nil {
-		if !a.set.metric.Block(a.now, a.n) {
-			a.set.registry.carryBlock(a.n)
+	for _, l := range a.set.look {
+		if a.blocked = l.Look(a.now, a.n, a.by); a.blocked != nil {
+			a.block()
+			return true
 		}
-		a.blocked.RetryAfter = a.retryAfter(a.blocked.RetryAfter)
-		a.blocked.Last.keep(a.now, a.by.Origin, a.blocked)
+	}
+	return a.counted(a.enforce(ctx))
+}
+
+// counted counts the call if it was refused.
+func (a *admission) counted(ok bool) bool {
+	if a.blocked != nil {
+		a.block()
 	}
 	return ok
+}
+
+// block counts a call that was refused.
+func (a *admission) block() {
+	if !a.set.metric.Block(a.now, a.n) {
+		a.set.registry.carryBlock(a.n)
+	}
+	a.blocked.RetryAfter = a.retryAfter(a.blocked.RetryAfter)
+	a.blocked.Last.keep(a.now, a.by.Origin, a.blocked)
+}
+
+// entry is the entry of a call that was admitted.
+func (a *admission) entry() Entry {
+	e := newEntry(a.set, a.now, a.stripe, a.n)
+	e.word |= entryWord(a.took) << tookShift
+	if a.args != nil && len(a.args.held) > 0 {
+		e.args, e.word = a.args, e.word|held
+	} else {
+		a.args.free()
+	}
+	return e
 }
 
 // err is why the call was refused.
@@ -52,57 +76,49 @@ func (a *admission) err() error {
 	return a.blocked
 }
 
-// look lets those checks refuse that can do so before any other takes something.
-func (a *admission) look() {
-	for _, l := range a.set.look {
-		if a.blocked = l.Look(a.now, a.n, a.by); a.blocked != nil {
-			return
-		}
-	}
-}
-
-// enforce asks the checks in mode enforce from the i-th on, then those in mode
-// shadow, and counts the pass if none of the first refuses. If it comes to nothing,
-// each check gets back what it gave. The tickets live in the frames of this
-// recursion: any number of checks, and no allocation.
-func (a *admission) enforce(ctx context.Context, i int) (ok bool) {
-	if i == len(a.set.enforce) {
+// enforce asks the checks in mode enforce, then those in mode shadow, and counts the pass
+// if none of the first refuses. If it comes to nothing, each check gets back what it gave.
+func (a *admission) enforce(ctx context.Context) (ok bool) {
+	if len(a.set.enforce) == 0 {
 		return a.shadow(0, false)
 	}
-	c := a.set.enforce[i]
-	var v Verdict
-	var held any
-	if withArgs := a.set.enforceArgs; withArgs == nil {
-		v = c.Reserve(a.now, a.n, a.by)
-	} else {
-		v, held = withArgs.reserve(a, i, c)
-	}
+	return a.goOn(ctx, 0, a.reserve(&a.set.enforce[0]))
+}
+
+// goOn is enforce from the answer of the i-th check on. The tickets live in the frames of
+// this recursion: any number of checks, and no allocation.
+func (a *admission) goOn(ctx context.Context, i int, v Verdict) (ok bool) {
+	c := &a.set.enforce[i]
 	if v.Refused != nil {
 		a.blocked = v.Refused
 		return true
 	}
-	if v.Delay != nil && !a.wait(ctx, c, v.Delay) {
-		a.giveBack(i, &v, held)
-		a.blocked.RetryAfter = a.waitOf(i, a.now) // with what it gave back
+	if v.Delay != nil && !a.wait(ctx, c.Check, v.Delay) {
+		a.giveBack(c, &v)
+		a.blocked.RetryAfter = a.waitOf(c, a.now) // with what it gave back
 		return true
 	}
-	ok = a.enforce(ctx, i+1)
-	switch {
-	case a.blocked != nil || !ok:
-		a.giveBack(i, &v, held)
-	case held != nil:
-		a.set.enforceArgs.keep(a, i, held)
+	if i++; i == len(a.set.enforce) {
+		ok = a.shadow(0, false)
+	} else {
+		ok = a.goOn(ctx, i, a.reserve(&a.set.enforce[i]))
+	}
+	if a.blocked != nil || !ok {
+		a.giveBack(c, &v)
 	}
 	return ok
 }
 
 // giveBack gives back what a check in mode enforce has admitted.
-func (a *admission) giveBack(i int, v *Verdict, held any) {
+func (a *admission) giveBack(c *asked, v *Verdict) {
 	if v.Delay != nil && v.Delay.Turn != nil {
+		if c.args != nil {
+			a.args.drop()
+		}
 		v.Delay.Turn.GiveBack(a.set.registry.clock.Now())
 		return
 	}
-	a.set.enforceArgs.refund(a, i, a.set.enforce[i], v.Ticket, held)
+	a.refund(c, v.Ticket)
 }
 
 // shadow asks the checks in mode shadow from the i-th on, and counts the pass.
@@ -110,18 +126,14 @@ func (a *admission) shadow(i int, wouldBlock bool) (ok bool) {
 	if i == len(a.set.shadow) {
 		return a.pass(wouldBlock)
 	}
-	c := a.set.shadow[i]
-	v, held := a.set.shadowArgs.reserve(a, i, c)
+	c := &a.set.shadow[i]
+	v := a.reserve(c)
 	if v.Refused == nil && i < len(a.set.finishIf) {
 		a.took |= 1 << i
 	}
 	ok = a.shadow(i+1, wouldBlock || v.Refused != nil)
-	switch {
-	case v.Refused != nil:
-	case !ok:
-		a.set.shadowArgs.refund(a, i, c, v.Ticket, held)
-	case held != nil:
-		a.set.shadowArgs.keep(a, i, held)
+	if !ok && v.Refused == nil {
+		a.refund(c, v.Ticket)
 	}
 	return ok
 }
@@ -160,7 +172,7 @@ func (a *admission) retryAfter(first time.Duration) time.Duration {
 	for range enough {
 		longest := time.Duration(0)
 		for i := range a.set.enforce {
-			wait := a.waitOf(i, a.now+int64(total))
+			wait := a.waitOf(&a.set.enforce[i], a.now+int64(total))
 			if wait < 0 || wait > never-total {
 				return 0
 			}
@@ -174,12 +186,49 @@ func (a *admission) retryAfter(first time.Duration) time.Duration {
 	return 0
 }
 
-// waitOf is how long after now the i-th check in mode enforce would admit the call.
-func (a *admission) waitOf(i int, now int64) time.Duration {
-	if withArgs := a.set.enforceArgs; withArgs != nil && withArgs[i].check != nil {
-		return withArgs[i].check.WaitArgs(now, a.n, a.by, a.arguments())
+// asked is a check as it is asked.
+type asked struct {
+	Check
+	args     ArgsCheck    // nil if the check wants no arguments
+	finisher ArgsFinisher // nil if it does not want to know when calls end for which it holds something
+}
+
+// reserve asks a check.
+func (a *admission) reserve(c *asked) Verdict {
+	if c.args == nil {
+		return c.Reserve(a.now, a.n, a.by)
 	}
-	return a.set.enforce[i].Wait(now, a.n, a.by)
+	return a.reserveArgs(c)
+}
+
+//go:noinline
+func (a *admission) reserveArgs(c *asked) Verdict {
+	v, held := c.args.ReserveArgs(a.now, a.n, a.by, a.arguments())
+	if v.Refused == nil {
+		if a.args == nil {
+			a.args = argsCalls.Get().(*argsCall)
+		}
+		a.args.held = append(a.args.held, heldArg{c.finisher, held})
+	}
+	return v
+}
+
+// refund gives back what a check has admitted: the last one that did, and has not got it
+// back.
+func (a *admission) refund(c *asked, ticket Ticket) {
+	if c.args == nil {
+		c.Refund(ticket, a.n)
+		return
+	}
+	c.args.RefundArgs(ticket, a.n, a.args.drop())
+}
+
+// waitOf is how long after now a check would admit the call.
+func (a *admission) waitOf(c *asked, now int64) time.Duration {
+	if c.args == nil {
+		return c.Wait(now, a.n, a.by)
+	}
+	return c.args.WaitArgs(now, a.n, a.by, a.arguments())
 }
 
 func (a *admission) arguments() Args {
@@ -187,41 +236,4 @@ func (a *admission) arguments() Args {
 		return Args{}
 	}
 	return a.args.Args
-}
-
-// argsChecks are the checks of a list that decide by arguments, each at its index in that
-// list; nil if there are none.
-type argsChecks []argsCheck
-
-type argsCheck struct {
-	check    ArgsCheck    // nil if the check wants no arguments
-	finisher ArgsFinisher // nil if it does not want to know when calls end
-}
-
-// reserve asks the check c, which is the i-th of the list.
-func (l argsChecks) reserve(a *admission, i int, c Check) (v Verdict, held any) {
-	if l == nil || l[i].check == nil {
-		return c.Reserve(a.now, a.n, a.by), nil
-	}
-	return l[i].check.ReserveArgs(a.now, a.n, a.by, a.arguments())
-}
-
-// refund gives back what the check c has admitted.
-func (l argsChecks) refund(a *admission, i int, c Check, ticket Ticket, held any) {
-	if l == nil || l[i].check == nil {
-		c.Refund(ticket, a.n)
-		return
-	}
-	l[i].check.RefundArgs(ticket, a.n, held)
-}
-
-// keep remembers what the i-th check holds until the call ends.
-func (l argsChecks) keep(a *admission, i int, held any) {
-	if l[i].finisher == nil {
-		return
-	}
-	if a.args == nil {
-		a.args = argsCalls.Get().(*argsCall)
-	}
-	a.args.held = append(a.args.held, heldArg{l[i].finisher, held})
 }

@@ -106,27 +106,40 @@ func (a *Args) add(name, value string) error {
 // would be moved to the heap.
 type argsCall struct {
 	Args
-	held []heldArg
+	held []heldArg // of each check that has admitted the call, in order
 }
 
 type heldArg struct {
-	by   ArgsFinisher
+	by   ArgsFinisher // nil if the check does not want to know of the end
 	held any
 }
 
 var argsCalls = sync.Pool{New: func() any { return new(argsCall) }}
 
+// drop takes off what the last check holds.
+func (c *argsCall) drop() (held any) {
+	last := len(c.held) - 1
+	held = c.held[last].held
+	c.held[last] = heldArg{}
+	c.held = c.held[:last]
+	return held
+}
+
 // finish ends the call.
 func (c *argsCall) finish(now, n int64, rt time.Duration, outcome Outcome) {
 	for _, h := range c.held {
-		h.by.FinishArgs(now, n, rt, outcome, h.held)
+		if h.by != nil && h.held != nil {
+			h.by.FinishArgs(now, n, rt, outcome, h.held)
+		}
 	}
 	c.free()
 }
 
-// free returns c to the pool, which keeps nothing else alive.
+// free returns c, which may be nil, to the pool, which keeps nothing else alive.
 func (c *argsCall) free() {
-	clear(c.held)
-	c.Args, c.held = Args{}, c.held[:0]
-	argsCalls.Put(c)
+	if c != nil {
+		clear(c.held)
+		c.Args, c.held = Args{}, c.held[:0]
+		argsCalls.Put(c)
+	}
 }

@@ -28,10 +28,11 @@ type Entry struct {
 
 	// word packs the rest:
 	//
-	//	57    42  41      40  39    32  31    0
-	//	  took     outcome     stripe    count
+	//	58     57    42  41      40  39    32  31    0
+	//	held     took     outcome     stripe    count
 	//
-	// took has a bit for each check in mode shadow that has to be told of the exit.
+	// took has a bit for each check in mode shadow that has to be told of the exit. held
+	// is set if args is not nil.
 	word entryWord
 }
 
@@ -40,6 +41,7 @@ const (
 	outcomeShift = 40
 	outcomeMask  = 3 << outcomeShift
 	tookShift    = 42
+	held         = 1 << 58
 )
 
 // entryWord has the methods of a lock, so that vet finds copies of entries. It is no field
@@ -49,14 +51,8 @@ type entryWord uint64
 func (*entryWord) Lock()   {}
 func (*entryWord) Unlock() {}
 
-func newEntry(set *guardSet, start int64, stripe int, n int64, took uint64, args *argsCall) Entry {
-	if args != nil && len(args.held) == 0 {
-		args = nil
-	}
-	return Entry{
-		set: set, start: start, args: args,
-		word: entryWord(took<<tookShift | uint64(stripe)<<stripeShift | uint64(n)),
-	}
+func newEntry(set *guardSet, start int64, stripe int, n int64) Entry {
+	return Entry{set: set, start: start, word: entryWord(uint64(stripe)<<stripeShift | uint64(n))}
 }
 
 // SetError tells that the call returned err, and so how it ended: see Outcome of the
@@ -109,12 +105,20 @@ func (e *Entry) Exit() {
 		for _, f := range set.finish {
 			f.Finish(now, int64(uint32(e.word)), time.Duration(rt), outcome)
 		}
-		for took := uint64(e.word >> tookShift); took != 0; took &= took - 1 {
-			set.finishIf[bits.TrailingZeros64(took)].Finish(now, int64(uint32(e.word)), time.Duration(rt), outcome)
+		if e.word >= 1<<tookShift {
+			e.finishOthers(set, now, time.Duration(rt), outcome)
 		}
 	}
+}
+
+// finishOthers tells the end to the checks that know only of some calls when they end.
+func (e *Entry) finishOthers(set *guardSet, now int64, rt time.Duration, outcome Outcome) {
+	n := int64(uint32(e.word))
+	for took := uint16(e.word >> tookShift); took != 0; took &= took - 1 {
+		set.finishIf[bits.TrailingZeros16(took)].Finish(now, n, rt, outcome)
+	}
 	if e.args != nil {
-		e.args.finish(now, int64(uint32(e.word)), time.Duration(rt), outcome)
+		e.args.finish(now, n, rt, outcome)
 		e.args = nil
 	}
 }

@@ -34,16 +34,15 @@ type stay struct {
 
 // checks are those of one resource, sorted by what they do.
 type checks struct {
-	byGuard     [][]Check // in the registry's order, as the guards returned them
-	holds       []*hold   // of each of them
-	look        []Looker  // those of enforce that may refuse before any is asked
-	enforce     []Check   // those that block, in the order in which they are asked
-	enforceArgs argsChecks
-	shadow      []Check // those that would; asked when all of enforce admitted
-	shadowArgs  argsChecks
-	finish      []Finisher
-	finishIf    []Finisher    // the first of shadow; which of them, the entry knows
-	longest     time.Duration // how far back any of them remembers
+	only     Check // the one of enforce, if there is no more to an entry than to ask it; or nil
+	finish   []Finisher
+	finishIf []Finisher    // the first of shadow; which of them, the entry knows
+	enforce  []asked       // those that block, in the order in which they are asked
+	shadow   []asked       // those that would; asked when all of enforce admitted
+	look     []Looker      // those of enforce that may refuse before any is asked
+	byGuard  [][]Check     // in the registry's order, as the guards returned them
+	holds    []*hold       // of each of them
+	longest  time.Duration // how far back any of them remembers
 }
 
 // MaxShadowFinishers is how many checks in mode shadow a resource can have that want
@@ -68,15 +67,16 @@ func (set *guardSet) with(checks *checks) *guardSet {
 // newChecks makes the checks of a resource that had old ones, nil if it had none.
 func newChecks(byGuard [][]Check, old *checks) *checks {
 	s := &checks{byGuard: byGuard}
+	var enforce, shadow []Check
 	for _, some := range byGuard {
 		for _, c := range some {
 			s.holds = append(s.holds, s.holdOf(c, old))
 			s.longest = max(s.longest, c.Interval())
 			switch c.Mode() {
 			case rule.Enforce:
-				s.enforce = append(s.enforce, c)
+				enforce = append(enforce, c)
 			case rule.Shadow:
-				s.shadow = append(s.shadow, c)
+				shadow = append(shadow, c)
 			case rule.Off:
 			}
 		}
@@ -84,45 +84,62 @@ func newChecks(byGuard [][]Check, old *checks) *checks {
 	if s.holds == nil {
 		return nil
 	}
-	byStage(s.enforce)
-	for _, c := range s.enforce {
+	s.setEnforce(enforce)
+	s.setShadow(shadow)
+	if len(s.enforce) == 1 && s.shadow == nil && s.enforce[0].args == nil {
+		s.only = enforce[0]
+	}
+	return s
+}
+
+// setEnforce sets those that block.
+func (s *checks) setEnforce(checks []Check) {
+	byStage(checks)
+	for _, c := range checks {
+		s.enforce = append(s.enforce, newAsked(c))
 		if f, ok := finisherOf(c); ok {
 			s.finish = append(s.finish, f)
 		}
-		if l, ok := as[Looker](c); ok && s.enforce[0].Stage() < c.Stage() {
+		if l, ok := as[Looker](c); ok && checks[0].Stage() < c.Stage() {
 			s.look = append(s.look, l)
 		}
 	}
-	s.enforceArgs = newArgsChecks(s.enforce)
-	s.sortShadow()
-	s.shadowArgs = newArgsChecks(s.shadow)
-	return s
+}
+
+// setShadow sets those that would block. Those that want to know when calls end come first,
+// so that their indices in shadow and in finishIf agree.
+func (s *checks) setShadow(checks []Check) {
+	byStage(checks)
+	var others []asked
+	for _, c := range checks {
+		f, ok := finisherOf(c)
+		switch {
+		case !ok:
+			others = append(others, newAsked(c))
+		case len(s.finishIf) < MaxShadowFinishers:
+			s.shadow = append(s.shadow, newAsked(c))
+			s.finishIf = append(s.finishIf, f)
+		}
+	}
+	s.shadow = append(s.shadow, others...)
 }
 
 func byStage(checks []Check) {
 	slices.SortStableFunc(checks, func(a, b Check) int { return cmp.Compare(a.Stage(), b.Stage()) })
 }
 
-// finisherOf returns the check as a finisher of calls that it holds nothing for.
+func newAsked(c Check) asked {
+	args, _ := as[ArgsCheck](c)
+	finisher, _ := as[ArgsFinisher](c)
+	return asked{c, args, finisher}
+}
+
+// finisherOf returns the check as a finisher of all calls.
 func finisherOf(c Check) (Finisher, bool) {
 	if _, ok := as[ArgsFinisher](c); ok {
 		return nil, false
 	}
 	return as[Finisher](c)
-}
-
-// newArgsChecks finds the checks that decide by arguments.
-func newArgsChecks(checks []Check) (all argsChecks) {
-	for i, c := range checks {
-		if withArgs, ok := as[ArgsCheck](c); ok {
-			if all == nil {
-				all = make(argsChecks, len(checks))
-			}
-			finisher, _ := as[ArgsFinisher](c)
-			all[i] = argsCheck{withArgs, finisher}
-		}
-	}
-	return all
 }
 
 // holdOf gives the hold of the old check whose counts c goes on with, or a new one.
@@ -133,25 +150,6 @@ func (s *checks) holdOf(c Check, old *checks) *hold {
 		}
 	}
 	return new(hold)
-}
-
-// sortShadow puts the checks in mode shadow in order. Those that want to know when calls
-// end come first, so that their indices in shadow and in finishIf agree.
-func (s *checks) sortShadow() {
-	byStage(s.shadow)
-	var others []Check
-	finishers := s.shadow[:0]
-	for _, c := range s.shadow {
-		f, ok := finisherOf(c)
-		switch {
-		case !ok:
-			others = append(others, c)
-		case len(s.finishIf) < MaxShadowFinishers:
-			finishers = append(finishers, c)
-			s.finishIf = append(s.finishIf, f)
-		}
-	}
-	s.shadow = append(finishers, others...)
 }
 
 // snapshot gives the figures of a resource. What was carried over from resources

@@ -49,13 +49,42 @@ func (r *Resource) Entry() (Entry, error) {
 	} else {
 		now = clock.Given()
 	}
-	if set.checks == nil && set.metric != nil {
+	switch {
+	case set.metric == nil: // no place, or a closed gate
+	case set.checks == nil:
 		stripe := set.metric.Pass(now, 1)
 		if set.metric.Holds() {
-			return newEntry(set, now, stripe, 1, 0, nil), nil
+			return newEntry(set, now, stripe, 1), nil
 		}
+	case set.only != nil: // enter does the same, at the cost of all that may happen else
+		v := set.only.Reserve(now, 1, Caller{})
+		if v.Refused != nil || v.Delay != nil {
+			return r.enterAnswered(set, now, v)
+		}
+		stripe := set.metric.Pass(now, 1)
+		if set.metric.Holds() {
+			return newEntry(set, now, stripe, 1), nil
+		}
+		set.only.Refund(v.Ticket, 1)
 	}
 	return r.enter(context.Background(), now, 1, Caller{}, nil)
+}
+
+// enterAnswered is the rest of Entry when the only check does not admit the call at once.
+//
+//go:noinline
+func (r *Resource) enterAnswered(set *guardSet, now int64, v Verdict) (Entry, error) {
+	ctx := context.Background()
+	var a admission
+	a.set, a.now, a.n = set, now, 1
+	switch {
+	case !a.counted(a.goOn(ctx, 0, v)):
+		return r.enter(ctx, a.now, 1, Caller{}, nil)
+	case a.blocked != nil:
+		return Entry{}, a.err()
+	default:
+		return newEntry(set, a.now, a.stripe, 1), nil
+	}
 }
 
 // EntryContext begins a call with options. If ctx has ended, it gives ctx.Err()
@@ -81,15 +110,11 @@ func (r *Resource) EntryContext(ctx context.Context, opts ...EntryOption) (Entry
 // enterArgs is enter with the arguments among the options.
 func (r *Resource) enterArgs(ctx context.Context, n int64, by Caller, opts []EntryOption) (Entry, error) {
 	args := argsCalls.Get().(*argsCall)
-	err := args.take(opts)
-	var e Entry
-	if err == nil {
-		e, err = r.enter(ctx, r.registry.clock.Now(), n, by, args)
-	}
-	if e.args == nil {
+	if err := args.take(opts); err != nil {
 		args.free()
+		return Entry{}, err
 	}
-	return e, err
+	return r.enter(ctx, r.registry.clock.Now(), n, by, args)
 }
 
 // enter is Entry with everything that may happen.
@@ -102,6 +127,7 @@ func (r *Resource) enter(ctx context.Context, now, n int64, by Caller, args *arg
 		if set.metric == nil || set.metric == void {
 			home, err := r.registry.attach(r, void, now)
 			if home == nil { // a bad name, or the gate is closed
+				args.free()
 				return Entry{}, err
 			}
 			set = home
@@ -110,11 +136,12 @@ func (r *Resource) enter(ctx context.Context, now, n int64, by Caller, args *arg
 		a.set, a.now, a.n, a.by, a.args = set, now, n, by, args
 		switch {
 		case !a.run(ctx):
-			void, now = set.metric, a.now // which is later if the call has waited
+			void, now, args = set.metric, a.now, a.args // the time is later if the call has waited
 		case a.blocked != nil:
+			a.args.free()
 			return Entry{}, a.err()
 		default:
-			return newEntry(set, a.now, a.stripe, n, a.took, a.args), nil
+			return a.entry(), nil
 		}
 	}
 }
