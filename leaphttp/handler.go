@@ -4,8 +4,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/leapgate-go/leapgate/internal/kinds"
-
 	"github.com/leapgate-go/leapgate"
 )
 
@@ -139,13 +137,8 @@ func (g *guard) blocked(err error) *Refusal {
 	return refusal
 }
 
-// defaultStatus is what Config.Status says.
-func defaultStatus(b *leapgate.BlockError) int {
-	if b.Cause == nil {
-		return http.StatusServiceUnavailable
-	}
-	return kinds.Status(b.Kind)
-}
+// statusOf is what the rule that refused says.
+func statusOf(b *leapgate.BlockError) int { return b.Status }
 
 func (g *guard) answer(w http.ResponseWriter, r *http.Request, refusal *Refusal) {
 	refusal.setHeader(w.Header())

@@ -111,9 +111,10 @@ type Config struct {
 	// Headers says which header fields tell clients about limits. 0 is [Draft].
 	Headers Headers
 
-	// Status is the status of a request that the gate refuses, 400 to 599. Nil: 429 if
-	// a flow rule refuses it, else 503, since the other guards protect the service
-	// from its own load and failures.
+	// Status returns the status of a request that the gate refuses, 400 to 599; anything
+	// else stands for 503. Nil: that of the rule, as [resource.Cause] has it, which is 429
+	// for a flow rule, and 503 for a rule that protects the service from its own load and
+	// failures.
 	Status func(*leapgate.BlockError) int
 
 	// Refuse answers what is refused. The header fields are set already; Refusal.Status
@@ -169,7 +170,7 @@ func New(cfg Config) (Middleware, error) {
 	g.exclude = newPaths("Exclude", cfg.Exclude, &faults)
 	g.fields = newFields(cfg.Headers, g.limits, &faults)
 	if g.status == nil {
-		g.status = defaultStatus
+		g.status = statusOf
 	}
 	if g.refuse == nil {
 		g.refuse = func(w http.ResponseWriter, _ *http.Request, refusal *Refusal) { refusal.WriteProblem(w) }
