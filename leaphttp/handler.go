@@ -1,6 +1,7 @@
 package leaphttp
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
@@ -21,8 +22,8 @@ type guard struct {
 	unbound          unbound
 }
 
-// ErrPanic is the exception of a handler that panicked, [http.ErrAbortHandler] included,
-// or ended its goroutine.
+// ErrPanic is the failure of a handler that panicked, [http.ErrAbortHandler] included, or
+// ended its goroutine.
 var ErrPanic = errors.New("leaphttp: the handler panicked")
 
 func (g *guard) wrap(next http.Handler) http.Handler {
@@ -78,15 +79,25 @@ func (g *guard) call(next http.Handler, w http.ResponseWriter, r *http.Request) 
 	defer func() {
 		// There is no recover: the panic goes on, with its own stack.
 		if !returned {
-			rec.entry.SetError(ErrPanic)
+			rec.entry.SetError(failure(r, ErrPanic))
 		}
 		if rec.status >= http.StatusInternalServerError {
-			rec.entry.SetError(StatusError(rec.status))
+			rec.entry.SetError(failure(r, StatusError(rec.status)))
 		}
 		rec.entry.Exit()
 	}()
 	next.ServeHTTP(rec.writer(), r)
 	returned = true
+}
+
+// failure is what the gate is told of a handler that failed with err. If the client has hung
+// up, that may be why, as with the 502 of a reverse proxy: clients must not be able to open a
+// breaker by hanging up.
+func failure(r *http.Request, err error) error {
+	if gone := r.Context().Err(); errors.Is(gone, context.Canceled) {
+		return gone
+	}
+	return err
 }
 
 // enter asks the limits and then the gate, and sets the header fields.

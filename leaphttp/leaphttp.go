@@ -58,9 +58,12 @@ type Config struct {
 	// Gate, if it is not nil, admits each request as a call into the resource of its
 	// route: "GET /orders/{id}". It is asked last. If it refuses, the limits get back what
 	// they took, unless the client has hung up while it waited for a turn: otherwise it
-	// could take every turn for nothing. An answer of 500 or more, a panic, and what
-	// [SetError] was told, count as exceptions, as far as the gate's IsException says so of
-	// a [StatusError], of [ErrPanic], and of what was told.
+	// could take every turn for nothing.
+	//
+	// How a call ends is up to the gate's Outcome, or IsException, which is told of an answer
+	// of 500 or more as a [StatusError], of a panic as [ErrPanic], and what [SetError] was
+	// told. By default all of these are failures. If the client has hung up, the first two
+	// are context.Canceled instead, which is ignored by default: they may be due to that.
 	Gate *leapgate.Gate
 
 	// Limits are asked in this order, those that ask another process first. When one

@@ -20,12 +20,12 @@ type TransportConfig struct {
 	// Base sends the requests. Nil is http.DefaultTransport, as it is then.
 	Base http.RoundTripper
 
-	// Gate, if it is not nil, admits each request as a call into a resource. A status
-	// of 500 or more and an error of Base count as exceptions, as far as the gate's
-	// IsException says so, of a [StatusError] for the status; the end of the request's
-	// own context by cancellation is given to it as context.Canceled, which by default
-	// does not count. The call lasts until the header of the response is there: reading
-	// the body, or never closing it, changes nothing.
+	// Gate, if it is not nil, admits each request as a call into a resource. How the call
+	// ends is up to the gate's Outcome, or IsException, which is told of a status of 500 or
+	// more as a [StatusError], and of an error of Base: by default these are failures. If
+	// the request's own context was canceled, an error is context.Canceled instead, which
+	// is ignored by default. The call lasts until the header of the response is there:
+	// reading the body, or never closing it, changes nothing.
 	Gate *leapgate.Gate
 
 	// Resource is the name of the resource. Nil: the method and the host, such as
