@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/structured"
+
 	"github.com/leapgate-go/leapgate/limit"
 )
 
@@ -107,11 +109,11 @@ func policiesOf(l limit.Limiter, name string) []policy {
 			d.Name = name
 		}
 		quoted := quote(d.Name)
-		item := string(strconv.AppendInt([]byte(quoted+";q="), integer(d.Limit), 10))
+		item := structured.AppendParam([]byte(quoted), "q", max(0, d.Limit))
 		if d.Window >= time.Second && d.Window%time.Second == 0 {
-			item += ";w=" + strconv.FormatInt(integer(int64(d.Window/time.Second)), 10)
+			item = structured.AppendParam(item, "w", int64(d.Window/time.Second))
 		}
-		policies = append(policies, policy{d.Name, quoted, item, problem(http.StatusTooManyRequests, 0, []string{d.Name})})
+		policies = append(policies, policy{d.Name, quoted, string(item), problem(http.StatusTooManyRequests, 0, []string{d.Name})})
 	}
 	return policies
 }
@@ -154,7 +156,7 @@ func (f *fields) set(h http.Header, charges []charge, refusal *Refusal, values *
 		if t == limit.Never {
 			t = c.ResetAfter // the field must say something
 		}
-		t = min(t, longestReset, time.Duration(min(longest, int64(longestReset/time.Second)))*time.Second)
+		t = min(t, longestWait, duration(uint64(longest)))
 		reset := time.Now().Add(t)
 		h["X-Ratelimit-Limit"] = []string{strconv.FormatInt(c.Limit, 10)}
 		h["X-Ratelimit-Remaining"] = []string{strconv.FormatInt(c.Remaining, 10)}
@@ -186,8 +188,7 @@ func announce(charges []charge) string {
 				b = append(b, p.item...)
 				continue
 			}
-			b = append(append(b, p.quoted...), ";q="...)
-			b = strconv.AppendInt(b, integer(c.Limit), 10)
+			b = structured.AppendParam(append(b, p.quoted...), "q", max(0, c.Limit))
 		}
 	}
 	return string(b)
@@ -203,11 +204,9 @@ func standing(charges []charge, longest int64) string {
 			b = append(b, ", "...)
 		}
 		b = append(b, c.limit.policy(c.Name).quoted...)
-		b = append(b, ";r="...)
-		b = strconv.AppendInt(b, integer(c.Remaining), 10)
+		b = structured.AppendParam(b, "r", max(0, c.Remaining))
 		if t := c.untilMore(); t != limit.Never && seconds(t) <= longest {
-			b = append(b, ";t="...)
-			b = strconv.AppendInt(b, max(1, seconds(t)), 10)
+			b = structured.AppendParam(b, "t", max(1, seconds(t)))
 		}
 	}
 	return string(b)
@@ -228,9 +227,6 @@ func (c *charge) untilMore() time.Duration {
 	}
 	return limit.Never
 }
-
-// longestReset keeps the time that X-RateLimit-Reset tells within what clients can read.
-const longestReset = 100 * 366 * 24 * time.Hour
 
 // tightest is the limit that refused for the longest, or else has the least remaining.
 func tightest(charges []charge) *charge {
@@ -262,27 +258,5 @@ func seconds(d time.Duration) int64 {
 	return s
 }
 
-// integer is n as RFC 9651 allows it: no more than 15 digits.
-func integer(n int64) int64 { return min(max(n, 0), 999_999_999_999_999) }
-
 // quote makes a string of RFC 9651.
-func quote(s string) string {
-	quoted := []byte{'"'}
-	for i := range len(s) {
-		if s[i] == '"' || s[i] == '\\' {
-			quoted = append(quoted, '\\')
-		}
-		quoted = append(quoted, s[i])
-	}
-	return string(append(quoted, '"'))
-}
-
-// isPrintable tells whether s can be a string of RFC 9651.
-func isPrintable(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
-}
+func quote(s string) string { return string(structured.AppendString(nil, s)) }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/structured"
 	"github.com/leapgate-go/leapgate/limit"
 )
 
@@ -105,7 +106,7 @@ func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limi
 		}
 		for _, p := range c.policies {
 			switch {
-			case !isPrintable(p.name):
+			case !structured.IsString(p.name):
 				faults.add("Limits[%d]: the name %.64q is no header text; want printable ASCII", i, p.name)
 			case names[p.name]:
 				faults.add("Limits[%d]: the name %.64q is there twice; want one for each limit", i, p.name)

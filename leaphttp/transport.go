@@ -228,18 +228,18 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}()
 	response, err := t.call(r, &sent)
 	if target != "" && response != nil {
-		t.pauses.add(target, response.StatusCode, t.wish(response))
+		t.pauses.add(target, response.StatusCode, t.pauseOf(response))
 	}
 	return response, err
 }
 
-// wish is how long the server asks to wait; 0 if it does not, or is not heeded.
-func (t *Transport) wish(response *http.Response) time.Duration {
+// pauseOf is how long the server asks to wait; 0 if it does not, or is not heeded.
+func (t *Transport) pauseOf(response *http.Response) time.Duration {
 	switch {
 	case slices.Contains(t.statuses, response.StatusCode):
-		return wish(response.Header, time.Now())
+		return pauseAsked(response.Header, time.Now())
 	case t.usedUp:
-		return untilMore(response.Header)
+		return pauseUsedUp(response.Header)
 	default:
 		return 0
 	}
