@@ -18,9 +18,8 @@ import (
 // [FirstOf].
 type Key func(*http.Request) string
 
-// LongestKey is the length in bytes of the longest key that a limiter sees: see
-// [LimiterKey].
-const LongestKey = 64
+// maxKeyLength is the length in bytes of the longest key that a limiter sees.
+const maxKeyLength = 64
 
 // What stands for something else. No key of a program has it: see LimiterKey and bounded.
 const (
@@ -32,7 +31,7 @@ const (
 
 // LimiterKey is the key by which a limiter counts what a [Key] has returned, for programs
 // that look up a client in a limiter, or forget its charges. It is the key itself, if that
-// has at most [LongestKey] bytes. A longer one is counted by its SHA-256, so that it takes
+// has at most 64 bytes. A longer one is counted by its SHA-256, so that it takes
 // no more memory than others and no two share a quota; the first 16 bytes stand before
 // that, for those who read logs and lists of offenders:
 //
@@ -41,7 +40,7 @@ const (
 // A key that begins with a NUL or has "…#" in it is counted by its hash as well: nobody
 // can pass for another. "" is the one key of all requests whose key cannot be told.
 func LimiterKey(key string) string {
-	if len(key) <= LongestKey && (key == "" || key[0] != 0) && !strings.Contains(key, hashedAfter) {
+	if len(key) <= maxKeyLength && (key == "" || key[0] != 0) && !strings.Contains(key, hashedAfter) {
 		if key == "" {
 			return unknownKey
 		}
@@ -52,7 +51,7 @@ func LimiterKey(key string) string {
 		end--
 	}
 	sum := sha256.Sum256([]byte(key))
-	var short [LongestKey]byte
+	var short [maxKeyLength]byte
 	b := append(short[:0], strings.TrimLeft(key[:end], "\x00")...)
 	b = append(b, hashedAfter...)
 	return string(base64.RawURLEncoding.AppendEncode(b, sum[:]))

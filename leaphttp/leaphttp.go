@@ -11,8 +11,8 @@
 //	…
 //	http.ListenAndServe(":8080", protect(mux))
 //
-// [Middleware] is a func(http.Handler) http.Handler, as chi and others take it; around a
-// single handler it makes limits for one route. [Handler] is both steps in one.
+// What [New] returns is middleware as chi and others take it. Around a single handler it
+// makes limits for one route. [Handler] is both steps in one.
 //
 // A request that is refused gets 429 or 503 with Retry-After and problem details, and
 // no part of the handler runs. Requests that are admitted learn how things stand from
@@ -134,13 +134,10 @@ type Config struct {
 // ErrConfig is what every fault of a configuration is.
 var ErrConfig = errors.New("leaphttp: bad configuration")
 
-// Middleware puts what was configured in front of a handler. It may be called for any
-// number of handlers, which then share the limits. A nil handler panics.
-type Middleware func(next http.Handler) http.Handler
-
-// New makes a middleware. The error, if any, is [ErrConfig], and tells everything that
-// is wrong with cfg.
-func New(cfg Config) (Middleware, error) {
+// New returns a middleware, which puts what is configured in front of a handler. It may be
+// called for any number of handlers, which then share the limits, and panics if a handler is
+// nil. The error, if any, is [ErrConfig], and names everything that is wrong with cfg.
+func New(cfg Config) (middleware func(next http.Handler) http.Handler, err error) {
 	var faults faults
 	g := &guard{
 		gate: cfg.Gate, mux: cfg.Mux, route: cfg.Route, origin: cfg.Origin,
@@ -185,12 +182,12 @@ func New(cfg Config) (Middleware, error) {
 }
 
 // Must is [New] for a configuration that is known to be good. It panics otherwise.
-func Must(cfg Config) Middleware {
-	m, err := New(cfg)
+func Must(cfg Config) (middleware func(next http.Handler) http.Handler) {
+	middleware, err := New(cfg)
 	if err != nil {
 		panic(err)
 	}
-	return m
+	return middleware
 }
 
 // Handler is shorthand for [Must] around one handler: the router of the program, or the

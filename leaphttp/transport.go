@@ -33,7 +33,7 @@ type TransportConfig struct {
 	// a resource for each.
 	Resource func(*http.Request) string
 
-	// Limits are asked before the gate, as those of a [Middleware], but with the request's
+	// Limits are asked before the gate, as those of [Config], but with the request's
 	// own context: when the caller gives up before the call is sent, they get back what
 	// they took. Their keys count by host unless they say otherwise.
 	Limits []Limit

@@ -21,7 +21,7 @@ func (s StatusError) Error() string { return "leaphttp: status " + strconv.Itoa(
 // not show it. What that counts as is up to the gate's Outcome. [context.Canceled] is taken
 // for the client's doing, which is ignored by default: use another error where it was the
 // handler that canceled. A nil err changes nothing. SetError must be called before the
-// handler returns. It finds the [Middleware] through writers that have Unwrap, as
+// handler returns. It finds the middleware through writers that have Unwrap, as
 // [http.ResponseController] does, and tells every one that has a gate. It reports whether
 // there is one.
 func SetError(w http.ResponseWriter, err error) bool {
