@@ -119,7 +119,7 @@ func policiesOf(l limit.Limiter, name string) []policy {
 }
 
 // policy finds the policy that decided.
-func (c *counted) policy(name string) *policy {
+func (c *preparedLimit) policy(name string) *policy {
 	if name == "" {
 		name = c.name
 	}
@@ -143,9 +143,9 @@ func (f *fields) set(h http.Header, charges []charge, refusal *Refusal, values *
 	if f.draft {
 		values[0] = f.policies
 		if f.policies == "" || len(charges) != f.limits {
-			values[0] = announce(charges)
+			values[0] = rateLimitPolicy(charges)
 		}
-		values[1] = standing(charges, longest)
+		values[1] = rateLimit(charges, longest)
 		// Clipped, so that who adds to a field makes a new slice.
 		add(h, "Ratelimit-Policy", values[0:1:1])
 		add(h, "Ratelimit", values[1:2:2])
@@ -173,8 +173,8 @@ func add(h http.Header, name string, value []string) {
 	h[name] = value
 }
 
-// announce is RateLimit-Policy of the limits that were asked.
-func announce(charges []charge) string {
+// rateLimitPolicy is RateLimit-Policy of the limits that were asked.
+func rateLimitPolicy(charges []charge) string {
 	var few [256]byte
 	b := few[:0]
 	for i := range charges {
@@ -194,8 +194,8 @@ func announce(charges []charge) string {
 	return string(b)
 }
 
-// standing is RateLimit. A t of more than so many seconds is left out.
-func standing(charges []charge, longest int64) string {
+// rateLimit is RateLimit. A t of more than so many seconds is left out.
+func rateLimit(charges []charge, longest int64) string {
 	var few [256]byte
 	b := few[:0]
 	for i := range charges {

@@ -23,10 +23,10 @@ const maxKeyLength = 64
 
 // What stands for something else. No key of a program has it: see LimiterKey and bounded.
 const (
-	unknownKey  = "\x00?" // all requests whose key cannot be told
-	hashedKey   = "\x00#" // what is too long for a gate
-	hashedAfter = "…#"    // a key that is too long for a limiter
-	readable    = 16      // bytes of it that are left as they were
+	unknownKey     = "\x00?" // all requests whose key cannot be told
+	hashedKey      = "\x00#" // what is too long for a gate
+	hashedAfter    = "…#"    // a key that is too long for a limiter
+	readablePrefix = 16      // bytes of it that are left as they were
 )
 
 // LimiterKey is the key by which a limiter counts what a [Key] has returned, for programs
@@ -46,7 +46,7 @@ func LimiterKey(key string) string {
 		}
 		return key
 	}
-	end := min(readable, len(key))
+	end := min(readablePrefix, len(key))
 	for end > 0 && end < len(key) && !utf8.RuneStart(key[end]) {
 		end--
 	}
@@ -124,7 +124,7 @@ func PathValue(name string) Key {
 // cannot be told counts as one more value, unless none can be told. It panics without
 // keys, or if one is nil.
 func Composite(keys ...Key) Key {
-	check("Composite", keys)
+	checkKeys("Composite", keys)
 	return func(r *http.Request) string {
 		var few [128]byte
 		joined := few[:0]
@@ -147,7 +147,7 @@ func Composite(keys ...Key) Key {
 // the address. The same text from two of them makes two keys, so that nobody can pass
 // for another by what is in a header. It panics without keys, or if one is nil.
 func FirstOf(keys ...Key) Key {
-	check("FirstOf", keys)
+	checkKeys("FirstOf", keys)
 	return func(r *http.Request) string {
 		for i, key := range keys {
 			if part := key(r); part != "" {
@@ -158,7 +158,7 @@ func FirstOf(keys ...Key) Key {
 	}
 }
 
-func check(what string, keys []Key) {
+func checkKeys(what string, keys []Key) {
 	if len(keys) == 0 {
 		panic("leaphttp: " + what + ": there is no key")
 	}

@@ -137,9 +137,9 @@ var ErrConfig = errors.New("leaphttp: bad configuration")
 // New returns a middleware, which puts what is configured in front of a handler. It may be
 // called for any number of handlers, which then share the limits, and panics if a handler is
 // nil. The error, if any, is [ErrConfig], and names everything that is wrong with cfg.
-func New(cfg Config) (middleware func(next http.Handler) http.Handler, err error) {
+func New(cfg Config) (func(next http.Handler) http.Handler, error) {
 	var faults faults
-	g := &guard{
+	m := &middleware{
 		gate: cfg.Gate, mux: cfg.Mux, route: cfg.Route, origin: cfg.Origin,
 		status: cfg.Status, refuse: cfg.Refuse,
 	}
@@ -164,30 +164,30 @@ func New(cfg Config) (middleware func(next http.Handler) http.Handler, err error
 	if cfg.Mux != nil && cfg.Route != nil {
 		faults.add("Mux and Route are both set; want one of them")
 	}
-	g.unbound.gate, g.unbound.log = cfg.Gate, loggerOf(cfg.Logger)
-	g.limits = newLimits(cfg.Limits, peerKey, cfg.Logger, &faults)
-	g.include = newPaths("Include", cfg.Include, &faults)
-	g.exclude = newPaths("Exclude", cfg.Exclude, &faults)
-	g.fields = newFields(cfg.Headers, g.limits, &faults)
-	if g.status == nil {
-		g.status = statusOf
+	m.unboundRules.gate, m.unboundRules.log = cfg.Gate, loggerOf(cfg.Logger)
+	m.limits = newLimits(cfg.Limits, peerKey, cfg.Logger, &faults)
+	m.include = newPaths("Include", cfg.Include, &faults)
+	m.exclude = newPaths("Exclude", cfg.Exclude, &faults)
+	m.fields = newFields(cfg.Headers, m.limits, &faults)
+	if m.status == nil {
+		m.status = statusOf
 	}
-	if g.refuse == nil {
-		g.refuse = func(w http.ResponseWriter, _ *http.Request, refusal *Refusal) { refusal.WriteProblem(w) }
+	if m.refuse == nil {
+		m.refuse = func(w http.ResponseWriter, _ *http.Request, refusal *Refusal) { refusal.WriteProblem(w) }
 	}
 	if err := faults.err(); err != nil {
 		return nil, err
 	}
-	return g.wrap, nil
+	return m.wrap, nil
 }
 
 // Must is [New] for a configuration that is known to be good. It panics otherwise.
-func Must(cfg Config) (middleware func(next http.Handler) http.Handler) {
-	middleware, err := New(cfg)
+func Must(cfg Config) func(next http.Handler) http.Handler {
+	wrap, err := New(cfg)
 	if err != nil {
 		panic(err)
 	}
-	return middleware
+	return wrap
 }
 
 // Handler is shorthand for [Must] around one handler: the router of the program, or the

@@ -54,12 +54,12 @@ const fewLimits = 4
 
 // limits are asked together.
 type limits struct {
-	all    []*counted
+	all    []*preparedLimit
 	logger func() *slog.Logger
 }
 
-// counted is a Limit, ready for use.
-type counted struct {
+// preparedLimit is a Limit, ready for use.
+type preparedLimit struct {
 	limiter    limit.Limiter
 	name       string
 	key        Key
@@ -68,13 +68,13 @@ type counted struct {
 	policies   []policy
 	peek       func(key string) limit.Decision // nil: the limiter cannot be asked without a charge
 	logged     atomic.Int64                    // when an error of the limiter was last logged, Unix ns
-	told       atomic.Bool                     // a key could be told
-	untold     atomic.Int64                    // requests whose key could not be told, while none could
+	hasKeys    atomic.Bool                     // a key could be told
+	keyless    atomic.Int64                    // requests whose key could not be told, while none could
 }
 
 // charge is what one limit decided about a request.
 type charge struct {
-	limit *counted
+	limit *preparedLimit
 	key   string
 	limit.Decision
 }
@@ -91,7 +91,7 @@ func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limi
 			faults.add("Limits[%d].Limiter is a nil %T; want a limiter", i, g.Limiter)
 			continue
 		}
-		c := &counted{limiter: g.Limiter, name: g.Name, key: g.Key, skip: g.Skip, failClosed: g.FailClosed}
+		c := &preparedLimit{limiter: g.Limiter, name: g.Name, key: g.Key, skip: g.Skip, failClosed: g.FailClosed}
 		if c.name == "" {
 			c.name = fmt.Sprintf("limit-%d", i+1)
 		}
@@ -117,7 +117,7 @@ func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limi
 	}
 	// See limit.All: what follows the answer of another process is decided and given
 	// back in this one, within microseconds.
-	slices.SortStableFunc(l.all, func(a, b *counted) int { return remote(a.limiter) - remote(b.limiter) })
+	slices.SortStableFunc(l.all, func(a, b *preparedLimit) int { return remote(a.limiter) - remote(b.limiter) })
 	return l
 }
 
@@ -148,15 +148,15 @@ func remote(l limit.Limiter) int {
 	return 1
 }
 
-// lasting is the context of a request without its end, so that a client cannot end what
+// detached is the context of a request without its end, so that a client cannot end what
 // was begun for it by hanging up. It has one pointer, so that making it a context
 // allocates nothing, as context.WithoutCancel does.
-type lasting struct{ request *http.Request }
+type detached struct{ request *http.Request }
 
-func (lasting) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
-func (lasting) Done() <-chan struct{}                   { return nil }
-func (lasting) Err() error                              { return nil }
-func (l lasting) Value(key any) any                     { return l.request.Context().Value(key) }
+func (detached) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+func (detached) Done() <-chan struct{}                   { return nil }
+func (detached) Err() error                              { return nil }
+func (l detached) Value(key any) any                     { return l.request.Context().Value(key) }
 
 // take asks the limits in turn, with ctx. If one refuses, those before it get back what they
 // took, and those after it are asked how long they would refuse, so that Retry-After is true.
@@ -175,9 +175,9 @@ func (l *limits) take(ctx context.Context, r *http.Request, charges []charge) (_
 		}
 		key := LimiterKey(c.key(r))
 		if key == unknownKey {
-			l.untold(c)
-		} else if !c.told.Load() {
-			c.told.Store(true)
+			l.noteKeyless(c)
+		} else if !c.hasKeys.Load() {
+			c.hasKeys.Store(true)
 		}
 		d, err := c.limiter.AllowN(ctx, key, n)
 		if err != nil {
@@ -210,25 +210,25 @@ func (l *limits) take(ctx context.Context, r *http.Request, charges []charge) (_
 		violated := c.policy(d.Name)
 		refusal.RetryAfter = max(refusal.RetryAfter, d.RetryAfter)
 		refusal.Policies = append(refusal.Policies, violated.name)
-		refusal.ready = violated
+		refusal.violated = violated
 	}
 	returned = true
 	return charges, refusal
 }
 
-// untoldToWarn is how many requests must have no key, and none one, to be worth a warning.
-const untoldToWarn = 100
+// keylessToWarn is how many requests must have no key, and none one, to be worth a warning.
+const keylessToWarn = 100
 
-// untold warns of a limit whose key has never been told.
-func (l *limits) untold(c *counted) {
-	if !c.told.Load() && c.untold.Add(1) == untoldToWarn {
+// noteKeyless warns of a limit whose key has never been told.
+func (l *limits) noteKeyless(c *preparedLimit) {
+	if !c.hasKeys.Load() && c.keyless.Add(1) == keylessToWarn {
 		l.logger().Warn("leaphttp: the key of a limit could not be told for any request so far: they all share one key",
-			"limit", c.policies[0].name, "requests", untoldToWarn)
+			"limit", c.policies[0].name, "requests", keylessToWarn)
 	}
 }
 
 // refuses tells what an error of a limiter means for the request.
-func (l *limits) refuses(ctx context.Context, c *counted, err error) bool {
+func (l *limits) refuses(ctx context.Context, c *preparedLimit, err error) bool {
 	if ctx.Err() != nil {
 		return true // the caller has given up, and the limiter did not fail
 	}
@@ -248,7 +248,7 @@ func (l *limits) refund(r *http.Request, charges []charge) {
 		}
 		// An error means that the limiter has failed since: the charge stays until it
 		// leaves its window.
-		if err := c.limit.limiter.Refund(lasting{r}, c.key, c.Decision, c.Charged); err == nil {
+		if err := c.limit.limiter.Refund(detached{r}, c.key, c.Decision, c.Charged); err == nil {
 			c.Remaining = min(c.Remaining+c.Charged, c.Limit)
 		}
 		c.Charged = 0

@@ -35,7 +35,7 @@ type Refusal struct {
 	// If a limiter refuses because it cannot count, it is a [*RefusedError].
 	Err error
 
-	ready *policy // one of the Policies, which knows the answer if it is the only one
+	violated *policy // one of the Policies, which knows the answer if it is the only one
 }
 
 // setHeader sets what every refusal has. A 429 must not be stored by a cache (RFC 6585).
@@ -55,7 +55,7 @@ func (f *Refusal) seconds() int64 { return max(1, seconds(f.RetryAfter)) }
 // otherwise.
 func (f *Refusal) WriteProblem(w http.ResponseWriter) {
 	var body []byte
-	p := f.ready
+	p := f.violated
 	if p != nil && f.Status == http.StatusTooManyRequests && f.RetryAfter != limit.Never && len(f.Policies) == 1 && f.Policies[0] == p.name {
 		body = p.problem
 	} else {

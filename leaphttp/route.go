@@ -21,25 +21,25 @@ var methods = []string{
 const unmatched = "(unmatched)"
 
 // resource is the name of the resource of a request.
-func (g *guard) resource(r *http.Request) string {
+func (m *middleware) resource(r *http.Request) string {
 	route := ""
 	switch {
-	case g.route != nil:
-		route = g.route(r)
-	case g.mux != nil:
-		_, route = g.mux.Handler(r)
+	case m.route != nil:
+		route = m.route(r)
+	case m.mux != nil:
+		_, route = m.mux.Handler(r)
 		if r.Method == http.MethodConnect && route == path.Clean(r.URL.Path)+"/" {
 			route = "" // a redirect, of which the mux gives the path and not the pattern
 		}
 	}
-	if route == "" && g.route == nil {
+	if route == "" && m.route == nil {
 		route = r.Pattern
 	}
 	name := nameOf(route, r.Method)
 	if route == "" || isForAllBelow(route) {
-		g.unbound.note(r, route, name)
-	} else if !g.unbound.routed.Load() {
-		g.unbound.routed.Store(true)
+		m.unboundRules.note(r, route, name)
+	} else if !m.unboundRules.routed.Load() {
+		m.unboundRules.routed.Store(true)
 	}
 	return name
 }

@@ -93,14 +93,14 @@ const (
 //
 // It may be used by any number of goroutines at once.
 type Transport struct {
-	base     http.RoundTripper // nil: the default
-	gate     *leapgate.Gate
-	resource func(*http.Request) string
-	target   func(*http.Request) string
-	limits   limits
-	pauses   *pauses // nil: what servers wish is not heeded
-	statuses []int   // with which it is
-	usedUp   bool    // it is also with a RateLimit that says that nothing is left
+	base       http.RoundTripper // nil: the default
+	gate       *leapgate.Gate
+	resource   func(*http.Request) string
+	target     func(*http.Request) string
+	limits     limits
+	pauses     *pauses // nil: what servers wish is not heeded
+	statuses   []int   // with which it is
+	whenUsedUp bool    // it is also with a RateLimit that says that nothing is left
 }
 
 // RefusedError tells why an outgoing call was not sent, if it was not the gate. It is
@@ -167,7 +167,7 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 		faults.add("PauseWhenUsedUp is set and MaxPause is below 0, so that nothing is heeded; want one of them")
 	}
 	t.statuses = append([]int{http.StatusTooManyRequests, http.StatusServiceUnavailable}, cfg.PauseStatuses...)
-	t.usedUp = cfg.PauseWhenUsedUp
+	t.whenUsedUp = cfg.PauseWhenUsedUp
 	if cfg.MaxTargets < 0 {
 		faults.add("MaxTargets is %d; want 1 or more, or 0 for %d", cfg.MaxTargets, defaultMaxTargets)
 	}
@@ -219,7 +219,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var few [fewLimits]charge
 	charges, refusal := t.limits.take(r.Context(), r, few[:0])
 	if refusal != nil {
-		return nil, refusal.err(r.Context())
+		return nil, refusal.callError(r.Context())
 	}
 	defer func() {
 		if !sent { // also if a Resource of the program panics
@@ -238,7 +238,7 @@ func (t *Transport) pauseOf(response *http.Response) time.Duration {
 	switch {
 	case slices.Contains(t.statuses, response.StatusCode):
 		return pauseAsked(response.Header, time.Now())
-	case t.usedUp:
+	case t.whenUsedUp:
 		return pauseUsedUp(response.Header)
 	default:
 		return 0
@@ -287,8 +287,8 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// err is the error of an outgoing call that the limits refuse.
-func (f *Refusal) err(ctx context.Context) error {
+// callError is the error of an outgoing call that the limits refuse.
+func (f *Refusal) callError(ctx context.Context) error {
 	switch {
 	case len(f.Policies) > 0:
 		return &RefusedError{Policy: f.Policies[0], RetryAfter: f.RetryAfter}
