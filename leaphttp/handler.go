@@ -8,7 +8,7 @@ import (
 	"github.com/leapgate-go/leapgate"
 )
 
-// guard is what stands in front of handlers.
+// middleware is what stands in front of handlers.
 type middleware struct {
 	gate             *leapgate.Gate
 	limits           limits
@@ -42,7 +42,7 @@ func (m *middleware) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// guards tells whether the path is one that is guarded.
+// covers reports whether the middleware is for the path of a request.
 func (m *middleware) covers(r *http.Request) bool {
 	if m.include == nil && m.exclude == nil {
 		return true
@@ -90,7 +90,7 @@ func (m *middleware) call(next http.Handler, w http.ResponseWriter, r *http.Requ
 	returned = true
 }
 
-// failure is what the gate is told of a handler that failed with err. If the client has hung
+// failure is what the gate gets of a handler that failed with err. If the client has hung
 // up, that may be why, as with the 502 of a reverse proxy: clients must not be able to open a
 // breaker by hanging up.
 func failure(r *http.Request, err error) error {

@@ -11,8 +11,7 @@ import (
 	"github.com/leapgate-go/leapgate/limit"
 )
 
-// Headers says which header fields tell clients about the limits that they count
-// against. They can be added up: Draft | Legacy. They are set before the handler runs, also
+// Headers says which header fields inform clients of the limits that they count against. They can be added up: Draft | Legacy. They are set before the handler runs, also
 // on what is admitted.
 //
 // Scripts of a page from another origin see these fields, and Retry-After, only if the
@@ -42,11 +41,11 @@ const (
 	// time. That is a large part of windows of less than ten seconds, and, with a
 	// [limit.Counter], of any where Window ÷ Limit is a few seconds.
 	//
-	// Of limits that [limit.All] joins, RateLimit has the one that decided: to tell of
-	// each, list them one by one in Config.Limits, which is as exact. The t is left out
-	// where a limiter cannot tell it: see MoreAfter of [limit.Decision]. Windows that are
-	// not whole seconds are left out, and so are partition keys, which would tell who the
-	// client is. Middlewares in each other add theirs: give their policies names.
+	// Of limits that [limit.All] joins, RateLimit has the one that decided: to show each,
+	// list them one by one in Config.Limits, which is as exact. The t is left out where a
+	// limiter does not know it: see MoreAfter of [limit.Decision]. Windows that are not
+	// whole seconds are left out, and so are partition keys, which would identify the
+	// client. Middlewares in each other add theirs: give their policies names.
 	Draft Headers = 1 << iota
 	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset, of the
 	// limit that refused or else has the least remaining. Reset is the end of t, in Unix
@@ -67,7 +66,7 @@ type fields struct {
 type policy struct {
 	name    string
 	quoted  string // as a string of RFC 9651
-	item    string // of RateLimit-Policy; "" if only decisions tell it
+	item    string // of RateLimit-Policy; "" if only decisions have its quota
 	problem []byte // the answer when only this policy is violated
 }
 
@@ -94,7 +93,7 @@ func newFields(h Headers, l limits, faults *faults) fields {
 	return f
 }
 
-// policiesOf gives what a limiter announces. name is for what has none.
+// policiesOf returns what a limiter announces. name is for what has none.
 func policiesOf(l limit.Limiter, name string) []policy {
 	var described []limit.Description
 	if d, ok := l.(limit.Describer); ok {
@@ -146,7 +145,7 @@ func (f *fields) set(h http.Header, charges []charge, refusal *Refusal, values *
 			values[0] = rateLimitPolicy(charges)
 		}
 		values[1] = rateLimit(charges, longest)
-		// Clipped, so that who adds to a field makes a new slice.
+		// Clipped, so that adding to a field makes a new slice.
 		add(h, "Ratelimit-Policy", values[0:1:1])
 		add(h, "Ratelimit", values[1:2:2])
 	}

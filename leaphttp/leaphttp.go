@@ -5,7 +5,7 @@
 //	…
 //	protect, err := leaphttp.New(leaphttp.Config{
 //		Gate:   gate, // rules on each route, and its statistics
-//		Mux:    mux,  // tells the route of a request
+//		Mux:    mux,  // knows the route of a request
 //		Limits: []leaphttp.Limit{{Limiter: perClient}}, // by the address of the peer
 //	})
 //	…
@@ -19,12 +19,12 @@
 // the RateLimit fields. [Transport] does the same for outgoing calls, and heeds what
 // servers answer.
 //
-// # Who is limited
+// # Clients
 //
-// A [Key] tells which client a request counts for. By default it is the address of the
-// socket's peer; behind a proxy that is the proxy, so say whom to trust with an
-// [Address]. A request whose key cannot be told is limited too: all such requests
-// share one key. Whatever clients send, a limiter sees keys of at most 64 bytes: longer
+// A [Key] says which client a request counts for. By default it is the address of the
+// socket's peer; behind a proxy that is the proxy, so say which proxies to
+// trust with an [Address]. A request whose key is not known is limited too: all such
+// requests share one key. Whatever clients send, a limiter sees keys of at most 64 bytes: longer
 // ones are counted by their hash, as [LimiterKey] has it.
 //
 // # Long connections
@@ -60,10 +60,10 @@ type Config struct {
 	// they took, unless the client has hung up while it waited for a turn: otherwise it
 	// could take every turn for nothing.
 	//
-	// How a call ends is up to the gate's Outcome, or IsException, which is told of an answer
-	// of 500 or more as a [StatusError], of a panic as [ErrPanic], and what [SetError] was
-	// told. By default all of these are failures. If the client has hung up, the first two
-	// are context.Canceled instead, which is ignored by default: they may be due to that.
+	// How a call ends is up to the gate's Outcome, or IsException. It gets a [StatusError] for
+	// an answer of 500 or more, [ErrPanic] for a panic, and what [SetError] got: by default
+	// all of these are failures. If the client has hung up, it gets context.Canceled instead
+	// of the first two, which is ignored by default: they may be due to that.
 	Gate *leapgate.Gate
 
 	// Limits are asked in this order, those that ask another process first. When one
@@ -76,11 +76,11 @@ type Config struct {
 	// it took stays taken, and the handler does not run.
 	Limits []Limit
 
-	// Mux, for a middleware around a ServeMux, tells the route of a request that has
+	// Mux, for a middleware around a ServeMux, finds the route of a request that has
 	// not yet been routed. Not together with Route.
 	Mux *http.ServeMux
 
-	// Route, for other routers, gives the pattern of the route, such as "/orders/{id}",
+	// Route, for other routers, returns the pattern of the route, such as "/orders/{id}",
 	// or "" if there is none. A pattern without a method gets that of the request before
 	// it. It must never be the path itself, or else clients choose the names of
 	// resources. Nil, without a Mux: [http.Request.Pattern], which is there inside a
@@ -95,23 +95,23 @@ type Config struct {
 	// Methods that are not in RFC 9110 or RFC 5789 are all "OTHER".
 	Route func(*http.Request) string
 
-	// Origin tells the gate who calls, for rules by origin. One that is too long is
-	// hashed. Nil: nobody.
+	// Origin returns the caller, for rules by origin. One that is too long is hashed. Nil:
+	// callers have no names.
 	Origin func(*http.Request) string
 
-	// Include are the paths that are guarded; none is all. Exclude are those that are
+	// Include are the paths that the middleware is for; none is all. Exclude are those that are
 	// not, even though included, such as health checks. Everything else passes the
 	// middleware untouched. "/healthz" is one path; "/api/" is all that begins so, and
 	// "/api"; a segment "{…}" stands for any one. Methods and hosts do not matter.
 	//
 	// A path that is written in an unusual way, which routers and file systems do not read
-	// alike, is always guarded: one with an empty segment, a segment that begins with ".."
+	// alike, is always included: one with an empty segment, a segment that begins with ".."
 	// or ends with a dot, needless %-codes, or one of ;, \, %, ?, #, a blank or a control
-	// character in it. Upper and lower case differ: where the handler does not tell them
-	// apart, do not use Include.
+	// character in it. Upper and lower case differ: where the handler takes them for
+	// the same, do not use Include.
 	Include, Exclude []string
 
-	// Headers says which header fields tell clients about limits. 0 is [Draft].
+	// Headers says which header fields inform clients of limits. 0 is [Draft].
 	Headers Headers
 
 	// Status returns the status of a request that the gate refuses, 400 to 599; anything
@@ -124,9 +124,9 @@ type Config struct {
 	// is the status that it should have. Nil is [Refusal.WriteProblem].
 	Refuse func(http.ResponseWriter, *http.Request, *Refusal)
 
-	// Logger is told when a limiter fails, at most once a minute for each. It is warned once
+	// Logger gets the errors of limiters, at most one a minute of each. It gets one warning
 	// of rules on routes that never bind, because the middleware does not know the routes,
-	// and of a limit none of whose keys could be told among the first requests. Nil is
+	// and one of a limit that had no key for any of the first requests. Nil is
 	// slog.Default().
 	Logger *slog.Logger
 }

@@ -17,7 +17,7 @@ import (
 
 // Limit is one limiter and what it counts by.
 type Limit struct {
-	// Limiter decides; it is required. What [limit.All] gives is one limiter with
+	// Limiter decides; it is required. What [limit.All] returns is one limiter with
 	// several policies.
 	Limiter limit.Limiter
 
@@ -26,15 +26,15 @@ type Limit struct {
 	// each stands once in a middleware.
 	Name string
 
-	// Key tells which client a request counts for. Nil: the address of the socket's
-	// peer, as an [Address] without trusted proxies gives it; in a [Transport], the
-	// host that is called.
+	// Key returns the client that a request counts for. Nil: the address of the socket's
+	// peer, as an [Address] without trusted proxies finds it; in a [Transport], the host
+	// that is called.
 	//
-	// "" means that the key cannot be told. All such requests share one key. A key that is
+	// "" means that the key is not known. All such requests share one key. A key that is
 	// longer than 64 bytes is counted by its SHA-256: see [LimiterKey].
 	Key Key
 
-	// Skip, if it is not nil, tells which requests this limit is not for.
+	// Skip, if it is not nil, reports whether this limit is not for a request.
 	Skip func(*http.Request) bool
 
 	// FailClosed refuses, with 503, while the limiter returns errors. Otherwise such
@@ -68,8 +68,8 @@ type preparedLimit struct {
 	policies   []policy
 	peek       func(key string) limit.Decision // nil: the limiter cannot be asked without a charge
 	logged     atomic.Int64                    // when an error of the limiter was last logged, Unix ns
-	hasKeys    atomic.Bool                     // a key could be told
-	keyless    atomic.Int64                    // requests whose key could not be told, while none could
+	hasKeys    atomic.Bool                     // some request had a key
+	keyless    atomic.Int64                    // requests without a key, while none had one
 }
 
 // charge is what one limit decided about a request.
@@ -219,7 +219,7 @@ func (l *limits) take(ctx context.Context, r *http.Request, charges []charge) (_
 // keylessToWarn is how many requests must have no key, and none one, to be worth a warning.
 const keylessToWarn = 100
 
-// noteKeyless warns of a limit whose key has never been told.
+// noteKeyless counts a request without a key, and warns of a limit that has never had one.
 func (l *limits) noteKeyless(c *preparedLimit) {
 	if !c.hasKeys.Load() && c.keyless.Add(1) == keylessToWarn {
 		l.logger().Warn("leaphttp: the key of a limit could not be told for any request so far: they all share one key",
@@ -227,7 +227,7 @@ func (l *limits) noteKeyless(c *preparedLimit) {
 	}
 }
 
-// refuses tells what an error of a limiter means for the request.
+// refuses reports whether an error of a limiter refuses the request.
 func (l *limits) refuses(ctx context.Context, c *preparedLimit, err error) bool {
 	if ctx.Err() != nil {
 		return true // the caller has given up, and the limiter did not fail
@@ -239,7 +239,7 @@ func (l *limits) refuses(ctx context.Context, c *preparedLimit, err error) bool 
 	return c.failClosed || errors.Is(err, limit.ErrKey)
 }
 
-// refund gives back what the charges took, also if the client has gone.
+// refund gives back what the charges took, also if the client is gone.
 func (l *limits) refund(r *http.Request, charges []charge) {
 	for i := range charges {
 		c := &charges[i]

@@ -25,7 +25,7 @@ func newPauses(maxPause time.Duration, maxTargets int) *pauses {
 	return &pauses{maxPause: maxPause, maxTargets: maxTargets, until: make(map[string]pause)}
 }
 
-// check gives the error of a call to a target that has asked to wait.
+// check returns the error of a call to a target that has asked to wait.
 func (p *pauses) check(target string) error {
 	if p.count.Load() == 0 {
 		return nil
@@ -44,7 +44,7 @@ func (p *pauses) check(target string) error {
 	return nil
 }
 
-// maxScanned is how many targets are looked at for a place, so that servers that answer 429
+// maxScanned is how many targets are looked at to make room, so that servers that answer 429
 // under many names do not buy a scan for each.
 const maxScanned = 8
 

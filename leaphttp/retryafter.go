@@ -10,7 +10,7 @@ import (
 	"github.com/leapgate-go/leapgate/internal/structured"
 )
 
-// longestWait is more than any header field should say. The waits that fields tell, and those
+// longestWait is more than any header field should say. The waits that fields have, and those
 // that are read from them, are no longer.
 const longestWait = 100 * 366 * 24 * time.Hour
 

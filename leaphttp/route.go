@@ -29,7 +29,7 @@ func (m *middleware) resource(r *http.Request) string {
 	case m.mux != nil:
 		_, route = m.mux.Handler(r)
 		if r.Method == http.MethodConnect && route == path.Clean(r.URL.Path)+"/" {
-			route = "" // a redirect, of which the mux gives the path and not the pattern
+			route = "" // a redirect, for which the mux returns the path and not the pattern
 		}
 	}
 	if route == "" && m.route == nil {
@@ -63,7 +63,7 @@ func nameOf(route, given string) string {
 	return method + " " + route
 }
 
-// hasMethod tells whether a pattern has a method before the host or the path.
+// hasMethod reports whether a pattern has a method before the host or the path.
 func hasMethod(pattern string) bool {
 	i := strings.IndexAny(pattern, " \t/")
 	return i > 0 && pattern[i] != '/'
@@ -94,8 +94,8 @@ func newPaths(field string, patterns []string, faults *faults) paths {
 	return p
 }
 
-// isPathSegment tells whether a segment is text or {x}. What ServeMux knows besides
-// would guard less than it says.
+// isPathSegment reports whether a segment is text or {x}. What ServeMux knows besides
+// would cover less than it says.
 func isPathSegment(segment string) bool {
 	if !strings.ContainsAny(segment, "{}") {
 		return true

@@ -16,7 +16,7 @@ import (
 )
 
 // unboundRules finds rules that name a route and never bind its requests, because these are
-// counted as another resource: where the middleware is not told the route, as around a
+// counted as another resource: where the middleware does not know the route, as around a
 // router, around a ServeMux without Config.Mux, or around a mux that has another in it. It
 // says so once.
 //

@@ -22,8 +22,8 @@ func (s StatusError) Error() string { return "leaphttp: status " + strconv.Itoa(
 // for the client's doing, which is ignored by default: use another error where it was the
 // handler that canceled. A nil err changes nothing. SetError must be called before the
 // handler returns. It finds the middleware through writers that have Unwrap, as
-// [http.ResponseController] does, and tells every one that has a gate. It reports whether
-// there is one.
+// [http.ResponseController] does, and every one that has a gate counts it. It reports
+// whether there is one.
 func SetError(w http.ResponseWriter, err error) bool {
 	found := false
 	for w != nil {
@@ -52,7 +52,7 @@ type recorder struct {
 	values [2]string // of header fields
 }
 
-// writer gives the recorder with the optional methods that the writer under it has:
+// writer returns the recorder with the optional methods that the writer under it has:
 // handlers ask for them. What is not here is found through Unwrap.
 //
 // Each type has one pointer, so that making it an interface costs nothing.
