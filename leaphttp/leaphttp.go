@@ -22,10 +22,10 @@
 // # Clients
 //
 // A [Key] says which client a request counts for. By default it is the address of the
-// socket's peer; behind a proxy that is the proxy, so say which proxies to
-// trust with an [Address]. A request whose key is not known is limited too: all such
-// requests share one key. Whatever clients send, a limiter sees keys of at most 64 bytes: longer
-// ones are counted by their hash, as [LimiterKey] has it.
+// socket's peer; behind a proxy that is the proxy, so say which proxies to trust with an
+// [Address]. A request whose key is not known is limited too: all such requests share one
+// key. Whatever clients send, a limiter sees keys of at most 64 bytes: longer ones are
+// counted by their hash, as [LimiterKey] has it.
 //
 // # Long connections
 //

@@ -14,8 +14,8 @@ import (
 	"github.com/leapgate-go/leapgate"
 )
 
-// TransportConfig says what stands in front of outgoing calls. The zero TransportConfig heeds what
-// servers answer, and nothing else.
+// TransportConfig says what stands in front of outgoing calls. The zero TransportConfig
+// heeds what servers answer, and nothing else.
 type TransportConfig struct {
 	// Base sends the requests. Nil is http.DefaultTransport, as it is then.
 	Base http.RoundTripper
@@ -39,8 +39,8 @@ type TransportConfig struct {
 	Limits []Limit
 
 	// Target is what has to wait when a server asks for it: all requests with the same
-	// target wait. Nil is the host. If it returns "", the request neither waits nor makes others
-	// wait.
+	// target wait. Nil is the host. If it returns "", the request neither waits nor makes
+	// others wait.
 	//
 	// The wait by host is shared by all that call that host through this Transport: where a
 	// server counts by API key, by user or by path, one of them that has used up its quota
@@ -48,8 +48,8 @@ type TransportConfig struct {
 	// host + " " + the name of the customer.
 	Target func(*http.Request) string
 
-	// PauseStatuses are statuses, 400 to 599, with which a server is heeded that asks to
-	// wait, as with 429 and 503, which always are. GitHub, for one, refuses with 403 and Retry-After.
+	// PauseStatuses are further statuses, 400 to 599, with which a server is heeded that asks
+	// to wait, beside 429 and 503. GitHub, for one, refuses with 403 and Retry-After.
 	PauseStatuses []int
 
 	// PauseWhenUsedUp heeds any other response that says that nothing is left: one whose

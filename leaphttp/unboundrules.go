@@ -20,15 +20,15 @@ import (
 // router, around a ServeMux without Config.Mux, or around a mux that has another in it. It
 // says so once.
 //
-// It looks at requests that have no route, or one for all below a path, whether a rule means
-// them. That is bounded: at the first few after each power of two of them, so that rules are
-// seen that are loaded later. The others cost one addition, and none when it has been said.
+// It looks whether a rule names requests that have no route, or one for all below a path.
+// That is bounded: at the first few after each power of two of them, so that rules are
+// seen that are loaded later. The others cost one addition, and none when the warning has been given.
 type unboundRules struct {
 	gate   *leapgate.Gate
 	log    func() *slog.Logger
 	routed atomic.Bool  // a request had a route of its own
 	seen   atomic.Int64 // requests that had none
-	named  atomic.Int64 // those of them that a rule means
+	named  atomic.Int64 // those of them that a rule names
 	warned atomic.Bool
 	rules  atomic.Pointer[[]routeRule] // as they were at the last power of two
 }
