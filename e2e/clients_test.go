@@ -7,8 +7,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -308,4 +311,41 @@ func TestClientGoesAway(t *testing.T) {
 		s := of(gate, "GET (unmatched)")
 		return s.Success == 1 && s.Exception == 0 && s.Concurrency == 0
 	}, 5*time.Second, 10*time.Millisecond)
+}
+
+// TestClientGoesAway_FromAReverseProxy: what a proxy answers when its client has hung up says
+// nothing about the backend, whether the answer has begun or not.
+func TestClientGoesAway_FromAReverseProxy(t *testing.T) {
+	t.Parallel()
+	for _, begun := range []bool{false, true} {
+		gate := leapgate.Must(leapgate.Config{})
+		entered := make(chan struct{})
+		backend := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if begun {
+				_, _ = io.WriteString(w, "begun")
+				_ = http.NewResponseController(w).Flush()
+			}
+			close(entered)
+			<-r.Context().Done()
+		}))
+		target, err := url.Parse(backend.URL)
+		require.NoError(t, err)
+		proxy := httputil.NewSingleHostReverseProxy(target)
+		proxy.ErrorLog, proxy.FlushInterval = log.New(io.Discard, "", 0), -1
+		server := start(t, leaphttp.Handler(proxy, leaphttp.Config{Gate: gate}))
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, http.NoBody)
+		require.NoError(t, err)
+		go func() { <-entered; cancel() }()
+		response, err := server.Client().Do(r)
+		if err == nil {
+			_, err = io.ReadAll(response.Body)
+			_ = response.Body.Close()
+		}
+		require.ErrorIs(t, err, context.Canceled)
+		require.Eventually(t, func() bool {
+			s := of(gate, "GET (unmatched)")
+			return s.Success == 1 && s.Ignored == 1 && s.Exception == 0 && s.Concurrency == 0
+		}, 5*time.Second, 10*time.Millisecond)
+	}
 }

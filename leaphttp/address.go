@@ -17,7 +17,7 @@ type AddressConfig struct {
 	// TrustSocket trusts a peer that has no address, as over a Unix socket.
 	TrustSocket bool
 
-	// Header is the one header field in which the trusted proxies tell the client's
+	// Header is the one header field in which the trusted proxies name the client's
 	// address; a client can send all others. Empty is "X-Forwarded-For" if anyone is
 	// trusted. X-Forwarded-For and Forwarded (RFC 7239) are lists that every proxy
 	// appends to. Any other name, such as "CF-Connecting-IP", is of a field with one
@@ -48,7 +48,7 @@ type Address struct {
 	ipv4Bits, ipv6Bits int
 }
 
-// NewAddress makes an Address. The error, if any, is [ErrConfig], and tells everything
+// NewAddress returns an Address. The error, if any, is [ErrConfig], and names everything
 // that is wrong with cfg.
 func NewAddress(cfg AddressConfig) (*Address, error) {
 	var faults faults
@@ -123,8 +123,8 @@ func PrivateNetworks() []netip.Prefix {
 // peerKey is the key of the socket's peer.
 var peerKey = MustAddress(AddressConfig{}).Key
 
-// Of gives the address of the client. It is the zero Addr if it cannot be told: the
-// peer has none.
+// Of returns the address of the client. It is the zero Addr if it is not known: the peer has
+// none.
 func (a *Address) Of(r *http.Request) netip.Addr {
 	peer, ok := parseHop(r.RemoteAddr)
 	trusted := a.socket
@@ -266,7 +266,7 @@ func parseHop(hop string) (netip.Addr, bool) {
 	return addr.Unmap(), true
 }
 
-// isPort tells whether s is nothing, or a colon with a port, which in Forwarded may be
+// isPort reports whether s is nothing, or a colon with a port, which in Forwarded may be
 // an obfuscated one.
 func isPort(s string) bool {
 	if s == "" {

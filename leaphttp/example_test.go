@@ -112,12 +112,12 @@ func (r *router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	h.ServeHTTP(w, req)
 }
 
-// With chi's signature of middleware. Inside a route, chi.RouteContext tells the pattern:
+// Inside a route of chi, chi.RouteContext knows its pattern:
 //
 //	Route: func(r *http.Request) string { return chi.RouteContext(r.Context()).RoutePattern() },
 //	…
 //	r.With(protect).Get("/orders/{id}", orders)
-func ExampleMiddleware() {
+func ExampleNew_router() {
 	gate := leapgate.Must(leapgate.Config{Now: frozen})
 	protect := leaphttp.Must(leaphttp.Config{
 		Gate:  gate,

@@ -31,14 +31,14 @@ func cutElement(list string) (rest, element string, more, ok bool) {
 	return "", trim(list), false, true // a quote that is left open is no good to parseElement
 }
 
-// isEscaped tells whether what follows s is escaped: s ends with an odd number of
+// isEscaped reports whether what follows s is escaped: s ends with an odd number of
 // backslashes.
 func isEscaped(s string) bool {
 	tail := s[max(0, len(s)-maxElement):]
 	return (len(tail)-len(strings.TrimRight(tail, `\`)))%2 == 1
 }
 
-// parseElement gives the address of for= in an element, if it has one and is written as
+// parseElement returns the address of for= in an element, if it has one and is written as
 // it should be.
 func parseElement(element string) (addr netip.Addr, ok bool) {
 	found := false
@@ -105,7 +105,7 @@ func cutValue(s string) (value, rest string, ok bool) {
 	return "", "", false
 }
 
-// isObfuscated tells whether s is an obfuscated name: "_" and letters, digits, ".", "_", "-".
+// isObfuscated reports whether s is an obfuscated name: "_" and letters, digits, ".", "_", "-".
 func isObfuscated(s string) bool {
 	if len(s) < 2 || s[0] != '_' {
 		return false

@@ -1,16 +1,15 @@
 package leaphttp
 
 import (
+	"context"
 	"errors"
 	"net/http"
-
-	"github.com/leapgate-go/leapgate/internal/kinds"
 
 	"github.com/leapgate-go/leapgate"
 )
 
-// guard is what stands in front of handlers.
-type guard struct {
+// middleware is what stands in front of handlers.
+type middleware struct {
 	gate             *leapgate.Gate
 	limits           limits
 	mux              *http.ServeMux
@@ -20,70 +19,70 @@ type guard struct {
 	fields           fields
 	status           func(*leapgate.BlockError) int
 	refuse           func(http.ResponseWriter, *http.Request, *Refusal)
-	unbound          unbound
+	unboundRules     unboundRules
 }
 
-// ErrPanic is the exception of a handler that panicked, [http.ErrAbortHandler] included,
-// or ended its goroutine.
+// ErrPanic is the failure of a handler that panicked, [http.ErrAbortHandler] included, or
+// ended its goroutine.
 var ErrPanic = errors.New("leaphttp: the handler panicked")
 
-func (g *guard) wrap(next http.Handler) http.Handler {
+func (m *middleware) wrap(next http.Handler) http.Handler {
 	if next == nil {
 		panic("leaphttp: the handler is nil")
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case !g.guards(r):
+		case !m.covers(r):
 			next.ServeHTTP(w, r)
-		case g.gate != nil:
-			g.call(next, w, r)
-		case g.admit(w, r, new([2]string)):
+		case m.gate != nil:
+			m.call(next, w, r)
+		case m.admit(w, r, new([2]string)):
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
-// guards tells whether the path is one that is guarded.
-func (g *guard) guards(r *http.Request) bool {
-	if g.include == nil && g.exclude == nil {
+// covers reports whether the middleware is for the path of a request.
+func (m *middleware) covers(r *http.Request) bool {
+	if m.include == nil && m.exclude == nil {
 		return true
 	}
 	if !isPlain(r.URL) {
 		return true
 	}
-	return (g.include == nil || g.include.match(r.URL.Path)) && !g.exclude.match(r.URL.Path)
+	return (m.include == nil || m.include.match(r.URL.Path)) && !m.exclude.match(r.URL.Path)
 }
 
 // admit asks the limits when there is no gate. It answers what is refused.
-func (g *guard) admit(w http.ResponseWriter, r *http.Request, values *[2]string) bool {
+func (m *middleware) admit(w http.ResponseWriter, r *http.Request, values *[2]string) bool {
 	var few [fewLimits]charge
-	charges, refusal := g.limits.take(lasting{r}, r, few[:0])
+	charges, refusal := m.limits.take(detached{r}, r, few[:0])
 	if err := r.Context().Err(); refusal == nil && err != nil {
-		refusal = g.blocked(err)
+		refusal = m.blocked(err)
 	}
-	g.fields.set(w.Header(), charges, refusal, values)
+	m.fields.set(w.Header(), charges, refusal, values)
 	if refusal != nil {
-		g.answer(w, r, refusal)
+		m.answer(w, r, refusal)
 	}
 	return refusal == nil
 }
 
 // call asks the limits and the gate, and runs the handler as a call into the resource of
 // the route.
-func (g *guard) call(next http.Handler, w http.ResponseWriter, r *http.Request) {
+func (m *middleware) call(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	rec := &recorder{ResponseWriter: w, unread: r.ProtoMajor == 1 && r.ContentLength != 0}
-	if refusal := g.enter(rec, r); refusal != nil {
-		g.answer(w, r, refusal)
+	if refusal := m.enter(rec, r); refusal != nil {
+		m.answer(w, r, refusal)
 		return
 	}
 	returned := false
 	defer func() {
 		// There is no recover: the panic goes on, with its own stack.
 		if !returned {
-			rec.entry.SetError(ErrPanic)
+			rec.entry.SetError(failure(r, ErrPanic))
 		}
 		if rec.status >= http.StatusInternalServerError {
-			rec.entry.SetError(StatusError(rec.status))
+			rec.entry.SetError(failure(r, StatusError(rec.status)))
 		}
 		rec.entry.Exit()
 	}()
@@ -91,36 +90,46 @@ func (g *guard) call(next http.Handler, w http.ResponseWriter, r *http.Request) 
 	returned = true
 }
 
+// failure is what the gate gets of a handler that failed with err. If the client has hung
+// up, that may be why, as with the 502 of a reverse proxy: clients must not be able to open a
+// breaker by hanging up.
+func failure(r *http.Request, err error) error {
+	if gone := r.Context().Err(); errors.Is(gone, context.Canceled) {
+		return gone
+	}
+	return err
+}
+
 // enter asks the limits and then the gate, and sets the header fields.
-func (g *guard) enter(rec *recorder, r *http.Request) (refusal *Refusal) {
+func (m *middleware) enter(rec *recorder, r *http.Request) (refusal *Refusal) {
 	var few [fewLimits]charge
-	charges, refusal := g.limits.take(lasting{r}, r, few[:0])
+	charges, refusal := m.limits.take(detached{r}, r, few[:0])
 	if refusal == nil {
-		if err := g.open(rec, r, charges); err != nil {
-			refusal = g.blocked(err)
+		if err := m.open(rec, r, charges); err != nil {
+			refusal = m.blocked(err)
 		}
 	}
-	g.fields.set(rec.Header(), charges, refusal, &rec.values)
+	m.fields.set(rec.Header(), charges, refusal, &rec.values)
 	return refusal
 }
 
 // open makes the entry of the recorder. If there is none, the limits get back what they
 // took, unless the client has hung up while it waited: otherwise it would have every turn
 // for nothing.
-func (g *guard) open(rec *recorder, r *http.Request, charges []charge) (err error) {
+func (m *middleware) open(rec *recorder, r *http.Request, charges []charge) (err error) {
 	opened := false
 	defer func() {
 		gone := r.Context().Err()
 		hungUp := gone != nil && errors.Is(err, gone)
 		if !opened && !hungUp { // also if a Route or an Origin of the program panics
-			g.limits.refund(r, charges)
+			m.limits.refund(r, charges)
 		}
 	}()
-	name := g.resource(r)
-	if g.origin == nil {
-		rec.entry, err = g.gate.EntryContext(r.Context(), name)
+	name := m.resource(r)
+	if m.origin == nil {
+		rec.entry, err = m.gate.EntryContext(r.Context(), name)
 	} else {
-		rec.entry, err = g.gate.EntryContext(r.Context(), name, leapgate.WithOrigin(bounded(g.origin(r))))
+		rec.entry, err = m.gate.EntryContext(r.Context(), name, leapgate.WithOrigin(bounded(m.origin(r))))
 	}
 	opened = err == nil
 	return err
@@ -128,26 +137,21 @@ func (g *guard) open(rec *recorder, r *http.Request, charges []charge) (err erro
 
 // blocked makes the refusal of an error of the gate. One that is no block is that of a
 // request whose context has ended: nobody waits for the answer.
-func (g *guard) blocked(err error) *Refusal {
+func (m *middleware) blocked(err error) *Refusal {
 	refusal := &Refusal{Status: http.StatusServiceUnavailable, Err: err}
 	if errors.As(err, &refusal.Block) {
 		refusal.RetryAfter = refusal.Block.RetryAfter
-		if status := g.status(refusal.Block); status >= 400 && status <= 599 {
+		if status := m.status(refusal.Block); status >= 400 && status <= 599 {
 			refusal.Status = status
 		}
 	}
 	return refusal
 }
 
-// defaultStatus is what Config.Status says.
-func defaultStatus(b *leapgate.BlockError) int {
-	if b.Cause == nil {
-		return http.StatusServiceUnavailable
-	}
-	return kinds.Status(b.Kind)
-}
+// statusOf is what the rule that refused says.
+func statusOf(b *leapgate.BlockError) int { return b.Status }
 
-func (g *guard) answer(w http.ResponseWriter, r *http.Request, refusal *Refusal) {
+func (m *middleware) answer(w http.ResponseWriter, r *http.Request, refusal *Refusal) {
 	refusal.setHeader(w.Header())
-	g.refuse(w, r, refusal)
+	m.refuse(w, r, refusal)
 }

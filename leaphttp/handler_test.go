@@ -125,8 +125,8 @@ func TestHandler_GateRefuses_LimitsAreRefunded(t *testing.T) {
 	require.EqualValues(t, 11, snapshot(gate, "GET /x").Block, "what a limit refuses does not come to the gate")
 }
 
-// TestHandler_ClientGoneWhileWaiting: who hangs up has not got its turn for nothing, and a
-// request whose client has gone before is charged and does not run.
+// TestHandler_ClientGoneWhileWaiting: a client that hangs up has not had its turn for
+// nothing, and a request whose client is gone before is charged and does not run.
 func TestHandler_ClientGoneWhileWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

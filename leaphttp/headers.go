@@ -6,11 +6,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/structured"
+
 	"github.com/leapgate-go/leapgate/limit"
 )
 
-// Headers says which header fields tell clients about the limits that they count
-// against. They can be added up: Draft | Legacy. They are set before the handler runs, also
+// Headers says which header fields inform clients of the limits that they count against. They can be added up: Draft | Legacy. They are set before the handler runs, also
 // on what is admitted.
 //
 // Scripts of a page from another origin see these fields, and Retry-After, only if the
@@ -40,11 +41,11 @@ const (
 	// time. That is a large part of windows of less than ten seconds, and, with a
 	// [limit.Counter], of any where Window ÷ Limit is a few seconds.
 	//
-	// Of limits that [limit.All] joins, RateLimit has the one that decided: to tell of
-	// each, list them one by one in Config.Limits, which is as exact. The t is left out
-	// where a limiter cannot tell it: see MoreAfter of [limit.Decision]. Windows that are
-	// not whole seconds are left out, and so are partition keys, which would tell who the
-	// client is. Middlewares in each other add theirs: give their policies names.
+	// Of limits that [limit.All] joins, RateLimit has the one that decided: to show each,
+	// list them one by one in Config.Limits, which is as exact. The t is left out where a
+	// limiter does not know it: see MoreAfter of [limit.Decision]. Windows that are not
+	// whole seconds are left out, and so are partition keys, which would identify the
+	// client. Middlewares in each other add theirs: give their policies names.
 	Draft Headers = 1 << iota
 	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset, of the
 	// limit that refused or else has the least remaining. Reset is the end of t, in Unix
@@ -65,7 +66,7 @@ type fields struct {
 type policy struct {
 	name    string
 	quoted  string // as a string of RFC 9651
-	item    string // of RateLimit-Policy; "" if only decisions tell it
+	item    string // of RateLimit-Policy; "" if only decisions have its quota
 	problem []byte // the answer when only this policy is violated
 }
 
@@ -92,7 +93,7 @@ func newFields(h Headers, l limits, faults *faults) fields {
 	return f
 }
 
-// policiesOf gives what a limiter announces. name is for what has none.
+// policiesOf returns what a limiter announces. name is for what has none.
 func policiesOf(l limit.Limiter, name string) []policy {
 	var described []limit.Description
 	if d, ok := l.(limit.Describer); ok {
@@ -107,17 +108,17 @@ func policiesOf(l limit.Limiter, name string) []policy {
 			d.Name = name
 		}
 		quoted := quote(d.Name)
-		item := string(strconv.AppendInt([]byte(quoted+";q="), integer(d.Limit), 10))
+		item := structured.AppendParam([]byte(quoted), "q", max(0, d.Limit))
 		if d.Window >= time.Second && d.Window%time.Second == 0 {
-			item += ";w=" + strconv.FormatInt(integer(int64(d.Window/time.Second)), 10)
+			item = structured.AppendParam(item, "w", int64(d.Window/time.Second))
 		}
-		policies = append(policies, policy{d.Name, quoted, item, problem(http.StatusTooManyRequests, 0, []string{d.Name})})
+		policies = append(policies, policy{d.Name, quoted, string(item), problem(http.StatusTooManyRequests, 0, []string{d.Name})})
 	}
 	return policies
 }
 
 // policy finds the policy that decided.
-func (c *counted) policy(name string) *policy {
+func (c *preparedLimit) policy(name string) *policy {
 	if name == "" {
 		name = c.name
 	}
@@ -141,10 +142,10 @@ func (f *fields) set(h http.Header, charges []charge, refusal *Refusal, values *
 	if f.draft {
 		values[0] = f.policies
 		if f.policies == "" || len(charges) != f.limits {
-			values[0] = announce(charges)
+			values[0] = rateLimitPolicy(charges)
 		}
-		values[1] = standing(charges, longest)
-		// Clipped, so that who adds to a field makes a new slice.
+		values[1] = rateLimit(charges, longest)
+		// Clipped, so that adding to a field makes a new slice.
 		add(h, "Ratelimit-Policy", values[0:1:1])
 		add(h, "Ratelimit", values[1:2:2])
 	}
@@ -154,7 +155,7 @@ func (f *fields) set(h http.Header, charges []charge, refusal *Refusal, values *
 		if t == limit.Never {
 			t = c.ResetAfter // the field must say something
 		}
-		t = min(t, longestReset, time.Duration(min(longest, int64(longestReset/time.Second)))*time.Second)
+		t = min(t, longestWait, duration(uint64(longest)))
 		reset := time.Now().Add(t)
 		h["X-Ratelimit-Limit"] = []string{strconv.FormatInt(c.Limit, 10)}
 		h["X-Ratelimit-Remaining"] = []string{strconv.FormatInt(c.Remaining, 10)}
@@ -171,8 +172,8 @@ func add(h http.Header, name string, value []string) {
 	h[name] = value
 }
 
-// announce is RateLimit-Policy of the limits that were asked.
-func announce(charges []charge) string {
+// rateLimitPolicy is RateLimit-Policy of the limits that were asked.
+func rateLimitPolicy(charges []charge) string {
 	var few [256]byte
 	b := few[:0]
 	for i := range charges {
@@ -186,15 +187,14 @@ func announce(charges []charge) string {
 				b = append(b, p.item...)
 				continue
 			}
-			b = append(append(b, p.quoted...), ";q="...)
-			b = strconv.AppendInt(b, integer(c.Limit), 10)
+			b = structured.AppendParam(append(b, p.quoted...), "q", max(0, c.Limit))
 		}
 	}
 	return string(b)
 }
 
-// standing is RateLimit. A t of more than so many seconds is left out.
-func standing(charges []charge, longest int64) string {
+// rateLimit is RateLimit. A t of more than so many seconds is left out.
+func rateLimit(charges []charge, longest int64) string {
 	var few [256]byte
 	b := few[:0]
 	for i := range charges {
@@ -203,11 +203,9 @@ func standing(charges []charge, longest int64) string {
 			b = append(b, ", "...)
 		}
 		b = append(b, c.limit.policy(c.Name).quoted...)
-		b = append(b, ";r="...)
-		b = strconv.AppendInt(b, integer(c.Remaining), 10)
+		b = structured.AppendParam(b, "r", max(0, c.Remaining))
 		if t := c.untilMore(); t != limit.Never && seconds(t) <= longest {
-			b = append(b, ";t="...)
-			b = strconv.AppendInt(b, max(1, seconds(t)), 10)
+			b = structured.AppendParam(b, "t", max(1, seconds(t)))
 		}
 	}
 	return string(b)
@@ -228,9 +226,6 @@ func (c *charge) untilMore() time.Duration {
 	}
 	return limit.Never
 }
-
-// longestReset keeps the time that X-RateLimit-Reset tells within what clients can read.
-const longestReset = 100 * 366 * 24 * time.Hour
 
 // tightest is the limit that refused for the longest, or else has the least remaining.
 func tightest(charges []charge) *charge {
@@ -262,27 +257,5 @@ func seconds(d time.Duration) int64 {
 	return s
 }
 
-// integer is n as RFC 9651 allows it: no more than 15 digits.
-func integer(n int64) int64 { return min(max(n, 0), 999_999_999_999_999) }
-
 // quote makes a string of RFC 9651.
-func quote(s string) string {
-	quoted := []byte{'"'}
-	for i := range len(s) {
-		if s[i] == '"' || s[i] == '\\' {
-			quoted = append(quoted, '\\')
-		}
-		quoted = append(quoted, s[i])
-	}
-	return string(append(quoted, '"'))
-}
-
-// isPrintable tells whether s can be a string of RFC 9651.
-func isPrintable(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
-}
+func quote(s string) string { return string(structured.AppendString(nil, s)) }

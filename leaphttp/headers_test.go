@@ -80,7 +80,7 @@ func TestHeaders_Forms(t *testing.T) {
 	})
 }
 
-// TestHeaders_Nested: each middleware tells of its own limits, whatever slices the
+// TestHeaders_Nested: each middleware announces its own limits, whatever slices the
 // others hold.
 func TestHeaders_Nested(t *testing.T) {
 	t.Parallel()

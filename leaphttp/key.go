@@ -12,47 +12,46 @@ import (
 	"github.com/leapgate-go/leapgate/limit"
 )
 
-// Key gives the key that a request is counted by, or "" if it cannot be told. It may be
+// Key returns the key that a request is counted by, or "" if it is not known. It may be
 // called by any number of goroutines at once. Any function will do; see also
 // [Address.Key], [Header], [APIKey], [FromContext], [PathValue], [Composite] and
 // [FirstOf].
 type Key func(*http.Request) string
 
-// LongestKey is the length in bytes of the longest key that a limiter sees: see
-// [LimiterKey].
-const LongestKey = 64
+// maxKeyLength is the length in bytes of the longest key that a limiter sees.
+const maxKeyLength = 64
 
 // What stands for something else. No key of a program has it: see LimiterKey and bounded.
 const (
-	unknownKey  = "\x00?" // all requests whose key cannot be told
-	hashedKey   = "\x00#" // what is too long for a gate
-	hashedAfter = "…#"    // a key that is too long for a limiter
-	readable    = 16      // bytes of it that are left as they were
+	unknownKey     = "\x00?" // all requests whose key is not known
+	hashedKey      = "\x00#" // what is too long for a gate
+	hashedAfter    = "…#"    // a key that is too long for a limiter
+	readablePrefix = 16      // bytes of it that are left as they were
 )
 
 // LimiterKey is the key by which a limiter counts what a [Key] has returned, for programs
 // that look up a client in a limiter, or forget its charges. It is the key itself, if that
-// has at most [LongestKey] bytes. A longer one is counted by its SHA-256, so that it takes
+// has at most 64 bytes. A longer one is counted by its SHA-256, so that it takes
 // no more memory than others and no two share a quota; the first 16 bytes stand before
-// that, for those who read logs and lists of offenders:
+// that, for readers of logs and lists of offenders:
 //
 //	customer-of-exam…#xyz…
 //
 // A key that begins with a NUL or has "…#" in it is counted by its hash as well: nobody
-// can pass for another. "" is the one key of all requests whose key cannot be told.
+// can pass for another. All requests whose key is "" share one key.
 func LimiterKey(key string) string {
-	if len(key) <= LongestKey && (key == "" || key[0] != 0) && !strings.Contains(key, hashedAfter) {
+	if len(key) <= maxKeyLength && (key == "" || key[0] != 0) && !strings.Contains(key, hashedAfter) {
 		if key == "" {
 			return unknownKey
 		}
 		return key
 	}
-	end := min(readable, len(key))
+	end := min(readablePrefix, len(key))
 	for end > 0 && end < len(key) && !utf8.RuneStart(key[end]) {
 		end--
 	}
 	sum := sha256.Sum256([]byte(key))
-	var short [LongestKey]byte
+	var short [maxKeyLength]byte
 	b := append(short[:0], strings.TrimLeft(key[:end], "\x00")...)
 	b = append(b, hashedAfter...)
 	return string(base64.RawURLEncoding.AppendEncode(b, sum[:]))
@@ -102,8 +101,8 @@ func APIKey(name string) Key {
 	}
 }
 
-// FromContext is what get finds in the request's context: the user, whom an
-// authentication in front has put there. It panics if get is nil.
+// FromContext is what get finds in the request's context: the user, for instance,
+// that an authentication in front has put there. It panics if get is nil.
 func FromContext(get func(context.Context) string) Key {
 	if get == nil {
 		panic("leaphttp: FromContext: the function is nil")
@@ -122,10 +121,10 @@ func PathValue(name string) Key {
 
 // Composite counts by several keys together: each combination by itself. Each part
 // stands with its length, so that "a:" and "b" differ from "a" and ":b". A part that
-// cannot be told counts as one more value, unless none can be told. It panics without
+// is not known counts as one more value, unless none is known. It panics without
 // keys, or if one is nil.
 func Composite(keys ...Key) Key {
-	check("Composite", keys)
+	checkKeys("Composite", keys)
 	return func(r *http.Request) string {
 		var few [128]byte
 		joined := few[:0]
@@ -144,11 +143,11 @@ func Composite(keys ...Key) Key {
 	}
 }
 
-// FirstOf counts by the first of several keys that can be told, such as the user, else
+// FirstOf counts by the first of several keys that is known, such as the user, else
 // the address. The same text from two of them makes two keys, so that nobody can pass
 // for another by what is in a header. It panics without keys, or if one is nil.
 func FirstOf(keys ...Key) Key {
-	check("FirstOf", keys)
+	checkKeys("FirstOf", keys)
 	return func(r *http.Request) string {
 		for i, key := range keys {
 			if part := key(r); part != "" {
@@ -159,7 +158,7 @@ func FirstOf(keys ...Key) Key {
 	}
 }
 
-func check(what string, keys []Key) {
+func checkKeys(what string, keys []Key) {
 	if len(keys) == 0 {
 		panic("leaphttp: " + what + ": there is no key")
 	}

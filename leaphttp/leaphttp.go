@@ -5,27 +5,27 @@
 //	…
 //	protect, err := leaphttp.New(leaphttp.Config{
 //		Gate:   gate, // rules on each route, and its statistics
-//		Mux:    mux,  // tells the route of a request
+//		Mux:    mux,  // knows the route of a request
 //		Limits: []leaphttp.Limit{{Limiter: perClient}}, // by the address of the peer
 //	})
 //	…
 //	http.ListenAndServe(":8080", protect(mux))
 //
-// [Middleware] is a func(http.Handler) http.Handler, as chi and others take it; around a
-// single handler it makes limits for one route. [Handler] is both steps in one.
+// What [New] returns is middleware as chi and others take it. Around a single handler it
+// makes limits for one route. [Handler] is both steps in one.
 //
 // A request that is refused gets 429 or 503 with Retry-After and problem details, and
 // no part of the handler runs. Requests that are admitted learn how things stand from
 // the RateLimit fields. [Transport] does the same for outgoing calls, and heeds what
 // servers answer.
 //
-// # Who is limited
+// # Clients
 //
-// A [Key] tells which client a request counts for. By default it is the address of the
-// socket's peer; behind a proxy that is the proxy, so say whom to trust with an
-// [Address]. A request whose key cannot be told is limited too: all such requests
-// share one key. Whatever clients send, a limiter sees keys of at most 64 bytes: longer
-// ones are counted by their hash, as [LimiterKey] has it.
+// A [Key] says which client a request counts for. By default it is the address of the
+// socket's peer; behind a proxy that is the proxy, so say which proxies to trust with an
+// [Address]. A request whose key is not known is limited too: all such requests share one
+// key. Whatever clients send, a limiter sees keys of at most 64 bytes: longer ones are
+// counted by their hash, as [LimiterKey] has it.
 //
 // # Long connections
 //
@@ -58,9 +58,12 @@ type Config struct {
 	// Gate, if it is not nil, admits each request as a call into the resource of its
 	// route: "GET /orders/{id}". It is asked last. If it refuses, the limits get back what
 	// they took, unless the client has hung up while it waited for a turn: otherwise it
-	// could take every turn for nothing. An answer of 500 or more, a panic, and what
-	// [SetError] was told, count as exceptions, as far as the gate's IsException says so of
-	// a [StatusError], of [ErrPanic], and of what was told.
+	// could take every turn for nothing.
+	//
+	// How a call ends is up to the gate's Outcome, or IsException. It gets a [StatusError] for
+	// an answer of 500 or more, [ErrPanic] for a panic, and what [SetError] got: by default
+	// all of these are failures. If the client has hung up, it gets context.Canceled instead
+	// of the first two, which is ignored by default: they may be due to that.
 	Gate *leapgate.Gate
 
 	// Limits are asked in this order, those that ask another process first. When one
@@ -73,11 +76,11 @@ type Config struct {
 	// it took stays taken, and the handler does not run.
 	Limits []Limit
 
-	// Mux, for a middleware around a ServeMux, tells the route of a request that has
+	// Mux, for a middleware around a ServeMux, finds the route of a request that has
 	// not yet been routed. Not together with Route.
 	Mux *http.ServeMux
 
-	// Route, for other routers, gives the pattern of the route, such as "/orders/{id}",
+	// Route, for other routers, returns the pattern of the route, such as "/orders/{id}",
 	// or "" if there is none. A pattern without a method gets that of the request before
 	// it. It must never be the path itself, or else clients choose the names of
 	// resources. Nil, without a Mux: [http.Request.Pattern], which is there inside a
@@ -92,37 +95,38 @@ type Config struct {
 	// Methods that are not in RFC 9110 or RFC 5789 are all "OTHER".
 	Route func(*http.Request) string
 
-	// Origin tells the gate who calls, for rules by origin. One that is too long is
-	// hashed. Nil: nobody.
+	// Origin returns the caller, for rules by origin. One that is too long is hashed. Nil:
+	// callers have no names.
 	Origin func(*http.Request) string
 
-	// Include are the paths that are guarded; none is all. Exclude are those that are
+	// Include are the paths that the middleware is for; none is all. Exclude are those that are
 	// not, even though included, such as health checks. Everything else passes the
 	// middleware untouched. "/healthz" is one path; "/api/" is all that begins so, and
 	// "/api"; a segment "{…}" stands for any one. Methods and hosts do not matter.
 	//
 	// A path that is written in an unusual way, which routers and file systems do not read
-	// alike, is always guarded: one with an empty segment, a segment that begins with ".."
+	// alike, is always included: one with an empty segment, a segment that begins with ".."
 	// or ends with a dot, needless %-codes, or one of ;, \, %, ?, #, a blank or a control
-	// character in it. Upper and lower case differ: where the handler does not tell them
-	// apart, do not use Include.
+	// character in it. Upper and lower case differ: where the handler takes them for
+	// the same, do not use Include.
 	Include, Exclude []string
 
-	// Headers says which header fields tell clients about limits. 0 is [Draft].
+	// Headers says which header fields inform clients of limits. 0 is [Draft].
 	Headers Headers
 
-	// Status is the status of a request that the gate refuses, 400 to 599. Nil: 429 if
-	// a flow rule refuses it, else 503, since the other guards protect the service
-	// from its own load and failures.
+	// Status returns the status of a request that the gate refuses, 400 to 599; anything
+	// else stands for 503. Nil: that of the rule, as [resource.Cause] has it, which is 429
+	// for a flow rule, and 503 for a rule that protects the service from its own load and
+	// failures.
 	Status func(*leapgate.BlockError) int
 
 	// Refuse answers what is refused. The header fields are set already; Refusal.Status
 	// is the status that it should have. Nil is [Refusal.WriteProblem].
 	Refuse func(http.ResponseWriter, *http.Request, *Refusal)
 
-	// Logger is told when a limiter fails, at most once a minute for each. It is warned once
+	// Logger gets the errors of limiters, at most one a minute of each. It gets one warning
 	// of rules on routes that never bind, because the middleware does not know the routes,
-	// and of a limit none of whose keys could be told among the first requests. Nil is
+	// and one of a limit that had no key for any of the first requests. Nil is
 	// slog.Default().
 	Logger *slog.Logger
 }
@@ -130,15 +134,12 @@ type Config struct {
 // ErrConfig is what every fault of a configuration is.
 var ErrConfig = errors.New("leaphttp: bad configuration")
 
-// Middleware puts what was configured in front of a handler. It may be called for any
-// number of handlers, which then share the limits. A nil handler panics.
-type Middleware func(next http.Handler) http.Handler
-
-// New makes a middleware. The error, if any, is [ErrConfig], and tells everything that
-// is wrong with cfg.
-func New(cfg Config) (Middleware, error) {
+// New returns a middleware, which puts what is configured in front of a handler. It may be
+// called for any number of handlers, which then share the limits, and panics if a handler is
+// nil. The error, if any, is [ErrConfig], and names everything that is wrong with cfg.
+func New(cfg Config) (func(next http.Handler) http.Handler, error) {
 	var faults faults
-	g := &guard{
+	m := &middleware{
 		gate: cfg.Gate, mux: cfg.Mux, route: cfg.Route, origin: cfg.Origin,
 		status: cfg.Status, refuse: cfg.Refuse,
 	}
@@ -163,30 +164,30 @@ func New(cfg Config) (Middleware, error) {
 	if cfg.Mux != nil && cfg.Route != nil {
 		faults.add("Mux and Route are both set; want one of them")
 	}
-	g.unbound.gate, g.unbound.log = cfg.Gate, loggerOf(cfg.Logger)
-	g.limits = newLimits(cfg.Limits, peerKey, cfg.Logger, &faults)
-	g.include = newPaths("Include", cfg.Include, &faults)
-	g.exclude = newPaths("Exclude", cfg.Exclude, &faults)
-	g.fields = newFields(cfg.Headers, g.limits, &faults)
-	if g.status == nil {
-		g.status = defaultStatus
+	m.unboundRules.gate, m.unboundRules.log = cfg.Gate, loggerOf(cfg.Logger)
+	m.limits = newLimits(cfg.Limits, peerKey, cfg.Logger, &faults)
+	m.include = newPaths("Include", cfg.Include, &faults)
+	m.exclude = newPaths("Exclude", cfg.Exclude, &faults)
+	m.fields = newFields(cfg.Headers, m.limits, &faults)
+	if m.status == nil {
+		m.status = statusOf
 	}
-	if g.refuse == nil {
-		g.refuse = func(w http.ResponseWriter, _ *http.Request, refusal *Refusal) { refusal.WriteProblem(w) }
+	if m.refuse == nil {
+		m.refuse = func(w http.ResponseWriter, _ *http.Request, refusal *Refusal) { refusal.WriteProblem(w) }
 	}
 	if err := faults.err(); err != nil {
 		return nil, err
 	}
-	return g.wrap, nil
+	return m.wrap, nil
 }
 
 // Must is [New] for a configuration that is known to be good. It panics otherwise.
-func Must(cfg Config) Middleware {
-	m, err := New(cfg)
+func Must(cfg Config) func(next http.Handler) http.Handler {
+	wrap, err := New(cfg)
 	if err != nil {
 		panic(err)
 	}
-	return m
+	return wrap
 }
 
 // Handler is shorthand for [Must] around one handler: the router of the program, or the

@@ -11,12 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/structured"
 	"github.com/leapgate-go/leapgate/limit"
 )
 
 // Limit is one limiter and what it counts by.
 type Limit struct {
-	// Limiter decides; it is required. What [limit.All] gives is one limiter with
+	// Limiter decides; it is required. What [limit.All] returns is one limiter with
 	// several policies.
 	Limiter limit.Limiter
 
@@ -25,15 +26,15 @@ type Limit struct {
 	// each stands once in a middleware.
 	Name string
 
-	// Key tells which client a request counts for. Nil: the address of the socket's
-	// peer, as an [Address] without trusted proxies gives it; in a [Transport], the
-	// host that is called.
+	// Key returns the client that a request counts for. Nil: the address of the socket's
+	// peer, as an [Address] without trusted proxies finds it; in a [Transport], the host
+	// that is called.
 	//
-	// "" means that the key cannot be told. All such requests share one key. A key that is
+	// "" means that the key is not known. All such requests share one key. A key that is
 	// longer than 64 bytes is counted by its SHA-256: see [LimiterKey].
 	Key Key
 
-	// Skip, if it is not nil, tells which requests this limit is not for.
+	// Skip, if it is not nil, reports whether this limit is not for a request.
 	Skip func(*http.Request) bool
 
 	// FailClosed refuses, with 503, while the limiter returns errors. Otherwise such
@@ -53,12 +54,12 @@ const fewLimits = 4
 
 // limits are asked together.
 type limits struct {
-	all    []*counted
+	all    []*preparedLimit
 	logger func() *slog.Logger
 }
 
-// counted is a Limit, ready for use.
-type counted struct {
+// preparedLimit is a Limit, ready for use.
+type preparedLimit struct {
 	limiter    limit.Limiter
 	name       string
 	key        Key
@@ -67,13 +68,13 @@ type counted struct {
 	policies   []policy
 	peek       func(key string) limit.Decision // nil: the limiter cannot be asked without a charge
 	logged     atomic.Int64                    // when an error of the limiter was last logged, Unix ns
-	told       atomic.Bool                     // a key could be told
-	untold     atomic.Int64                    // requests whose key could not be told, while none could
+	hasKeys    atomic.Bool                     // some request had a key
+	keyless    atomic.Int64                    // requests without a key, while none had one
 }
 
 // charge is what one limit decided about a request.
 type charge struct {
-	limit *counted
+	limit *preparedLimit
 	key   string
 	limit.Decision
 }
@@ -90,7 +91,7 @@ func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limi
 			faults.add("Limits[%d].Limiter is a nil %T; want a limiter", i, g.Limiter)
 			continue
 		}
-		c := &counted{limiter: g.Limiter, name: g.Name, key: g.Key, skip: g.Skip, failClosed: g.FailClosed}
+		c := &preparedLimit{limiter: g.Limiter, name: g.Name, key: g.Key, skip: g.Skip, failClosed: g.FailClosed}
 		if c.name == "" {
 			c.name = fmt.Sprintf("limit-%d", i+1)
 		}
@@ -105,7 +106,7 @@ func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limi
 		}
 		for _, p := range c.policies {
 			switch {
-			case !isPrintable(p.name):
+			case !structured.IsString(p.name):
 				faults.add("Limits[%d]: the name %.64q is no header text; want printable ASCII", i, p.name)
 			case names[p.name]:
 				faults.add("Limits[%d]: the name %.64q is there twice; want one for each limit", i, p.name)
@@ -116,7 +117,7 @@ func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limi
 	}
 	// See limit.All: what follows the answer of another process is decided and given
 	// back in this one, within microseconds.
-	slices.SortStableFunc(l.all, func(a, b *counted) int { return remote(a.limiter) - remote(b.limiter) })
+	slices.SortStableFunc(l.all, func(a, b *preparedLimit) int { return remote(a.limiter) - remote(b.limiter) })
 	return l
 }
 
@@ -147,15 +148,15 @@ func remote(l limit.Limiter) int {
 	return 1
 }
 
-// lasting is the context of a request without its end, so that a client cannot end what
+// detached is the context of a request without its end, so that a client cannot end what
 // was begun for it by hanging up. It has one pointer, so that making it a context
 // allocates nothing, as context.WithoutCancel does.
-type lasting struct{ request *http.Request }
+type detached struct{ request *http.Request }
 
-func (lasting) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
-func (lasting) Done() <-chan struct{}                   { return nil }
-func (lasting) Err() error                              { return nil }
-func (l lasting) Value(key any) any                     { return l.request.Context().Value(key) }
+func (detached) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+func (detached) Done() <-chan struct{}                   { return nil }
+func (detached) Err() error                              { return nil }
+func (l detached) Value(key any) any                     { return l.request.Context().Value(key) }
 
 // take asks the limits in turn, with ctx. If one refuses, those before it get back what they
 // took, and those after it are asked how long they would refuse, so that Retry-After is true.
@@ -174,9 +175,9 @@ func (l *limits) take(ctx context.Context, r *http.Request, charges []charge) (_
 		}
 		key := LimiterKey(c.key(r))
 		if key == unknownKey {
-			l.untold(c)
-		} else if !c.told.Load() {
-			c.told.Store(true)
+			l.noteKeyless(c)
+		} else if !c.hasKeys.Load() {
+			c.hasKeys.Store(true)
 		}
 		d, err := c.limiter.AllowN(ctx, key, n)
 		if err != nil {
@@ -209,25 +210,25 @@ func (l *limits) take(ctx context.Context, r *http.Request, charges []charge) (_
 		violated := c.policy(d.Name)
 		refusal.RetryAfter = max(refusal.RetryAfter, d.RetryAfter)
 		refusal.Policies = append(refusal.Policies, violated.name)
-		refusal.ready = violated
+		refusal.violated = violated
 	}
 	returned = true
 	return charges, refusal
 }
 
-// untoldToWarn is how many requests must have no key, and none one, to be worth a warning.
-const untoldToWarn = 100
+// keylessToWarn is how many requests must have no key, and none one, to be worth a warning.
+const keylessToWarn = 100
 
-// untold warns of a limit whose key has never been told.
-func (l *limits) untold(c *counted) {
-	if !c.told.Load() && c.untold.Add(1) == untoldToWarn {
+// noteKeyless counts a request without a key, and warns of a limit that has never had one.
+func (l *limits) noteKeyless(c *preparedLimit) {
+	if !c.hasKeys.Load() && c.keyless.Add(1) == keylessToWarn {
 		l.logger().Warn("leaphttp: the key of a limit could not be told for any request so far: they all share one key",
-			"limit", c.policies[0].name, "requests", untoldToWarn)
+			"limit", c.policies[0].name, "requests", keylessToWarn)
 	}
 }
 
-// refuses tells what an error of a limiter means for the request.
-func (l *limits) refuses(ctx context.Context, c *counted, err error) bool {
+// refuses reports whether an error of a limiter refuses the request.
+func (l *limits) refuses(ctx context.Context, c *preparedLimit, err error) bool {
 	if ctx.Err() != nil {
 		return true // the caller has given up, and the limiter did not fail
 	}
@@ -238,7 +239,7 @@ func (l *limits) refuses(ctx context.Context, c *counted, err error) bool {
 	return c.failClosed || errors.Is(err, limit.ErrKey)
 }
 
-// refund gives back what the charges took, also if the client has gone.
+// refund gives back what the charges took, also if the client is gone.
 func (l *limits) refund(r *http.Request, charges []charge) {
 	for i := range charges {
 		c := &charges[i]
@@ -247,7 +248,7 @@ func (l *limits) refund(r *http.Request, charges []charge) {
 		}
 		// An error means that the limiter has failed since: the charge stays until it
 		// leaves its window.
-		if err := c.limit.limiter.Refund(lasting{r}, c.key, c.Decision, c.Charged); err == nil {
+		if err := c.limit.limiter.Refund(detached{r}, c.key, c.Decision, c.Charged); err == nil {
 			c.Remaining = min(c.Remaining+c.Charged, c.Limit)
 		}
 		c.Charged = 0

@@ -8,9 +8,9 @@ import (
 
 // pauses are the targets that have asked to wait, for so long.
 type pauses struct {
-	longest time.Duration
-	most    int
-	count   atomic.Int64 // of until; read without the lock, so that calls are free while there is none
+	maxPause   time.Duration
+	maxTargets int
+	count      atomic.Int64 // of until; read without the lock, so that calls are free while there is none
 
 	mu    sync.Mutex // guards what is below
 	until map[string]pause
@@ -21,11 +21,11 @@ type pause struct {
 	status int
 }
 
-func newPauses(longest time.Duration, most int) *pauses {
-	return &pauses{longest: longest, most: most, until: make(map[string]pause)}
+func newPauses(maxPause time.Duration, maxTargets int) *pauses {
+	return &pauses{maxPause: maxPause, maxTargets: maxTargets, until: make(map[string]pause)}
 }
 
-// check gives the error of a call to a target that has asked to wait.
+// check returns the error of a call to a target that has asked to wait.
 func (p *pauses) check(target string) error {
 	if p.count.Load() == 0 {
 		return nil
@@ -44,9 +44,9 @@ func (p *pauses) check(target string) error {
 	return nil
 }
 
-// looks is how many targets are looked at for a place, so that servers that answer 429
+// maxScanned is how many targets are looked at to make room, so that servers that answer 429
 // under many names do not buy a scan for each.
-const looks = 8
+const maxScanned = 8
 
 // add lets a target wait. An answer to an older call does not end it sooner.
 func (p *pauses) add(target string, status int, wait time.Duration) {
@@ -54,7 +54,7 @@ func (p *pauses) add(target string, status int, wait time.Duration) {
 		return
 	}
 	now := time.Now()
-	added := pause{now.Add(min(wait, p.longest)), status}
+	added := pause{now.Add(min(wait, p.maxPause)), status}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	old, known := p.until[target]
@@ -63,17 +63,17 @@ func (p *pauses) add(target string, status int, wait time.Duration) {
 		if old.end.After(added.end) {
 			return
 		}
-	case len(p.until) >= p.most:
-		p.makePlace(now)
+	case len(p.until) >= p.maxTargets:
+		p.makeRoom(now)
 	}
 	p.until[target] = added
 	p.count.Store(int64(len(p.until)))
 }
 
-// makePlace takes out, of a few targets, those whose wait is over, or else the one whose
+// makeRoom takes out, of a few targets, those whose wait is over, or else the one whose
 // is over soonest. The order in which a map is gone through is random.
-func (p *pauses) makePlace(now time.Time) {
-	soonest, left := "", looks
+func (p *pauses) makeRoom(now time.Time) {
+	soonest, left := "", maxScanned
 	over := false
 	for target, pause := range p.until {
 		if left--; left < 0 {

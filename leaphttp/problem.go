@@ -18,24 +18,24 @@ type Refusal struct {
 	Status int
 
 	// RetryAfter is how long from now the request would pass if nobody else came: the
-	// longest of all limits, as far as they were asked. It is 0 if it cannot be told,
-	// and [limit.Never] if it never would. Retry-After is made of it: in seconds,
-	// rounded up, at least 1, also where it cannot be told; none if never.
+	// longest of all limits, as far as they were asked. It is 0 if it is not known, and
+	// [limit.Never] if it never would. Retry-After is made of it: in seconds, rounded up,
+	// at least 1, also where it is not known; none if never.
 	RetryAfter time.Duration
 
 	// Policies are the names of the limits that are used up; there are none if the gate
 	// refuses, or a limiter fails or cannot count.
 	Policies []string
 
-	// Block is the refusal of the gate. It tells about the inside of the service, so
-	// clients are not shown it.
+	// Block is the refusal of the gate. It shows the inside of the service, so clients do
+	// not get it.
 	Block *leapgate.BlockError
 
 	// Err is the error of a limiter that failed, of the gate, or of the request's context.
 	// If a limiter refuses because it cannot count, it is a [*RefusedError].
 	Err error
 
-	ready *policy // one of the Policies, which knows the answer if it is the only one
+	violated *policy // one of the Policies, which knows the answer if it is the only one
 }
 
 // setHeader sets what every refusal has. A 429 must not be stored by a cache (RFC 6585).
@@ -49,13 +49,13 @@ func (f *Refusal) setHeader(h http.Header) {
 // seconds is what Retry-After says.
 func (f *Refusal) seconds() int64 { return max(1, seconds(f.RetryAfter)) }
 
-// WriteProblem answers with Status and problem details (RFC 9457), which tell what kind
-// of refusal it is and the violated policies, and nothing of the request. It is the
+// WriteProblem answers with Status and problem details (RFC 9457), which say what kind
+// of refusal it is and which policies are violated, and nothing of the request. It is the
 // default of Config.Refuse, and for functions there that answer only some clients
 // otherwise.
 func (f *Refusal) WriteProblem(w http.ResponseWriter) {
 	var body []byte
-	p := f.ready
+	p := f.violated
 	if p != nil && f.Status == http.StatusTooManyRequests && f.RetryAfter != limit.Never && len(f.Policies) == 1 && f.Policies[0] == p.name {
 		body = p.problem
 	} else {

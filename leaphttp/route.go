@@ -21,25 +21,25 @@ var methods = []string{
 const unmatched = "(unmatched)"
 
 // resource is the name of the resource of a request.
-func (g *guard) resource(r *http.Request) string {
+func (m *middleware) resource(r *http.Request) string {
 	route := ""
 	switch {
-	case g.route != nil:
-		route = g.route(r)
-	case g.mux != nil:
-		_, route = g.mux.Handler(r)
+	case m.route != nil:
+		route = m.route(r)
+	case m.mux != nil:
+		_, route = m.mux.Handler(r)
 		if r.Method == http.MethodConnect && route == path.Clean(r.URL.Path)+"/" {
-			route = "" // a redirect, of which the mux gives the path and not the pattern
+			route = "" // a redirect, for which the mux returns the path and not the pattern
 		}
 	}
-	if route == "" && g.route == nil {
+	if route == "" && m.route == nil {
 		route = r.Pattern
 	}
 	name := nameOf(route, r.Method)
 	if route == "" || isForAllBelow(route) {
-		g.unbound.note(r, route, name)
-	} else if !g.unbound.routed.Load() {
-		g.unbound.routed.Store(true)
+		m.unboundRules.note(r, route, name)
+	} else if !m.unboundRules.routed.Load() {
+		m.unboundRules.routed.Store(true)
 	}
 	return name
 }
@@ -63,7 +63,7 @@ func nameOf(route, given string) string {
 	return method + " " + route
 }
 
-// hasMethod tells whether a pattern has a method before the host or the path.
+// hasMethod reports whether a pattern has a method before the host or the path.
 func hasMethod(pattern string) bool {
 	i := strings.IndexAny(pattern, " \t/")
 	return i > 0 && pattern[i] != '/'
@@ -94,8 +94,8 @@ func newPaths(field string, patterns []string, faults *faults) paths {
 	return p
 }
 
-// isPathSegment tells whether a segment is text or {x}. What ServeMux knows besides
-// would guard less than it says.
+// isPathSegment reports whether a segment is text or {x}. What ServeMux knows besides
+// would cover less than it says.
 func isPathSegment(segment string) bool {
 	if !strings.ContainsAny(segment, "{}") {
 		return true

@@ -173,8 +173,8 @@ func TestPaths_NoSpellingSlipsThroughExclude(t *testing.T) {
 	}
 }
 
-// For CONNECT a ServeMux gives the path that it would redirect to, which a client can
-// choose, where it gives the pattern otherwise.
+// For CONNECT a ServeMux returns the path that it would redirect to, which a client can
+// choose, where it returns the pattern otherwise.
 func TestRoute_ConnectNamesNoResource(t *testing.T) {
 	t.Parallel()
 	gate := newFake().newGate(t)

@@ -44,7 +44,7 @@ func (l *pipeListener) Close() error {
 
 func (*pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// dial serves h on one connection, and gives the client's end of it.
+// dial serves h on one connection, and returns the client's end of it.
 func dial(t *testing.T, h http.Handler) net.Conn {
 	t.Helper()
 	client, conn := net.Pipe()

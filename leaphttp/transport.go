@@ -14,18 +14,18 @@ import (
 	"github.com/leapgate-go/leapgate"
 )
 
-// TransportConfig says what guards outgoing calls. The zero TransportConfig heeds what
-// servers answer, and nothing else.
+// TransportConfig says what stands in front of outgoing calls. The zero TransportConfig
+// heeds what servers answer, and nothing else.
 type TransportConfig struct {
 	// Base sends the requests. Nil is http.DefaultTransport, as it is then.
 	Base http.RoundTripper
 
-	// Gate, if it is not nil, admits each request as a call into a resource. A status
-	// of 500 or more and an error of Base count as exceptions, as far as the gate's
-	// IsException says so, of a [StatusError] for the status; the end of the request's
-	// own context by cancellation is given to it as context.Canceled, which by default
-	// does not count. The call lasts until the header of the response is there: reading
-	// the body, or never closing it, changes nothing.
+	// Gate, if it is not nil, admits each request as a call into a resource. How the call
+	// ends is up to the gate's Outcome, or IsException. It gets a [StatusError] for a status
+	// of 500 or more, and an error of Base: by default these are failures. If the request's
+	// own context was canceled, it gets context.Canceled instead of an error, which is
+	// ignored by default. The call lasts until the header of the response is there:
+	// reading the body, or never closing it, changes nothing.
 	Gate *leapgate.Gate
 
 	// Resource is the name of the resource. Nil: the method and the host, such as
@@ -33,23 +33,23 @@ type TransportConfig struct {
 	// a resource for each.
 	Resource func(*http.Request) string
 
-	// Limits are asked before the gate, as those of a [Middleware], but with the request's
+	// Limits are asked before the gate, as those of [Config], but with the request's
 	// own context: when the caller gives up before the call is sent, they get back what
 	// they took. Their keys count by host unless they say otherwise.
 	Limits []Limit
 
-	// Target is what a server's wish to wait is for: all requests with the same target
-	// wait. Nil is the host. If it returns "", the request neither waits nor makes others
-	// wait.
+	// Target is what has to wait when a server asks for it: all requests with the same
+	// target wait. Nil is the host. If it returns "", the request neither waits nor makes
+	// others wait.
 	//
 	// The wait by host is shared by all that call that host through this Transport: where a
 	// server counts by API key, by user or by path, one of them that has used up its quota
-	// stops the others too. Then let Target tell them apart, as in
+	// stops the others too. Then let Target distinguish them, as in
 	// host + " " + the name of the customer.
 	Target func(*http.Request) string
 
-	// PauseStatuses are statuses, 400 to 599, with which a server's wish is heeded as with
-	// 429 and 503, which always are. GitHub, for one, refuses with 403 and Retry-After.
+	// PauseStatuses are further statuses, 400 to 599, with which a server is heeded that asks
+	// to wait, beside 429 and 503. GitHub, for one, refuses with 403 and Retry-After.
 	PauseStatuses []int
 
 	// PauseWhenUsedUp heeds any other response that says that nothing is left: one whose
@@ -58,14 +58,14 @@ type TransportConfig struct {
 	PauseWhenUsedUp bool
 
 	// MaxPause is the longest that a server can make a target wait: 1 ms or more; 0 is
-	// 1 h. Below 0, what servers wish is not heeded.
+	// 1 h. Below 0, servers that ask to wait are not heeded.
 	MaxPause time.Duration
 
 	// MaxTargets is how many targets can be waiting at a time: 1 or more; 0 is 1,000.
 	// Beyond it, one of those that would be free soonest is.
 	MaxTargets int
 
-	// Logger is told when a limiter fails, at most once a minute for each. Nil is
+	// Logger gets the errors of limiters, at most one a minute of each. Nil is
 	// slog.Default().
 	Logger *slog.Logger
 }
@@ -75,7 +75,7 @@ const (
 	defaultMaxTargets = 1000
 )
 
-// Transport is an [http.RoundTripper] that guards outgoing calls. In this order:
+// Transport is an [http.RoundTripper] that limits outgoing calls. In this order:
 //
 //   - If the server has asked to wait, the call is refused until that time, and not
 //     sent: after a 429 or 503 with Retry-After, in seconds or as a date, or else with a
@@ -93,20 +93,20 @@ const (
 //
 // It may be used by any number of goroutines at once.
 type Transport struct {
-	base     http.RoundTripper // nil: the default
-	gate     *leapgate.Gate
-	resource func(*http.Request) string
-	target   func(*http.Request) string
-	limits   limits
-	pauses   *pauses // nil: what servers wish is not heeded
-	statuses []int   // with which it is
-	usedUp   bool    // it is also with a RateLimit that says that nothing is left
+	base       http.RoundTripper // nil: the default
+	gate       *leapgate.Gate
+	resource   func(*http.Request) string
+	target     func(*http.Request) string
+	limits     limits
+	pauses     *pauses // nil: servers that ask to wait are not heeded
+	statuses   []int   // with which it is
+	whenUsedUp bool    // it is also with a RateLimit that says that nothing is left
 }
 
-// RefusedError tells why an outgoing call was not sent, if it was not the gate. It is
+// RefusedError says why an outgoing call was not sent, if it was not the gate. It is
 // [leapgate.ErrBlocked]. In a [Refusal], it is the Err of a limit that is Unavailable.
 type RefusedError struct {
-	Target string // which the server's wish is for; "" if a limit refused
+	Target string // that has to wait; "" if a limit refused
 	Status int    // of the response that asked to wait; 0 if a limit refused
 	Policy string // the limit that refused; "" if the server asked to wait
 	// Unavailable says that the limit refused because it could not count, and not because
@@ -131,10 +131,10 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("leaphttp: not sent: limit %.64q is used up; retry in %v", e.Policy, wait)
 }
 
-// Unwrap gives [leapgate.ErrBlocked].
+// Unwrap returns [leapgate.ErrBlocked].
 func (e *RefusedError) Unwrap() error { return leapgate.ErrBlocked }
 
-// NewTransport makes a transport. The error, if any, is [ErrConfig], and tells everything
+// NewTransport returns a transport. The error, if any, is [ErrConfig], and names everything
 // that is wrong with cfg.
 func NewTransport(cfg TransportConfig) (*Transport, error) {
 	var faults faults
@@ -167,7 +167,7 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 		faults.add("PauseWhenUsedUp is set and MaxPause is below 0, so that nothing is heeded; want one of them")
 	}
 	t.statuses = append([]int{http.StatusTooManyRequests, http.StatusServiceUnavailable}, cfg.PauseStatuses...)
-	t.usedUp = cfg.PauseWhenUsedUp
+	t.whenUsedUp = cfg.PauseWhenUsedUp
 	if cfg.MaxTargets < 0 {
 		faults.add("MaxTargets is %d; want 1 or more, or 0 for %d", cfg.MaxTargets, defaultMaxTargets)
 	}
@@ -219,7 +219,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var few [fewLimits]charge
 	charges, refusal := t.limits.take(r.Context(), r, few[:0])
 	if refusal != nil {
-		return nil, refusal.err(r.Context())
+		return nil, refusal.callError(r.Context())
 	}
 	defer func() {
 		if !sent { // also if a Resource of the program panics
@@ -228,25 +228,25 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}()
 	response, err := t.call(r, &sent)
 	if target != "" && response != nil {
-		t.pauses.add(target, response.StatusCode, t.wish(response))
+		t.pauses.add(target, response.StatusCode, t.pauseOf(response))
 	}
 	return response, err
 }
 
-// wish is how long the server asks to wait; 0 if it does not, or is not heeded.
-func (t *Transport) wish(response *http.Response) time.Duration {
+// pauseOf is how long the server asks to wait; 0 if it does not, or is not heeded.
+func (t *Transport) pauseOf(response *http.Response) time.Duration {
 	switch {
 	case slices.Contains(t.statuses, response.StatusCode):
-		return wish(response.Header, time.Now())
-	case t.usedUp:
-		return untilMore(response.Header)
+		return pauseAsked(response.Header, time.Now())
+	case t.whenUsedUp:
+		return pauseUsedUp(response.Header)
 	default:
 		return 0
 	}
 }
 
-// call sends the request as a call into its resource, unless the gate refuses. sent tells
-// whether it did.
+// call sends the request as a call into its resource, unless the gate refuses. sent becomes
+// true if it did.
 func (t *Transport) call(r *http.Request, sent *bool) (response *http.Response, err error) {
 	if t.gate == nil {
 		*sent = true
@@ -257,7 +257,7 @@ func (t *Transport) call(r *http.Request, sent *bool) (response *http.Response, 
 		response, err = t.send(r) //nolint:bodyclose // it is the caller's
 		switch {
 		case err != nil && errors.Is(ctx.Err(), context.Canceled):
-			return ctx.Err() // the transport gives the cause, which tells less
+			return ctx.Err() // the transport returns the cause, which says less
 		case err == nil && response != nil && response.StatusCode >= http.StatusInternalServerError:
 			return StatusError(response.StatusCode)
 		}
@@ -287,8 +287,8 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// err is the error of an outgoing call that the limits refuse.
-func (f *Refusal) err(ctx context.Context) error {
+// callError is the error of an outgoing call that the limits refuse.
+func (f *Refusal) callError(ctx context.Context) error {
 	switch {
 	case len(f.Policies) > 0:
 		return &RefusedError{Policy: f.Policies[0], RetryAfter: f.RetryAfter}

@@ -149,7 +149,7 @@ func TestTransport_PauseSettings(t *testing.T) {
 		_, err = send(t, rt, "http://a/")
 		require.NoError(t, err, "without a target nobody waits")
 
-		// A shorter wish of a call that was under way does not end the wait.
+		// A shorter pause that a call asked for which was under way does not end the wait.
 		s.header = []string{"Retry-After", "1"}
 		late := leaphttp.MustTransport(leaphttp.TransportConfig{Base: roundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.URL.Path == "/slow" {
@@ -234,7 +234,7 @@ func TestTransport_Gate(t *testing.T) {
 	require.Zero(t, snapshot(gate, "GET free").Block)
 }
 
-// body tells whether it was closed.
+// body counts how often it was closed.
 type body struct {
 	io.Reader
 	closed int
@@ -299,7 +299,7 @@ type panicking struct{ limit.Limiter }
 
 func (panicking) AllowN(context.Context, string, int64) (limit.Decision, error) { panic("fault") }
 
-// What was sent is closed by who sends it, also if that panics.
+// What was sent is closed by its sender, also if that panics.
 func TestTransport_BodyOfWhatIsSentIsNotTouched(t *testing.T) {
 	t.Parallel()
 	b := &body{Reader: strings.NewReader("x")}

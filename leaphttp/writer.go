@@ -10,17 +10,20 @@ import (
 	"github.com/leapgate-go/leapgate/resource"
 )
 
-// StatusError is the exception of an answer whose status is 500 or more.
+// StatusError is the failure of a handler, or of a server, whose answer has a status of 500 or
+// more.
 type StatusError int
 
 // Error reads: leaphttp: status 503.
 func (s StatusError) Error() string { return "leaphttp: status " + strconv.Itoa(int(s)) }
 
-// SetError tells the gate that the handler of w failed, although its answer does not
-// show it: it counts as an exception, if the gate's IsException says so of err. A nil err
-// is ignored. It must be called before the handler returns. It finds the [Middleware]
-// through writers that have Unwrap, as [http.ResponseController] does, and tells every
-// one that has a gate; it is false if there is none.
+// SetError tells the gate that the handler of w failed with err, although its answer does
+// not show it. What that counts as is up to the gate's Outcome. [context.Canceled] is taken
+// for the client's doing, which is ignored by default: use another error where it was the
+// handler that canceled. A nil err changes nothing. SetError must be called before the
+// handler returns. It finds the middleware through writers that have Unwrap, as
+// [http.ResponseController] does, and every one that has a gate counts it. It reports
+// whether there is one.
 func SetError(w http.ResponseWriter, err error) bool {
 	found := false
 	for w != nil {
@@ -49,7 +52,7 @@ type recorder struct {
 	values [2]string // of header fields
 }
 
-// writer gives the recorder with the optional methods that the writer under it has:
+// writer returns the recorder with the optional methods that the writer under it has:
 // handlers ask for them. What is not here is found through Unwrap.
 //
 // Each type has one pointer, so that making it an interface costs nothing.

@@ -38,6 +38,9 @@ type Cause struct {
 	Resource string
 	Kind     string // the guard: "flow"
 	RuleID   string
+	// Status is the HTTP status that a refusal is, 400 to 599: 429 for a quota that is used
+	// up, 503 for a service that protects itself. Anything else, such as 0, stands for 503.
+	Status int
 	// Threshold is what the rule admits at the time: if it rises and falls by itself,
 	// the cause of a refusal has what it was then.
 	Threshold float64
@@ -71,8 +74,8 @@ func (e *BlockError) Error() string {
 // Unwrap gives [ErrBlocked].
 func (e *BlockError) Unwrap() error { return ErrBlocked }
 
-// LastBlock gives the error of the last refusal by a rule on the resource of that name, as
-// its caller got it; nil if there was none.
+// LastBlock returns the error of the last refusal by a rule on the resource of that name, as
+// its caller got it, but without its Status; nil if there was none.
 func LastBlock(name string, rule stat.RuleSnapshot) *BlockError {
 	last := rule.LastRefusal
 	if last.At.IsZero() {

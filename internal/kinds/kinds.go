@@ -20,14 +20,3 @@ var All = []Kind{
 	of(&flow.Kind, func(r *Rules) *[]flow.Rule { return &r.Flow }),
 	of(&isolation.Kind, func(r *Rules) *[]isolation.Rule { return &r.Isolation }),
 }
-
-// Status is what a refusal by a rule of a kind is over HTTP: 503 for a kind that is not
-// registered, such as a guard of the program's own.
-func Status(kind string) int {
-	for _, k := range All {
-		if k.Name() == kind {
-			return k.Status()
-		}
-	}
-	return 503 // Service Unavailable
-}

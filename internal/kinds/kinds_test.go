@@ -2,7 +2,6 @@ package kinds_test
 
 import (
 	"hash/maphash"
-	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -25,10 +24,8 @@ func TestAll_EveryListHasItsKind(t *testing.T) {
 	require.Len(t, kinds.All, lists.NumField())
 	for i, k := range kinds.All {
 		require.Equal(t, strings.ToLower(lists.Field(i).Name), k.Name())
-		require.Equal(t, k.Status(), kinds.Status(k.Name()))
 		require.Equal(t, k.Name(), k.NewSet(ruleset.Env{}).Kind())
 	}
-	require.Equal(t, http.StatusServiceUnavailable, kinds.Status("of the program"))
 	_ = leapgate.Rules(kinds.Rules{})
 }
 

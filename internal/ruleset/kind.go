@@ -11,7 +11,7 @@ import (
 type Kind[R comparable] struct {
 	// Name is the key in rule files, the kind in the API, and the label in metrics: "flow".
 	Name string
-	// Status is what a refusal is over HTTP.
+	// Status is what a refusal is over HTTP, unless Compile sets another in the check's Cause.
 	Status int
 	// Head points to what every rule has.
 	Head func(r *R) rule.Head

@@ -89,3 +89,30 @@ func TestNumber_LeavesOutWhatIsTaken(t *testing.T) {
 	}
 	require.Equal(t, []string{"a/1", "a/3", "a/2", "a/4", "b/1", "*/1", "x", "a/6", ""}, ids)
 }
+
+// The status of a refusal is that of the kind, unless the rule has one of its own.
+func TestSet_RefusalsHaveTheStatusOfTheKind(t *testing.T) {
+	t.Parallel()
+	s := newSet()
+	s.kind.Status = 429
+	compile := s.kind.Compile
+	s.kind.Compile = func(env *Env, r *limited, name string, before resource.Check) resource.Check {
+		c := compile(env, r, name, before)
+		if r.Size == 9 {
+			c.Cause().Status = 503
+		}
+		return c
+	}
+	load(t, s, limited{Resource: "a"}, limited{Resource: "b", Size: 9}, pattern("", "*", rule.Glob))
+	statuses := func(name string) (all []int) {
+		for _, c := range of(s, name) {
+			all = append(all, c.cause.Status)
+		}
+		return all
+	}
+	require.Equal(t, []int{429, 429}, statuses("a"))
+	require.Equal(t, []int{503, 429}, statuses("b"))
+	require.Equal(t, []int{429}, statuses("c"))
+	load(t, s, limited{Resource: "a", Limit: 1}, limited{Resource: "b", Size: 9}, pattern("", "*", rule.Glob))
+	require.Equal(t, 429, statuses("a")[0], "a changed rule has it too")
+}

@@ -86,7 +86,7 @@ func (s *Set[R]) prepareSome(given []R, different []int) (load func() resource.C
 				continue
 			}
 			name := *s.kind.Head(&fresh[k].rule).Resource
-			fresh[k].check = s.kind.Compile(&s.env, &fresh[k].rule, name, old.check)
+			fresh[k].check = s.compile(&fresh[k].rule, name, old.check)
 			if !seen[old.first] {
 				seen[old.first] = true
 				changed.Names = append(changed.Names, name)
@@ -166,7 +166,7 @@ func (s *Set[R]) replace(next *generation[R]) (changed resource.Changes) {
 		if old.check != nil && old.rule == *r {
 			next.rules[i].check = old.check
 		} else {
-			next.rules[i].check = s.kind.Compile(&s.env, r, *h.Resource, old.check)
+			next.rules[i].check = s.compile(r, *h.Resource, old.check)
 		}
 	}
 	for name, at := range next.at {

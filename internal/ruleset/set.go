@@ -92,7 +92,7 @@ func (s *Set[R]) Bind(name string, old []resource.Check) (checks []resource.Chec
 		enforced := slices.ContainsFunc(checks, func(c resource.Check) bool { return c.Mode() == rule.Enforce })
 		for _, p := range s.patterns {
 			if p.pattern.Matches(name, enforced) {
-				checks = append(checks, s.kind.Compile(&s.env, p.rule, name, ofRule(old, p.id)))
+				checks = append(checks, s.compile(p.rule, name, ofRule(old, p.id)))
 			}
 		}
 	}
@@ -100,6 +100,15 @@ func (s *Set[R]) Bind(name string, old []resource.Check) (checks []resource.Chec
 		s.kind.Relate(checks)
 	}
 	return checks, named
+}
+
+// compile makes the check of a complete rule for a resource.
+func (s *Set[R]) compile(r *R, name string, old resource.Check) resource.Check {
+	c := s.kind.Compile(&s.env, r, name, old)
+	if cause := c.Cause(); c != old && cause.Status == 0 { // nobody reads a new one yet
+		cause.Status = s.kind.Status
+	}
+	return c
 }
 
 // ofRule returns the check of the rule with that ID, nil if there is none.

@@ -107,7 +107,7 @@ func TestHandler_RuleRefusesTheWait_LimitIsRefunded(t *testing.T) {
 	})
 }
 
-// Outgoing calls are the program's own: what it gives up before it is sent costs nothing.
+// Outgoing calls are the program's own: one that is canceled before it is sent costs nothing.
 func TestTransport_CallerGivesUpBeforeItIsSent_LimitIsRefunded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,29 +15,29 @@ import (
 	"github.com/leapgate-go/leapgate/resource"
 )
 
-// unbound finds rules that name a route and never bind its requests, because these are
-// counted as another resource: where the middleware is not told the route, as around a
+// unboundRules finds rules that name a route and never bind its requests, because these are
+// counted as another resource: where the middleware does not know the route, as around a
 // router, around a ServeMux without Config.Mux, or around a mux that has another in it. It
 // says so once.
 //
-// It looks at requests that have no route, or one for all below a path, whether a rule means
-// them. That is bounded: at the first few after each power of two of them, so that rules are
-// seen that are loaded later. The others cost one addition, and none when it has been said.
-type unbound struct {
+// It looks whether a rule names requests that have no route, or one for all below a path.
+// That is bounded: at the first few after each power of two of them, so that rules are
+// seen that are loaded later. The others cost one addition, and none when the warning has been given.
+type unboundRules struct {
 	gate   *leapgate.Gate
 	log    func() *slog.Logger
 	routed atomic.Bool  // a request had a route of its own
 	seen   atomic.Int64 // requests that had none
-	meant  atomic.Int64 // those of them that a rule means
-	said   atomic.Bool
+	named  atomic.Int64 // those of them that a rule names
+	warned atomic.Bool
 	rules  atomic.Pointer[[]routeRule] // as they were at the last power of two
 }
 
 const (
-	lookedAt     = 256  // requests after each power of two
-	meantToWarn  = 10   // one or two may be stray
-	mostExact    = 1000 // rules that are looked at
-	mostPatterns = 32
+	maxLooks        = 256  // requests after each power of two
+	namedToWarn     = 10   // one or two may be stray
+	maxExactRules   = 1000 // rules that are looked at
+	maxPatternRules = 32
 )
 
 // routeRule is a rule that may be meant for requests.
@@ -51,8 +51,8 @@ type routeRule struct {
 
 // note looks at a request that is counted as a resource, by a route that is empty or for
 // all below a path.
-func (u *unbound) note(r *http.Request, route, counted string) {
-	if u.said.Load() {
+func (u *unboundRules) note(r *http.Request, route, counted string) {
+	if u.warned.Load() {
 		return
 	}
 	n := u.seen.Add(1)
@@ -61,7 +61,7 @@ func (u *unbound) note(r *http.Request, route, counted string) {
 		rules := routeRules(u.gate)
 		u.rules.Store(&rules)
 	}
-	if since >= lookedAt || !isPlain(r.URL) {
+	if since >= maxLooks || !isPlain(r.URL) {
 		return
 	}
 	rules := u.rules.Load()
@@ -70,10 +70,10 @@ func (u *unbound) note(r *http.Request, route, counted string) {
 	}
 	for i := range *rules {
 		rule := &(*rules)[i]
-		if !rule.means(r) || rule.binds(counted) || rule.pattern != nil && (route != "" || u.routed.Load()) || u.called(rule) {
+		if !rule.names(r) || rule.binds(counted) || rule.pattern != nil && (route != "" || u.routed.Load()) || u.called(rule) {
 			continue
 		}
-		if u.meant.Add(1) >= meantToWarn && u.said.CompareAndSwap(false, true) {
+		if u.named.Add(1) >= namedToWarn && u.warned.CompareAndSwap(false, true) {
 			u.log().Warn("leaphttp: a rule does not bind the requests that it names: they are counted as another resource; "+
 				"does the middleware know the routes? (Mux, Route, or around the handler of each route)",
 				"rule", rule.id, "on", rule.name, "counted as", counted)
@@ -84,7 +84,7 @@ func (u *unbound) note(r *http.Request, route, counted string) {
 
 // called reports whether the resource that a rule names has ever had a call: then some other
 // middleware knows the route.
-func (u *unbound) called(rule *routeRule) bool {
+func (u *unboundRules) called(rule *routeRule) bool {
 	if rule.pattern != nil {
 		return false
 	}
@@ -103,7 +103,7 @@ func (rule *routeRule) binds(counted string) bool {
 	return rule.name == counted
 }
 
-func (rule *routeRule) means(r *http.Request) bool {
+func (rule *routeRule) names(r *http.Request) bool {
 	if rule.pattern != nil {
 		return rule.pattern.Matches(r.Method+" "+r.URL.Path, false)
 	}
@@ -120,12 +120,12 @@ func routeRules(gate *leapgate.Gate) []routeRule {
 			h := k.Head(&rules, i)
 			switch match := *h.Match; {
 			case *h.Mode == rule.Off:
-			case match == rule.Exact && len(exact) < mostExact:
+			case match == rule.Exact && len(exact) < maxExactRules:
 				if route, ok := routeOf(*h.Resource); ok {
 					route.id = *h.ID
 					exact = append(exact, route)
 				}
-			case (match == rule.Glob || match == rule.Regexp) && len(patterns) < mostPatterns:
+			case (match == rule.Glob || match == rule.Regexp) && len(patterns) < maxPatternRules:
 				if pattern, err := resource.CompilePattern(match, *h.Resource); err == nil {
 					patterns = append(patterns, routeRule{id: *h.ID, name: *h.Resource, pattern: pattern})
 				}
