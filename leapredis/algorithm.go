@@ -6,7 +6,7 @@ import (
 	"github.com/leapgate-go/leapgate/limit"
 )
 
-// algorithm is what Counter and Log differ in.
+// algorithm is what the limiters of NewCounter and NewLog differ in.
 type algorithm interface {
 	// decide asks a server a question.
 	decide(ctx context.Context, q question) (reply, error)
@@ -29,8 +29,8 @@ type question struct {
 	wire    string // the key on the server
 	n, most int64  // see the scripts
 
-	core  *core // that keeps the answer; nil: nobody does
-	node  *node // of the key; nil: there is none yet
+	core  *RateLimiter // that keeps the answer; nil: nobody does
+	node  *node        // of the key; nil: there is none yet
 	hash  uint64
 	key   string
 	count int64 // how many were asked for: n may be less

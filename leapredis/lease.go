@@ -67,7 +67,7 @@ type node = keys.Node[station]
 func stations(most int, lasts time.Duration) *keys.Table[station] {
 	return keys.New(most, true, keys.Rules[station]{
 		Init: func(n *node, now, _ int64) { n.Value.asked.Store(now) },
-		Judge: func(n *node, now int64) (warmth uint64, expired bool) {
+		Inspect: func(n *node, now int64) (warmth uint64, expired bool) {
 			s := &n.Value
 			warmth = uint64(s.left(now))
 			age := now - s.asked.Load()
@@ -84,7 +84,7 @@ func stations(most int, lasts time.Duration) *keys.Table[station] {
 type leases struct {
 	most     int64 // Config.Lease; at most 1: there are none
 	lasts    time.Duration
-	counting *counting
+	counting *counterScripts
 	made     atomic.Int64
 	returned atomic.Int64
 
