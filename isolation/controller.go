@@ -111,7 +111,7 @@ func (c *controller) Wait(_, n int64, _ resource.Caller) time.Duration {
 	return -1
 }
 
-// Finish gives the places of a call back that has ended.
+// Finish gives back the places of a call that has ended.
 func (c *controller) Finish(_, n int64, _ time.Duration, _ resource.Outcome) {
 	c.state.places.GiveBack(n)
 }

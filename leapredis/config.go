@@ -22,7 +22,7 @@ type Config struct {
 	Limit int64
 
 	// Window is the length of time that Limit is for: [limit.MinWindow] to
-	// [limit.MaxWindow], in whole microseconds, which is what a server's clock tells; 0
+	// [limit.MaxWindow], in whole microseconds, as a server's clock has them; 0
 	// is 1 s.
 	Window time.Duration
 
@@ -112,7 +112,7 @@ const (
 	//     known, which is taken to be [AssumedInstances] at least, rounded down.
 	//
 	// The shares of those that were counted when the server went away sum to at most Limit,
-	// whoever came and went. A process beside them that was not, since it started shortly
+	// whichever came and went. A process beside them that was not, since it started shortly
 	// before or after, or had not asked for 10 s, adds at most Limit ÷ AssumedInstances.
 	Local Policy = iota
 	// Allow admits everything.

@@ -76,7 +76,7 @@
 // The log names the type of the value and the Prefix. Both kinds of faults are logged once
 // an hour while they last, and counted as Failures: see [Link].
 //
-// What is refused without a server has a RetryAfter of 20 ms at least, so that a caller who
+// What is refused without a server has a RetryAfter of 20 ms at least, so that a caller that
 // heeds it is no flood.
 //
 // A call is never sent again when it may have been executed. If its answer comes after its

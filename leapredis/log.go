@@ -71,7 +71,7 @@ func (l *logScripts) do(ctx context.Context, r request) (reply, error) {
 }
 
 // storage finds out what the server has, the first time and after one came back. Then the
-// caller's question is yet to be asked, so it waits also for one who leaves.
+// caller's question is yet to be asked, so it waits also for a caller that leaves.
 func (l *logScripts) storage(ctx context.Context, deadline int64, key string) (Storage, error) {
 	if l.given == SortedSet {
 		return SortedSet, nil

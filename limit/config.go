@@ -33,7 +33,7 @@ type Config struct {
 	WhenFull Policy
 
 	// Offenders is how many of the keys that are refused most are kept track of: 0,
-	// which is off, to [MaxOffenders]. See [RateLimiter.Offenders].
+	// which is off, to 10,000. See [RateLimiter.Offenders].
 	Offenders int
 
 	// Now is the clock: nanoseconds, for instance of Unix time. Nil is the real one,
@@ -43,7 +43,7 @@ type Config struct {
 	// seen. If it jumps ahead, windows stay there until it is reached again.
 	Now func() int64
 
-	// Buckets is how many buckets the window has with [NewBucketed]: 1 to [MaxBuckets];
+	// Buckets is how many buckets the window has with [NewBucketed]: 1 to 1,000;
 	// 0 is 10, or the next lower number that fits. Window must divide by it, and a
 	// bucket is at least 1 ms. With the other constructors it must be 0.
 	Buckets int
@@ -53,8 +53,7 @@ type Config struct {
 	Strict bool
 
 	// MaxBytes bounds the memory in which [NewLog] and [NewBucketed] keep times, of all
-	// keys together, besides the first four of each: 0, which is [DefaultMaxBytes], or
-	// more. A time takes 16 bytes. Half of it is divided: each of MaxKeys can always keep
+	// keys together, besides the first four of each: 1 or more; 0 is 64 MiB. A time takes 16 bytes. Half of it is divided: each of MaxKeys can always keep
 	// MaxBytes/2/MaxKeys of it, 20 times by default, whatever the others need. The other
 	// half is for the keys that need more first.
 	//
@@ -70,18 +69,19 @@ type Config struct {
 
 // Bounds and defaults of a [Config]. Max and Min with the name of a field are its bounds.
 const (
-	MaxLimit        = math.MaxInt64 / 4
-	MinWindow       = time.Millisecond
-	DefaultWindow   = time.Second
-	MaxWindow       = 366 * 24 * time.Hour
-	DefaultMaxKeys  = 100_000
-	MaxKeys         = 100_000_000 // the largest Config.MaxKeys
-	DefaultBuckets  = 10
-	MaxBuckets      = 1000
-	DefaultMaxBytes = 64 << 20
-	MaxOffenders    = 10_000
-	maxNameLength   = 1024
+	MaxLimit       = math.MaxInt64 / 4
+	MinWindow      = time.Millisecond
+	DefaultWindow  = time.Second
+	MaxWindow      = 366 * 24 * time.Hour
+	DefaultMaxKeys = 100_000
+	MaxKeys        = 100_000_000 // the largest Config.MaxKeys
+
+	defaultBuckets  = 10
+	maxBuckets      = 1000
 	minBucket       = time.Millisecond
+	defaultMaxBytes = 64 << 20
+	maxOffenders    = 10_000
+	maxNameLength   = 1024
 )
 
 // Policy is what happens to a new key when there are Config.MaxKeys already.
@@ -144,8 +144,8 @@ func (c *Config) complete(m maker) error {
 	if c.WhenFull > Share {
 		fault("WhenFull", uint8(c.WhenFull), "Evict (0), Deny (1) or Share (2)")
 	}
-	if c.Offenders < 0 || c.Offenders > MaxOffenders {
-		fault("Offenders", c.Offenders, fmt.Sprintf("1 to %d, or 0 for none", MaxOffenders))
+	if c.Offenders < 0 || c.Offenders > maxOffenders {
+		fault("Offenders", c.Offenders, fmt.Sprintf("1 to %d, or 0 for none", maxOffenders))
 	}
 	if m == forBucketed {
 		c.completeBuckets(windowOK, fault)
@@ -161,22 +161,22 @@ func (c *Config) complete(m maker) error {
 	case m == forCounter && c.MaxBytes != 0:
 		fault("MaxBytes", c.MaxBytes, "0: a Counter keeps no times")
 	case c.MaxBytes < 0:
-		fault("MaxBytes", c.MaxBytes, fmt.Sprintf("1 or more, or 0 for %d", DefaultMaxBytes))
+		fault("MaxBytes", c.MaxBytes, fmt.Sprintf("1 or more, or 0 for %d", defaultMaxBytes))
 	case c.MaxBytes == 0:
-		c.MaxBytes = DefaultMaxBytes
+		c.MaxBytes = defaultMaxBytes
 	}
 	return errors.Join(faults...)
 }
 
 func (c *Config) completeBuckets(windowOK bool, fault func(field string, value any, want string)) {
 	if c.Buckets == 0 {
-		c.Buckets = DefaultBuckets
+		c.Buckets = defaultBuckets
 		for windowOK && !fits(c.Window, c.Buckets) {
 			c.Buckets--
 		}
 	}
-	if c.Buckets < 1 || c.Buckets > MaxBuckets {
-		fault("Buckets", c.Buckets, fmt.Sprintf("1 to %d, or 0 for %d", MaxBuckets, DefaultBuckets))
+	if c.Buckets < 1 || c.Buckets > maxBuckets {
+		fault("Buckets", c.Buckets, fmt.Sprintf("1 to %d, or 0 for %d", maxBuckets, defaultBuckets))
 		return
 	}
 	if windowOK && !fits(c.Window, c.Buckets) {
