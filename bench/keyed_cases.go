@@ -63,13 +63,13 @@ func keyedWindow(keys int) time.Duration {
 
 // KeyedLimiters are those of Leapgate, then the peers.
 var KeyedLimiters = []KeyedLimiter{
-	{Name: "leapgate/limit.Counter", New: func(keys int) func(string) bool {
+	{Name: "leapgate/limit.NewCounter", New: func(keys int) func(string) bool {
 		return allowOf(limit.NewCounter(limit.Config{Limit: keyedLimit, Window: keyedWindow(keys), MaxKeys: keys, Now: now}))
 	}},
-	{Name: "leapgate/limit.Counter, wide", New: func(keys int) func(string) bool {
+	{Name: "leapgate/limit.NewCounter, locked", New: func(keys int) func(string) bool {
 		return allowOf(limit.NewCounter(limit.Config{Limit: 1 << 40, Window: keyedWindow(keys), MaxKeys: keys, Now: now}))
 	}},
-	{Name: "leapgate/limit.Log, of 10", New: func(keys int) func(string) bool {
+	{Name: "leapgate/limit.NewLog, of 10", New: func(keys int) func(string) bool {
 		window := time.Millisecond
 		if keys > 1 {
 			window = time.Minute
@@ -84,10 +84,10 @@ var KeyedLimiters = []KeyedLimiter{
 			return err == nil
 		}
 	}},
-	{Name: "leapgate/limit.Bucketed, strict", New: func(keys int) func(string) bool {
+	{Name: "leapgate/limit.NewBucketed, strict", New: func(keys int) func(string) bool {
 		return allowOf(limit.NewBucketed(limit.Config{Limit: keyedLimit, Window: keyedWindow(keys), Strict: true, MaxKeys: keys, Now: now}))
 	}},
-	{Name: "x/time/rate in xsync.Map", Near: "leapgate/limit.Counter", New: func(int) func(string) bool {
+	{Name: "x/time/rate in xsync.Map", Near: "leapgate/limit.NewCounter", New: func(int) func(string) bool {
 		limiters := xsync.NewMap[string, *rate.Limiter]()
 		return func(key string) bool {
 			l, ok := limiters.Load(key)
@@ -97,8 +97,8 @@ var KeyedLimiters = []KeyedLimiter{
 			return l.Allow()
 		}
 	}},
-	{Name: "a word in xsync.Map", Near: "leapgate/limit.Counter", New: func(int) func(string) bool {
-		// No limiter: what the store alone costs that limit.Counter might have had.
+	{Name: "a word in xsync.Map", Near: "leapgate/limit.NewCounter", New: func(int) func(string) bool {
+		// No limiter: what the store alone costs that limit.NewCounter might have had.
 		words := xsync.NewMap[string, *atomic.Uint64]()
 		return func(key string) bool {
 			word, ok := words.Load(key)
@@ -109,7 +109,7 @@ var KeyedLimiters = []KeyedLimiter{
 			return time.Since(base) >= 0 && word.CompareAndSwap(was, was+1) || len(key) > 0
 		}
 	}},
-	{Name: "httprate local counter", Near: "leapgate/limit.Counter", NoKey: true, New: func(keys int) func(string) bool {
+	{Name: "httprate local counter", Near: "leapgate/limit.NewCounter", NoKey: true, New: func(keys int) func(string) bool {
 		// What its OnLimit does, without a request and its headers.
 		window := keyedWindow(keys)
 		counter := httprate.NewLocalLimitCounter(window)
@@ -131,7 +131,7 @@ var KeyedLimiters = []KeyedLimiter{
 			return counter.IncrementBy(key, current, 1) == nil
 		}
 	}},
-	{Name: "go-limiter memorystore", Near: "leapgate/limit.Counter", New: func(int) func(string) bool {
+	{Name: "go-limiter memorystore", Near: "leapgate/limit.NewCounter", New: func(int) func(string) bool {
 		store, err := memorystore.New(&memorystore.Config{Tokens: unreachable, Interval: time.Minute})
 		if err != nil {
 			panic(err)
@@ -142,7 +142,7 @@ var KeyedLimiters = []KeyedLimiter{
 			return ok && err == nil
 		}
 	}},
-	{Name: "throttled memstore", Near: "leapgate/limit.Counter", New: func(keys int) func(string) bool {
+	{Name: "throttled memstore", Near: "leapgate/limit.NewCounter", New: func(keys int) func(string) bool {
 		store, err := memstore.NewCtx(2 * keys)
 		if err != nil {
 			panic(err)
@@ -158,7 +158,7 @@ var KeyedLimiters = []KeyedLimiter{
 			return !limited && err == nil
 		}
 	}},
-	{Name: "ulule memory", Near: "leapgate/limit.Counter", New: func(int) func(string) bool {
+	{Name: "ulule memory", Near: "leapgate/limit.NewCounter", New: func(int) func(string) bool {
 		l := ulule.New(ululememory.NewStore(), ulule.Rate{Period: time.Hour, Limit: math.MaxInt64})
 		ctx := context.Background()
 		return func(key string) bool {
@@ -239,8 +239,8 @@ func keyedCases() (cases []Case) {
 
 // keyedRefusals ask for a key that has used up its limit.
 var keyedRefusals = []Case{
-	{Name: "leapgate/limit.Counter, refused", Floor: FloorClock, Make: refusing(limit.Config{Limit: 1, Window: time.Hour})},
-	{Name: "leapgate/limit.Counter, refused, with Offenders", Floor: FloorClock, Make: refusing(limit.Config{Limit: 1, Window: time.Hour, Offenders: 100})},
+	{Name: "leapgate/limit.NewCounter, refused", Floor: FloorClock, Make: refusing(limit.Config{Limit: 1, Window: time.Hour})},
+	{Name: "leapgate/limit.NewCounter, refused, with Offenders", Floor: FloorClock, Make: refusing(limit.Config{Limit: 1, Window: time.Hour, Offenders: 100})},
 }
 
 func refusing(cfg limit.Config) func() func() func(int) {

@@ -158,7 +158,7 @@ var leapgateCases = []Case{
 	{Name: "leapgate/handle, isolation rule", Floor: FloorEntry, Make: func() func() func(int) {
 		g := gateWith([]string{"orders"})
 		if err := g.EditRules(func(all *leapgate.Rules) error {
-			all.Isolation = []isolation.Rule{{Resource: "orders", MaxInFlight: isolation.MostInFlight}}
+			all.Isolation = []isolation.Rule{{Resource: "orders", MaxInFlight: isolation.MaxInFlight}}
 			return nil
 		}); err != nil {
 			panic(err)

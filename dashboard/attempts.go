@@ -34,7 +34,7 @@ type attempts struct {
 	address   func(*http.Request) string
 	logger    *slog.Logger
 	secret    []byte
-	failures  *limit.Counter // by address
+	failures  *limit.RateLimiter // by address
 
 	mu    sync.Mutex // guards wrong; nothing is called under it
 	wrong map[[sha256.Size]byte]struct{}

@@ -86,7 +86,7 @@ func TestKeys_InFramesOfThoseWhoMaySeeThem(t *testing.T) {
 		late := func() *watching { return watch(t, pipe, "Authorization", "Bearer wrong") }
 		for turn := range 3 {
 			if turn > 0 {
-				refuse(t, l.(*limit.Counter), client, 1)
+				refuse(t, l.(*limit.RateLimiter), client, 1)
 			}
 			hidden, shown := string(reader.next().Limiters), string(ann.next().Limiters)
 			require.Contains(t, hidden, `"key":"key-`)

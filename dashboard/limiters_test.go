@@ -21,14 +21,14 @@ type fakeLimiter struct{ stats func() limit.Stats }
 func (l *fakeLimiter) Stats() limit.Stats            { return l.stats() }
 func (l *fakeLimiter) Describe() []limit.Description { return nil }
 
-func newLimiter(t *testing.T, c *clock) *limit.Counter {
+func newLimiter(t *testing.T, c *clock) *limit.RateLimiter {
 	t.Helper()
 	l, err := limit.NewCounter(limit.Config{Name: `per "client"`, Limit: 2, Window: time.Minute, MaxKeys: 50, Offenders: 20, Now: c.Now})
 	require.NoError(t, err)
 	return l
 }
 
-func refuse(t *testing.T, l *limit.Counter, key string, times int) {
+func refuse(t *testing.T, l *limit.RateLimiter, key string, times int) {
 	t.Helper()
 	for range 2 + times {
 		_, err := l.Allow(t.Context(), key)

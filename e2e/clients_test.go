@@ -31,7 +31,7 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-func newLog(t *testing.T, name string, most int64, window time.Duration) *limit.Log {
+func newLog(t *testing.T, name string, most int64, window time.Duration) *limit.RateLimiter {
 	t.Helper()
 	l, err := limit.NewLog(limit.Config{Name: name, Limit: most, Window: window})
 	require.NoError(t, err)

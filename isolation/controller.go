@@ -5,6 +5,7 @@ import (
 
 	"github.com/leapgate-go/leapgate/rule"
 
+	"github.com/leapgate-go/leapgate/internal/places"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/resource"
@@ -22,7 +23,7 @@ type controller struct {
 
 // state is what a rule remembers.
 type state struct {
-	places     places
+	places     places.Places
 	admitted   metric.Counter
 	blocked    metric.Counter
 	wouldBlock metric.Counter
@@ -38,16 +39,14 @@ func compile(_ *ruleset.Env, r *Rule, name string, before resource.Check) resour
 	old, had := before.(*controller)
 	if had && old.rule == *r {
 		// Another limit may have been set for rules that came and went without being bound.
-		old.state.places.setLimit(r.MaxInFlight)
+		old.state.places.SetLimit(r.MaxInFlight)
 		return old
 	}
-	c := &controller{rule: *r}
+	c := &controller{rule: *r, state: new(state)}
 	if had && old.cause.Resource == name {
 		c.state = old.state
-		c.state.places.setLimit(r.MaxInFlight)
-	} else {
-		c.state = new(state)
 	}
+	c.state.places.SetLimit(r.MaxInFlight)
 	c.shadowed.Cause = &c.cause
 	c.cause = resource.Cause{
 		Resource: name, Kind: kindName, RuleID: r.ID, Threshold: float64(r.MaxInFlight),
@@ -71,7 +70,7 @@ func (c *controller) Interval() time.Duration { return 0 }
 
 func (c *controller) Reserve(_, n int64, _ resource.Caller) resource.Verdict {
 	p, limit := &c.state.places, c.rule.MaxInFlight
-	taken, ok := p.take(n, limit)
+	taken, ok := p.Take(n, limit)
 	if ok {
 		c.state.admitted.Add(n)
 		return resource.Verdict{}
@@ -82,10 +81,10 @@ func (c *controller) Reserve(_, n int64, _ resource.Caller) resource.Verdict {
 	}
 	observed := float64(taken + n)
 	if c.rule.MaxWait > 0 && n <= limit {
-		if w := p.wait(n, limit, c.rule.longestQueue()); w != nil {
+		if w := p.Queue(n, c.rule.longestQueue()); w != nil {
 			c.state.admitted.Add(n)
 			return resource.Verdict{Delay: &resource.Delay{
-				For: c.rule.MaxWait, Turn: &queued{w, c.state}, Observed: observed, Blocked: &c.state.blocked,
+				For: c.rule.MaxWait, Turn: &queued{w, n, c.state}, Observed: observed, Blocked: &c.state.blocked,
 			}}
 		}
 	}
@@ -95,33 +94,34 @@ func (c *controller) Reserve(_, n int64, _ resource.Caller) resource.Verdict {
 
 // queued is the turn of a call in the queue.
 type queued struct {
-	*waiter
+	*places.Waiter
+	n     int64
 	state *state
 }
 
 // GiveBack leaves the queue, or gives the places back.
-func (q *queued) GiveBack(int64) {
+func (q *queued) GiveBack(now int64) {
 	q.state.admitted.Add(-q.n)
-	q.giveUp()
+	q.Waiter.GiveBack(now)
 }
 
 // Refund gives the places back of a call that did not queue.
 func (c *controller) Refund(_ resource.Ticket, n int64) {
 	c.state.admitted.Add(-n)
-	c.state.places.giveBack(n)
+	c.state.places.GiveBack(n)
 }
 
-// Wait cannot tell when a call in flight will end.
+// Wait cannot know when a call in flight will end.
 func (c *controller) Wait(_, n int64, _ resource.Caller) time.Duration {
-	if n <= c.rule.MaxInFlight-c.state.places.taken() {
+	if n <= c.rule.MaxInFlight-c.state.places.Taken() {
 		return 0
 	}
 	return -1
 }
 
-// Finish gives the places of a call back that has ended.
+// Finish gives back the places of a call that has ended.
 func (c *controller) Finish(_, n int64, _ time.Duration, _ resource.Outcome) {
-	c.state.places.giveBack(n)
+	c.state.places.GiveBack(n)
 }
 
 func (c *controller) Snapshot(int64) stat.RuleSnapshot {

@@ -107,7 +107,7 @@ func (g *gate) taken(t testing.TB, name, id string) int64 {
 	controllers := controllersOf(g.guard, name)
 	for _, c := range controllers {
 		if c.rule.ID == id {
-			return c.state.places.taken()
+			return c.state.places.Taken()
 		}
 	}
 	t.Fatalf("no rule %q on %q", id, name)
@@ -233,7 +233,7 @@ func TestReload_WhileCallsAreInFlight(t *testing.T) {
 			}
 			exit(held...)
 			for c := range controllers {
-				require.Zero(t, c.state.places.word.Load())
+				require.Zero(t, c.state.places.Taken())
 			}
 		})
 	}
@@ -376,7 +376,7 @@ func TestValidate_EveryFaultAlone(t *testing.T) {
 	}
 	require.NoError(t, validate(nil))
 	require.NoError(t, validate([]Rule{
-		{Resource: "a", MaxInFlight: MostInFlight, MaxWait: LongestMaxWait, MaxQueue: MostMaxQueue, Mode: rule.Off},
+		{Resource: "a", MaxInFlight: MaxInFlight, MaxWait: MaxWait, MaxQueue: MaxQueue, Mode: rule.Off},
 		{Resource: "a", MaxInFlight: 1},
 		{Match: rule.Default, MaxInFlight: 1},
 		{Resource: "*", Match: rule.Default, MaxInFlight: 1},

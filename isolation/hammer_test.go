@@ -13,12 +13,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
-// inside counts who is inside, and remembers the most.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// inside counts the calls inside, and remembers the most.
 type inside struct{ now, most atomic.Int64 }
 
 func (in *inside) enter(n int64) {
@@ -36,8 +39,7 @@ func (g *gate) rest(t testing.TB, passed, blocked int64) {
 	t.Helper()
 	require.Zero(t, g.taken(t, "a", "few"))
 	controllers := controllersOf(g.guard, "a")
-	require.Zero(t, controllers[0].state.places.word.Load())
-	require.Zero(t, controllers[0].state.places.queue.Len())
+	require.Zero(t, controllers[0].state.places.Waiting())
 	require.Equal(t, []int64{passed, passed, blocked, 0, 0}, g.totals("a"))
 	s := g.rule(t, "a", "few")
 	require.Equal(t, []int64{passed, blocked, 0}, []int64{s.Admitted, s.Blocked, s.WouldBlock})

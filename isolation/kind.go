@@ -39,15 +39,15 @@ var Kind = ruleset.Kind[Rule]{
 
 // complete reports the faults of a rule.
 func complete(r *Rule, report *ruleset.Report) {
-	if r.MaxInFlight < 1 || r.MaxInFlight > MostInFlight {
-		report.Fault("MaxInFlight", r.MaxInFlight, fmt.Sprintf("1 to %d", MostInFlight))
+	if r.MaxInFlight < 1 || r.MaxInFlight > MaxInFlight {
+		report.Fault("MaxInFlight", r.MaxInFlight, fmt.Sprintf("1 to %d", MaxInFlight))
 	}
-	if r.MaxWait < 0 || r.MaxWait > LongestMaxWait {
-		report.Fault("MaxWait", r.MaxWait, fmt.Sprintf("0 to %v", LongestMaxWait))
+	if r.MaxWait < 0 || r.MaxWait > MaxWait {
+		report.Fault("MaxWait", r.MaxWait, fmt.Sprintf("0 to %v", MaxWait))
 	}
 	switch {
-	case r.MaxQueue < 0 || r.MaxQueue > MostMaxQueue:
-		report.Fault("MaxQueue", r.MaxQueue, fmt.Sprintf("1 to %d, or 0 for %d", MostMaxQueue, DefaultMaxQueue))
+	case r.MaxQueue < 0 || r.MaxQueue > MaxQueue:
+		report.Fault("MaxQueue", r.MaxQueue, fmt.Sprintf("1 to %d, or 0 for %d", MaxQueue, DefaultMaxQueue))
 	case r.MaxWait == 0:
 		ruleset.Unused(report, "MaxQueue", r.MaxQueue, "rules with {MaxWait}")
 	}

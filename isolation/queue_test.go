@@ -74,61 +74,6 @@ func TestQueue_HasABoundAlsoWithoutOneInTheRule(t *testing.T) {
 	})
 }
 
-// The race: those who join against those who leave. Never do more wait than may.
-func TestQueue_HammerNeverMoreWaitThanMay(t *testing.T) {
-	t.Parallel()
-	const goroutines, rounds, most = 64, 300, 5
-	var p places
-	_, ok := p.take(1, 1)
-	require.True(t, ok)
-	var waiting, longest, full atomic.Int64
-	var all sync.WaitGroup
-	for range goroutines {
-		all.Go(func() {
-			for range rounds {
-				w := p.wait(1, 1, most)
-				if w == nil {
-					full.Add(1)
-					continue
-				}
-				for now := waiting.Add(1); ; {
-					old := longest.Load()
-					if now <= old || longest.CompareAndSwap(old, now) {
-						break
-					}
-				}
-				waiting.Add(-1)
-				w.giveUp()
-			}
-		})
-	}
-	all.Wait()
-	require.LessOrEqual(t, longest.Load(), int64(most))
-	p.quiet(t, 1)
-	require.Zero(t, p.queue.Len())
-	p.giveBack(1)
-	require.Zero(t, p.word.Load())
-}
-
-// Leaving takes the same time wherever a call stands: 100,000 calls that all leave from the end
-// would look at five billion others if each searched for itself.
-func TestQueue_LeavingDoesNotSearch(t *testing.T) {
-	t.Parallel()
-	const calls = 100_000
-	var p places
-	p.take(1, 1)
-	queue := make([]*waiter, calls)
-	for i := range queue {
-		queue[i] = p.wait(1, 1, calls)
-		require.NotNil(t, queue[i])
-	}
-	require.Nil(t, p.wait(1, 1, calls))
-	for i := calls - 1; i >= 0; i-- {
-		queue[i].giveUp()
-	}
-	p.quiet(t, 1)
-}
-
 // A call that waits and gives up leaves nothing behind.
 func TestQueue_RefundAfterTheTurnCame(t *testing.T) {
 	t.Parallel()

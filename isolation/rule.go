@@ -1,6 +1,6 @@
 // Package isolation limits how many calls are in flight.
 //
-// A [Rule] gives a resource a number of places. A call takes one when it enters, or
+// With a [Rule], a resource has a number of places. A call takes one when it enters, or
 // as many as it counts, and the entry that took them gives them back when it exits,
 // whatever rules were loaded meanwhile. Never are more taken than there are.
 package isolation
@@ -22,8 +22,8 @@ type Rule struct {
 	// Resource is the name of the resource, 1 to 1,024 bytes, or the pattern that
 	// names must match. With Match Default it is empty, or "*".
 	Resource string
-	// Match tells whether Resource is a name, which is the default, or what kind
-	// of pattern. Every resource that matches has places of its own.
+	// Match is Exact, which is the default, or what type of pattern Resource is. Every
+	// resource that matches has places of its own.
 	Match rule.Match
 
 	// MaxInFlight is how many calls may be in flight: 1 to 1,000,000,000. A call
@@ -31,7 +31,7 @@ type Rule struct {
 	MaxInFlight int64
 
 	// MaxWait is how long a call may wait for a free place: 0, which is the default
-	// and means not at all, to 24 h. Who came first is served first.
+	// and means not at all, to 24 h. Calls that wait are served in order of arrival.
 	MaxWait time.Duration
 
 	// MaxQueue is how many calls may wait at once, whatever they count: 1 to
@@ -43,16 +43,16 @@ type Rule struct {
 	// makes no call wait: what finds no place at once counts as would-block.
 	Mode rule.Mode
 
-	// Source tells where the rule came from: the rule file that owns it, or nothing,
+	// Source is where the rule came from: the rule file that owns it, or nothing,
 	// if the program made it. It changes nothing about the rule.
 	Source string
 }
 
-// Bounds of rules.
+// The largest values of the fields of a [Rule].
 const (
-	MostInFlight   = 1_000_000_000
-	LongestMaxWait = 24 * time.Hour
-	MostMaxQueue   = 1_000_000
+	MaxInFlight = 1_000_000_000
+	MaxWait     = 24 * time.Hour
+	MaxQueue    = 1_000_000
 
 	// DefaultMaxQueue is how many calls may wait at once where MaxQueue is 0.
 	DefaultMaxQueue = 1000

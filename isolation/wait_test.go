@@ -321,7 +321,7 @@ func TestWait_RuleIsChangedMeanwhile(t *testing.T) {
 				require.Equal(t, "Pb", ended(calls))
 				exit(held...)
 				calls[0].e.Exit()
-				require.Zero(t, was[0].state.places.word.Load())
+				require.Zero(t, was[0].state.places.Taken())
 			})
 		})
 	}

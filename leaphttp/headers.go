@@ -39,7 +39,7 @@ const (
 	// wait too long. Drafts 10 and 11 differ in their words only.) The fields have whole
 	// seconds, rounded up, so a client that goes by t waits up to a second too long each
 	// time. That is a large part of windows of less than ten seconds, and, with a
-	// [limit.Counter], of any where Window ÷ Limit is a few seconds.
+	// [limit.NewCounter], of any where Window ÷ Limit is a few seconds.
 	//
 	// Of limits that [limit.All] joins, RateLimit has the one that decided: to show each,
 	// list them one by one in Config.Limits, which is as exact. The t is left out where a

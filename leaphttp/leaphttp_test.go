@@ -44,10 +44,10 @@ func TestNew_TellsAllFaults(t *testing.T) {
 	}
 	assert.Len(t, strings.Split(err.Error(), "\n"), 12, "%v", err)
 
-	var none *limit.Counter
+	var none *limit.RateLimiter
 	var func0 limiterFunc
 	_, err = leaphttp.New(leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: a}, {Limiter: none}, {Limiter: func0}}})
-	require.EqualError(t, err, "leaphttp: bad configuration: Limits[1].Limiter is a nil *limit.Counter; want a limiter\n"+
+	require.EqualError(t, err, "leaphttp: bad configuration: Limits[1].Limiter is a nil *limit.RateLimiter; want a limiter\n"+
 		"leaphttp: bad configuration: Limits[2].Limiter is a nil leaphttp_test.limiterFunc; want a limiter")
 
 	_, err = leaphttp.New(leaphttp.Config{})

@@ -32,7 +32,7 @@ func newFake() *fake {
 func (f *fake) add(d time.Duration) { f.Add(int64(d)) }
 
 // newLog makes a limiter whose waits are easy to tell.
-func (f *fake) newLog(t testing.TB, name string, most int64, window time.Duration) *limit.Log {
+func (f *fake) newLog(t testing.TB, name string, most int64, window time.Duration) *limit.RateLimiter {
 	t.Helper()
 	l, err := limit.NewLog(limit.Config{Name: name, Limit: most, Window: window, Now: f.Load})
 	require.NoError(t, err)

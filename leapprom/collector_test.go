@@ -218,7 +218,7 @@ func TestCollect_CreatedStaysTheSame(t *testing.T) {
 	}
 }
 
-type sharing struct{ limit.Counter }
+type sharing struct{ limit.RateLimiter }
 
 func (*sharing) Describe() []limit.Description {
 	return []limit.Description{{Name: "shared", Limit: 3, Window: time.Minute}}

@@ -51,8 +51,7 @@ type RuleSource interface {
 	LastLoad() (at time.Time, err error)
 }
 
-// Limiter is a limiter with figures. [limit.Counter], [limit.Log] and [limit.Bucketed]
-// are; of a [limit.Group], give the members.
+// Limiter is a limiter with figures. [limit.RateLimiter] is one; of a [limit.Group], give the members.
 type Limiter interface {
 	limit.Describer
 	Stats() limit.Stats

@@ -6,7 +6,7 @@ import (
 	"github.com/leapgate-go/leapgate/limit"
 )
 
-// algorithm is what Counter and Log differ in.
+// algorithm is what the limiters of NewCounter and NewLog differ in.
 type algorithm interface {
 	// decide asks a server a question.
 	decide(ctx context.Context, q question) (reply, error)
@@ -17,7 +17,7 @@ type algorithm interface {
 	// recall makes the decision that refuses n now, if a refusal makes that certain without
 	// asking.
 	recall(r *refusal, now, n int64) (d limit.Decision, certain bool)
-	// refund gives back n to what a decision's ticket tells.
+	// refund gives back n to what a decision's ticket says.
 	refund(ctx context.Context, key string, ticket, n int64) error
 	// giveBack gives back what was admitted by a call whose caller was told something else.
 	giveBack(c *call)
@@ -29,8 +29,8 @@ type question struct {
 	wire    string // the key on the server
 	n, most int64  // see the scripts
 
-	core  *core // that keeps the answer; nil: nobody does
-	node  *node // of the key; nil: there is none yet
+	core  *RateLimiter // that keeps the answer; nil: none does
+	node  *node        // of the key; nil: there is none yet
 	hash  uint64
 	key   string
 	count int64 // how many were asked for: n may be less

@@ -23,7 +23,7 @@ type Client interface {
 	Eval(ctx context.Context, script, key string, args ...string) ([]int64, error)
 }
 
-// Locator is a [Client] that tells which keys share a server, so that a server that is away
+// Locator is a [Client] that knows which keys share a server, so that a server that is away
 // takes no keys of other servers along. With a Client that is not a Locator, the keys of each
 // of 64 ranges of a Cluster's slots are taken to share a server.
 type Locator interface {
@@ -38,7 +38,7 @@ type Locator interface {
 }
 
 // ReplyError is an error that a server replied, such as "NOSCRIPT No matching script".
-// An adapter gives those as *ReplyError. Any other error means that no server could be
+// An adapter returns those as *ReplyError. Any other error means that no server could be
 // reached, or that its answer is unknown.
 type ReplyError struct {
 	Text string // as the server wrote it, without the "-"

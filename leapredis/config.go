@@ -11,10 +11,10 @@ import (
 	"github.com/leapgate-go/leapgate/limit"
 )
 
-// Config says how a limiter works. The processes that share a limit have the same
+// Config is how a limiter works. The processes that share a limit have the same
 // Prefix, Limit and Window.
 type Config struct {
-	// Name is told in decisions, errors and logs: up to 1,024 bytes, may be empty.
+	// Name stands in decisions, errors and logs: up to 1,024 bytes, may be empty.
 	Name string
 
 	// Limit is how many are admitted for a key in a Window, over all processes: 0 to
@@ -22,7 +22,7 @@ type Config struct {
 	Limit int64
 
 	// Window is the length of time that Limit is for: [limit.MinWindow] to
-	// [limit.MaxWindow], in whole microseconds, which is what a server's clock tells; 0
+	// [limit.MaxWindow], in whole microseconds, as a server's clock has them; 0
 	// is 1 s.
 	Window time.Duration
 
@@ -43,7 +43,7 @@ type Config struct {
 	// have the same Timeout.
 	Timeout time.Duration
 
-	// WhenAway says what answers while no server does: [Local], [Allow] or [Deny].
+	// WhenAway is what answers while no server does: [Local], [Allow] or [Deny].
 	WhenAway Policy
 
 	// Instances is how many processes share the limit, this one included: 0 to
@@ -55,8 +55,8 @@ type Config struct {
 	// give the number where calls are few, or the limit is small.
 	Instances int
 
-	// Lease is how many permits a Counter takes at most in one round trip, to serve them
-	// without asking: 0 to [MaxLease]. With 0 and 1, every call asks the server. A Log
+	// Lease is how many permits a counter takes at most in one round trip, to serve them
+	// without asking: 0 to [MaxLease]. With 0 and 1, every call asks the server. A log
 	// has none.
 	Lease int64
 
@@ -65,12 +65,12 @@ type Config struct {
 	LeaseTime time.Duration
 
 	// MaxKeys bounds what this process keeps of keys, and the keys of the limiter that
-	// answers with [Local]: 1 to [limit.MostMaxKeys]; 0 is [limit.DefaultMaxKeys]. On the
+	// answers with [Local]: 1 to [limit.MaxKeys]; 0 is [limit.DefaultMaxKeys]. On the
 	// server, keys are not bounded: they expire.
 	MaxKeys int
 
-	// Storage says how a Log keeps times on the server: [Auto], [SortedSet] or
-	// [FieldExpiry]. A Counter has one way.
+	// Storage is how [NewLog] keeps times on the server: [Auto], [SortedSet] or
+	// [FieldExpiry]. [NewCounter] has one way.
 	Storage Storage
 
 	// Logger is told when the server goes away and when it is back, what the server denies,
@@ -95,7 +95,7 @@ const (
 	maxWait          = time.Minute
 )
 
-// Policy says what answers while no server does. The decision is then marked as
+// Policy is what answers while no server does. The decision is then marked as
 // Degraded.
 type Policy uint8
 
@@ -112,7 +112,7 @@ const (
 	//     known, which is taken to be [AssumedInstances] at least, rounded down.
 	//
 	// The shares of those that were counted when the server went away sum to at most Limit,
-	// whoever came and went. A process beside them that was not, since it started shortly
+	// whichever came and went. A process beside them that was not, since it started shortly
 	// before or after, or had not asked for 10 s, adds at most Limit ÷ AssumedInstances.
 	Local Policy = iota
 	// Allow admits everything.
@@ -127,7 +127,7 @@ var policies = enum.Enum{What: "Policy", Names: []string{"Local", "Allow", "Deny
 // String is the policy's name.
 func (p Policy) String() string { return policies.String(uint8(p)) }
 
-// Storage says how a [Log] keeps the times of admissions on the server.
+// Storage is how [NewLog] keeps the times of admissions on the server.
 type Storage uint8
 
 // The storages. Both decide alike.
@@ -149,11 +149,11 @@ var storages = enum.Enum{What: "Storage", Names: []string{"Auto", "SortedSet", "
 // String is the storage's name.
 func (s Storage) String() string { return storages.String(uint8(s)) }
 
-// complete fills in the defaults and reports every fault. k is "Counter" or "Log".
-func (c *Config) complete(k string, client Client) error {
+// complete fills in the defaults and reports every fault. maker is forCounter or forLog.
+func (c *Config) complete(maker string, client Client) error {
 	var faults []error
 	fault := func(field string, value any, want string) {
-		faults = append(faults, &limit.ConfigError{Limiter: k, Name: c.Name, Field: field, Value: value, Want: want})
+		faults = append(faults, &limit.ConfigError{Limiter: maker, Name: c.Name, Field: field, Value: value, Want: want})
 	}
 	if client == nil {
 		fault("client", client, "a Client, such as viarueidis.New gives")
@@ -198,19 +198,19 @@ func (c *Config) complete(k string, client Client) error {
 			"while no server answers; or a WhenAway of Allow or Deny", c.Limit))
 	}
 	switch {
-	case k == kindLog && (c.Lease < 0 || c.Lease > 1):
+	case maker == forLog && (c.Lease < 0 || c.Lease > 1):
 		fault("Lease", c.Lease, "0 or 1: only a Counter has leases, since a Log would have to know when each permit is used")
 	case c.Lease < 0 || c.Lease > MaxLease:
 		fault("Lease", c.Lease, fmt.Sprintf("0 to %d", int64(MaxLease)))
 	}
-	if c.MaxKeys < 0 || c.MaxKeys > limit.MostMaxKeys {
-		fault("MaxKeys", c.MaxKeys, fmt.Sprintf("1 to %d, or 0 for %d", limit.MostMaxKeys, limit.DefaultMaxKeys))
+	if c.MaxKeys < 0 || c.MaxKeys > limit.MaxKeys {
+		fault("MaxKeys", c.MaxKeys, fmt.Sprintf("1 to %d, or 0 for %d", limit.MaxKeys, limit.DefaultMaxKeys))
 	}
 	if c.MaxKeys == 0 {
 		c.MaxKeys = limit.DefaultMaxKeys
 	}
 	switch {
-	case k == kindCounter && c.Storage != Auto:
+	case maker == forCounter && c.Storage != Auto:
 		fault("Storage", c.Storage, "Auto (0): only a Log has a choice")
 	case c.Storage > FieldExpiry:
 		fault("Storage", c.Storage, "Auto (0), SortedSet (1) or FieldExpiry (2)")
@@ -218,7 +218,8 @@ func (c *Config) complete(k string, client Client) error {
 	return errors.Join(faults...)
 }
 
+// What a configuration is for: a constructor without "New".
 const (
-	kindCounter = "Counter"
-	kindLog     = "Log"
+	forCounter = "Counter"
+	forLog     = "Log"
 )

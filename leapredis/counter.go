@@ -8,7 +8,7 @@ import (
 	"github.com/leapgate-go/leapgate/limit"
 )
 
-// Counter is the sliding-window counter of [limit.Counter], shared by any number of
+// NewCounter makes the sliding-window counter of [limit.NewCounter], shared by any number of
 // processes: for each key, what was admitted in this window and in the one before, of
 // which it takes the part that still lies within Window. It decides as that does, by the
 // server's clock, in whole microseconds; see there for what it bounds.
@@ -18,30 +18,24 @@ import (
 // of a key, that is about 175 bytes (Redis 7.0 and 8.0, names of 20 bytes). A decision reads
 // it, and writes it if it admits.
 //
-// Make one with [NewCounter].
-type Counter struct{ core }
-
-// NewCounter makes a counter. The error, if any, is [limit.ErrConfig], and tells
-// everything that is wrong with cfg as one or more [*limit.ConfigError]. No server is
-// asked yet.
-func NewCounter(client Client, cfg Config) (*Counter, error) {
-	if err := cfg.complete(kindCounter, client); err != nil {
+// The error, if any, is [limit.ErrConfig], and holds everything that is wrong with cfg as one
+// or more [*limit.ConfigError]. No server is asked yet.
+func NewCounter(client Client, cfg Config) (*RateLimiter, error) {
+	if err := cfg.complete(forCounter, client); err != nil {
 		return nil, err
 	}
-	c := &Counter{}
 	l := newLink(client, &cfg)
-	c.init(cfg, l, &counting{link: l, terms: newTerms(&cfg)})
-	return c, nil
+	return newRateLimiter(cfg, l, &counterScripts{link: l, terms: newTerms(&cfg)}), nil
 }
 
-// counting is the sliding-window counter. Its replies are: taken, previous, current, the
+// counterScripts is the sliding-window counter. Its replies are: taken, previous, current, the
 // time in µs, generation, how far that time is after the server's.
-type counting struct {
+type counterScripts struct {
 	link *link
 	terms
 }
 
-func (c *counting) decide(ctx context.Context, q question) (reply, error) {
+func (c *counterScripts) decide(ctx context.Context, q question) (reply, error) {
 	r, err := c.link.do(ctx, c.link.deadline(), &request{script: counterScript, key: q.wire, args: c.args(q.n, q.most), question: q})
 	if err == nil && !c.plausible(&q, &r) {
 		return reply{}, errImplausible
@@ -51,7 +45,7 @@ func (c *counting) decide(ctx context.Context, q question) (reply, error) {
 
 // plausible reports whether the script can have replied so. Another may hold the key, or
 // stand between here and the server, and what is below divides and lends.
-func (c *counting) plausible(q *question, r *reply) bool {
+func (c *counterScripts) plausible(q *question, r *reply) bool {
 	n, most := q.n, q.most
 	taken, previous, current, at, ahead := r[0], r[1], r[2], r[3], r[5]
 	switch {
@@ -70,7 +64,7 @@ var errImplausible = &ReplyError{"ERR the reply is none of the counter's script"
 
 const generationAt = 45 // see ticket
 
-func (c *counting) read(r reply, n int64) (d limit.Decision) {
+func (c *counterScripts) read(r reply, n int64) (d limit.Decision) {
 	previous, current, elapsed, ahead := r[1], r[2], r[3]%c.length, r[5]
 	held := sliding.Held(previous, current, elapsed, c.length)
 	d.Limit, d.Remaining = c.limit, max(0, c.limit-held)
@@ -93,19 +87,19 @@ func (c *counting) read(r reply, n int64) (d limit.Decision) {
 	return d
 }
 
-// ticket tells which window was charged, and of which generation: see the script.
+// ticket is the window that was charged, and its generation: see the script.
 //
 //	62       45  44   0
 //	generation  window
-func (c *counting) ticket(r *reply) int64 { return r[4]<<generationAt | r[3]/c.length }
+func (c *counterScripts) ticket(r *reply) int64 { return r[4]<<generationAt | r[3]/c.length }
 
 // rest is how long the window that was charged lasts.
-func (c *counting) rest(r *reply) time.Duration {
+func (c *counterScripts) rest(r *reply) time.Duration {
 	return time.Duration(c.length-r[3]%c.length) * microsecond
 }
 
 // recall looks what would be held now if nobody had come.
-func (c *counting) recall(r *refusal, now, n int64) (d limit.Decision, certain bool) {
+func (c *counterScripts) recall(r *refusal, now, n int64) (d limit.Decision, certain bool) {
 	later, ok := c.later(r.reply, r.sinceSent(now))
 	if !ok || n <= c.limit && sliding.Held(later[1], later[2], later[3]%c.length, c.length)+n <= c.limit {
 		return d, false
@@ -116,7 +110,7 @@ func (c *counting) recall(r *refusal, now, n int64) (d limit.Decision, certain b
 
 // later is what a reply that refuses would be so many µs later, if that is in this window or
 // the next.
-func (c *counting) later(r reply, past int64) (reply, bool) {
+func (c *counterScripts) later(r reply, past int64) (reply, bool) {
 	now := r[3] + past
 	turned := now/c.length - r[3]/c.length
 	if turned == 1 {
@@ -126,19 +120,19 @@ func (c *counting) later(r reply, past int64) (reply, bool) {
 	return r, turned <= 1
 }
 
-func (c *counting) refund(ctx context.Context, key string, ticket, n int64) error {
+func (c *counterScripts) refund(ctx context.Context, key string, ticket, n int64) error {
 	_, err := c.link.do(ctx, c.link.deadline(), &request{script: counterRefundScript, key: key, args: c.refundArgs(ticket, n)})
 	return err
 }
 
-func (c *counting) refundArgs(ticket, n int64) (a args) {
+func (c *counterScripts) refundArgs(ticket, n int64) (a args) {
 	a.addInt(ticket & (1<<generationAt - 1))
 	a.addInt(ticket >> generationAt)
 	a.addInt(n)
 	return a
 }
 
-func (c *counting) giveBack(made *call) {
+func (c *counterScripts) giveBack(made *call) {
 	if made.args.admits && made.reply[0] > 0 {
 		made.args = c.refundArgs(c.ticket(&made.reply), made.reply[0])
 		made.script = counterRefundScript
@@ -146,7 +140,7 @@ func (c *counting) giveBack(made *call) {
 	}
 }
 
-func (c *counting) reset(ctx context.Context, key string) error {
+func (c *counterScripts) reset(ctx context.Context, key string) error {
 	_, err := c.link.do(ctx, c.link.deadline(), &request{script: counterResetScript, key: key})
 	return err
 }

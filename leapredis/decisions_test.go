@@ -236,7 +236,7 @@ func TestWire_PrefixesThatBeginAlike(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		prefix := rapid.StringOfN(rapid.SampledFrom([]rune("a:v2 ")), 1, 6, -1)
 		key := rapid.StringOfN(rapid.SampledFrom([]rune("a:v2 {}")), 1, 6, -1)
-		one, other := &core{}, &core{}
+		one, other := &RateLimiter{}, &RateLimiter{}
 		one.cfg.Prefix, other.cfg.Prefix = prefix.Draw(t, "one"), prefix.Draw(t, "other")
 		a, b := key.Draw(t, "a"), key.Draw(t, "b")
 		require.Equal(t, one.cfg.Prefix == other.cfg.Prefix && a == b, one.wire(a) == other.wire(b))

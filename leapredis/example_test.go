@@ -89,7 +89,7 @@ func ExampleConfig_whenAway() {
 
 // A limit that all processes share, and one of this process alone: the shared one is asked
 // first, and gets back what the other refuses.
-func ExampleCounter_Remote() {
+func ExampleRateLimiter_Remote() {
 	shared, err := leapredis.NewCounter(full{}, leapredis.Config{Name: "shared", Limit: 100, Prefix: "api:", Instances: 4})
 	if err != nil {
 		panic(err)

@@ -21,19 +21,11 @@ type fallback struct {
 	window    time.Duration
 	instances *instances
 
-	mu    sync.Mutex // guards what is below
-	local local      // nil: not needed yet
-	share int64      // the limit of local
-	used  time.Time  // when it was used last
+	mu    sync.Mutex         // guards what is below
+	local *limit.RateLimiter // nil: not needed yet
+	share int64              // the limit of local
+	used  time.Time          // when it was used last
 	ended bool
-}
-
-// local is a limiter of package limit.
-type local interface {
-	limit.Limiter
-	limit.Settler
-	Reset(key string)
-	Close() error
 }
 
 func (f *fallback) init(cfg *Config, log bool, i *instances) {
@@ -41,10 +33,10 @@ func (f *fallback) init(cfg *Config, log bool, i *instances) {
 	f.log, f.policy, f.limit, f.window, f.instances = log, cfg.WhenAway, cfg.Limit, cfg.Window, i
 }
 
-// limiter gives the limiter of Local, and how much more than this process's share it has. It
+// limiter returns the limiter of Local, and how much more than this process's share it has. It
 // is made anew when the number of processes has changed, but not before the last one holds
 // nothing any more: nobody is to have two shares at once.
-func (f *fallback) limiter() (l local, over int64, err error) {
+func (f *fallback) limiter() (l *limit.RateLimiter, over int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ended {
@@ -61,7 +53,6 @@ func (f *fallback) limiter() (l local, over int64, err error) {
 			f.local, err = limit.NewCounter(cfg)
 		}
 		if err != nil {
-			f.local = nil
 			return nil, 0, err
 		}
 		f.share = share
@@ -72,7 +63,7 @@ func (f *fallback) limiter() (l local, over int64, err error) {
 
 // within makes a decision of l, which has more than this process's share, into one of that
 // share. It was taken before it is looked whether it may be, so nothing is admitted beyond.
-func within(ctx context.Context, l local, over int64, key string, n int64, d *limit.Decision) {
+func within(ctx context.Context, l *limit.RateLimiter, over int64, key string, n int64, d *limit.Decision) {
 	if d.Allowed && d.Remaining-max(0, 1-n) < over {
 		if n > 0 {
 			_ = l.Refund(ctx, key, *d, n)
@@ -124,7 +115,7 @@ func (f *fallback) decide(ctx context.Context, key string, n int64, retryAfter t
 }
 
 // existing is the limiter of Local, if there is one.
-func (f *fallback) existing() local {
+func (f *fallback) existing() *limit.RateLimiter {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.local

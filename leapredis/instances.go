@@ -71,7 +71,7 @@ func (i *instances) count() census {
 	}
 }
 
-// unordered is so many, of which it is not known who comes first.
+// unordered is so many, of which it is not known which comes first.
 func unordered(processes, heard int64) census { return census{processes, processes, heard} }
 
 // share is this process's part of a limit: a process each in turn, in the order of names,

@@ -164,13 +164,13 @@ func TestLocal_SharesNeverSumToMoreThanTheLimit(t *testing.T) {
 		s := newServer()
 		s.now = func() int64 { return now / microsecond }
 		most := rapid.Int64Range(AssumedInstances, 25).Draw(t, "limit")
-		var all []*Counter
+		var all []*RateLimiter
 		defer func() {
 			for _, l := range all {
 				_ = l.Close()
 			}
 		}()
-		ask := func(l *Counter) {
+		ask := func(l *RateLimiter) {
 			_, err := l.Allow(context.Background(), "a")
 			require.NoError(t, err)
 			l.beside.busy.Wait()

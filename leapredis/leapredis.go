@@ -10,14 +10,14 @@
 //	…
 //	d, err := perClient.Allow(ctx, id)
 //
-// [Counter] and [Log] decide as limit.Counter and limit.Log do, by the server's clock.
+// [NewCounter] and [NewLog] make limiters that decide as those of package limit do, by the server's clock.
 // A decision is one call of a script, so there is no time between looking and counting.
 // What is refused is not counted. They are limiters like those: limit.All and package
 // leaphttp take them, and ask them before those that are in memory.
 //
 // # Leases
 //
-// With Config.Lease, a [Counter] takes up to so many permits in one round trip, and then
+// With Config.Lease, a counter takes up to so many permits in one round trip, and then
 // admits calls without asking until they are spent. The server has counted them before
 // they are used, so that all processes together never admit more than the limit. A lease
 // ends after Config.LeaseTime, and with the window of the server that was charged,
@@ -76,7 +76,7 @@
 // The log names the type of the value and the Prefix. Both kinds of faults are logged once
 // an hour while they last, and counted as Failures: see [Link].
 //
-// What is refused without a server has a RetryAfter of 20 ms at least, so that a caller who
+// What is refused without a server has a RetryAfter of 20 ms at least, so that a caller that
 // heeds it is no flood.
 //
 // A call is never sent again when it may have been executed. If its answer comes after its
@@ -89,8 +89,8 @@
 //
 // # What the limit means
 //
-// A Log never admits more than Limit in any window of that length, by the server's
-// clock; a Counter, just under twice that, as limit.Counter explains. That holds as long
+// A log never admits more than Limit in any window of that length, by the server's
+// clock; a counter, just under twice that, as [limit.NewCounter] explains. That holds as long
 // as the server keeps what it has acknowledged: replication is asynchronous, so after a
 // failover the new primary may not know the last admissions of the old one; and with a
 // maxmemory-policy other than noeviction, a full server forgets keys. If the clock of the
@@ -104,11 +104,11 @@
 // with Prefix (Redis: ~api:*), and inside the scripts
 //
 //   - TIME,
-//   - for a Counter: GET, SET, SETRANGE;
-//   - for a Log in sorted sets: ZRANGE, ZRANGEBYSCORE, ZRANK, ZCARD, ZADD, ZREM,
+//   - for a counter: GET, SET, SETRANGE;
+//   - for a log in sorted sets: ZRANGE, ZRANGEBYSCORE, ZRANK, ZCARD, ZADD, ZREM,
 //     ZREMRANGEBYSCORE, PTTL, PEXPIRE, UNLINK; in hashes: HGET, HSET, HDEL, DEL, EXISTS,
 //     PEXPIRE, HPEXPIREAT, UNLINK; and COMMAND INFO, unless the storage is SortedSet;
 //   - for the heartbeat, with Local and without Instances: ZADD, ZREM, ZRANGEBYSCORE, ZCOUNT,
 //     ZRANK, PEXPIRE;
-//   - TYPE, for Reset of a Log, and to log what a key of another holds.
+//   - TYPE, for Reset of a log, and to log what a key of another holds.
 package leapredis

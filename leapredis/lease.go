@@ -24,7 +24,7 @@ type lease struct {
 
 const over = -1
 
-// take takes n permits if there are as many, and tells how many are left then.
+// take takes n permits if there are as many, and returns how many are left then.
 func (l *lease) take(n int64) (left int64, ok bool) {
 	for left = l.left.Load(); left >= n; left = l.left.Load() {
 		if l.left.CompareAndSwap(left, left-n) {
@@ -44,7 +44,7 @@ func (l *lease) give(n int64) bool {
 	return false
 }
 
-// finish ends the lease and gives what was left.
+// finish ends the lease and returns what was left.
 func (l *lease) finish() int64 { return max(0, l.left.Swap(over)) }
 
 // station is what this process keeps of a key.
@@ -62,12 +62,12 @@ type station struct {
 
 type node = keys.Node[station]
 
-// stations is the table of what is kept of keys. A node that was taken out while somebody
+// stations is the table of what is kept of keys. A node that was taken out while a call
 // has it does no harm: its permits are counted, and it remembers no longer than others.
 func stations(most int, lasts time.Duration) *keys.Table[station] {
 	return keys.New(most, true, keys.Rules[station]{
 		Init: func(n *node, now, _ int64) { n.Value.asked.Store(now) },
-		Judge: func(n *node, now int64) (warmth uint64, expired bool) {
+		Inspect: func(n *node, now int64) (warmth uint64, expired bool) {
 			s := &n.Value
 			warmth = uint64(s.left(now))
 			age := now - s.asked.Load()
@@ -84,7 +84,7 @@ func stations(most int, lasts time.Duration) *keys.Table[station] {
 type leases struct {
 	most     int64 // Config.Lease; at most 1: there are none
 	lasts    time.Duration
-	counting *counting
+	counting *counterScripts
 	made     atomic.Int64
 	returned atomic.Int64
 
@@ -112,7 +112,7 @@ func (l *leases) want(s *station, now, n int64) (most, extra int64) {
 	return n + extra, extra
 }
 
-// came tells that so many permits came, of those that were asked for with extra more.
+// came notes that so many permits came, of those that were asked for with extra more.
 func (l *leases) came(s *station, extra, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -120,7 +120,7 @@ func TestLease_EndsAfterItsTime(t *testing.T) {
 }
 
 // lend calls until there is a lease with permits, and tells how many were admitted.
-func lend(t *testing.T, l *Counter, key string) (admitted int64) {
+func lend(t *testing.T, l *RateLimiter, key string) (admitted int64) {
 	t.Helper()
 	for leaseOf(l, key) == nil || leaseOf(l, key).left.Load() == 0 {
 		require.True(t, allow(t, l, key, 1).Allowed)
@@ -129,7 +129,7 @@ func lend(t *testing.T, l *Counter, key string) (admitted int64) {
 	return admitted
 }
 
-func leaseOf(l *Counter, key string) *lease {
+func leaseOf(l *RateLimiter, key string) *lease {
 	if n := l.keys.Find(l.keys.Hash(key), key); n != nil {
 		return n.Value.lease.Load()
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/leapgate-go/leapgate/limit"
 )
 
-// Log is the exact sliding-window log of [limit.Log], shared by any number of processes:
-// for each key, the time of every admission in the last Window. Never, in any true window
-// of that length by the server's clock, are more than Limit admitted, by all processes
+// NewLog makes the exact sliding-window log of [limit.NewLog], shared by any number of
+// processes: for each key, the time of every admission in the last Window. Never, in any true
+// window of that length by the server's clock, are more than Limit admitted, by all processes
 // together.
 //
 // On the server, a key is a sorted set or a hash with an entry for each admission (those
@@ -21,25 +21,20 @@ import (
 // A refund writes anew what came after; if that is more than 1,000 admissions, it is
 // dropped.
 //
-// Make one with [NewLog].
-type Log struct{ core }
-
-// NewLog makes a log. The error, if any, is [limit.ErrConfig], and tells everything that
-// is wrong with cfg as one or more [*limit.ConfigError]. No server is asked yet.
-func NewLog(client Client, cfg Config) (*Log, error) {
-	if err := cfg.complete(kindLog, client); err != nil {
+// The error, if any, is [limit.ErrConfig], and holds everything that is wrong with cfg as one
+// or more [*limit.ConfigError]. No server is asked yet.
+func NewLog(client Client, cfg Config) (*RateLimiter, error) {
+	if err := cfg.complete(forLog, client); err != nil {
 		return nil, err
 	}
-	c := &Log{}
 	l := newLink(client, &cfg)
-	c.init(cfg, l, &logging{link: l, terms: newTerms(&cfg), given: cfg.Storage})
-	return c, nil
+	return newRateLimiter(cfg, l, &logScripts{link: l, terms: newTerms(&cfg), given: cfg.Storage}), nil
 }
 
-// logging is the sliding-window log. Its replies are: taken, held, after how many µs n
+// logScripts is the sliding-window log. Its replies are: taken, held, after how many µs n
 // would fit (0: now, -1: never), after how many nothing is held, when they were taken, after
 // how many the first of what is held leaves (0: nothing was taken).
-type logging struct {
+type logScripts struct {
 	link *link
 	terms
 	given Storage
@@ -51,16 +46,16 @@ type logging struct {
 	asked atomic.Int64
 }
 
-func (l *logging) decide(ctx context.Context, q question) (reply, error) {
+func (l *logScripts) decide(ctx context.Context, q question) (reply, error) {
 	return l.do(ctx, request{script: sortedScript, other: fieldsScript, key: q.wire, args: l.args(q.n, q.most), question: q})
 }
 
-func (l *logging) plausible(*question, *reply) bool { return true }
+func (l *logScripts) plausible(*question, *reply) bool { return true }
 
 // do calls the script for how the key is kept: that of a request is for a sorted set, and the
 // other for fields. If the key is kept the other way, the server says so before anything was
 // done, and with [Auto] the other is called.
-func (l *logging) do(ctx context.Context, r request) (reply, error) {
+func (l *logScripts) do(ctx context.Context, r request) (reply, error) {
 	deadline := l.link.deadline()
 	storage, err := l.storage(ctx, deadline, r.key)
 	if err != nil {
@@ -76,8 +71,8 @@ func (l *logging) do(ctx context.Context, r request) (reply, error) {
 }
 
 // storage finds out what the server has, the first time and after one came back. Then the
-// caller's question is yet to be asked, so it waits also for one who leaves.
-func (l *logging) storage(ctx context.Context, deadline int64, key string) (Storage, error) {
+// caller's question is yet to be asked, so it waits also for a caller that leaves.
+func (l *logScripts) storage(ctx context.Context, deadline int64, key string) (Storage, error) {
 	if l.given == SortedSet {
 		return SortedSet, nil
 	}
@@ -103,7 +98,7 @@ func (l *logging) storage(ctx context.Context, deadline int64, key string) (Stor
 // errNoFieldExpiry is as if the server had said so, when it was told to use them.
 var errNoFieldExpiry = &ReplyError{"ERR the server has no HPEXPIREAT, or denies COMMAND INFO, which tells so; Storage FieldExpiry needs both"}
 
-func (l *logging) read(r reply, n int64) (d limit.Decision) {
+func (l *logScripts) read(r reply, n int64) (d limit.Decision) {
 	d.Limit, d.Remaining = l.limit, max(0, l.limit-r[1])
 	d.ResetAfter = time.Duration(r[3]) * microsecond
 	switch d.Allowed = r[0] >= n; {
@@ -122,7 +117,7 @@ func (l *logging) read(r reply, n int64) (d limit.Decision) {
 
 // recall refuses as many or more as long as the refusal said. For more, that is the
 // least that they have to wait.
-func (l *logging) recall(r *refusal, now, n int64) (d limit.Decision, certain bool) {
+func (l *logScripts) recall(r *refusal, now, n int64) (d limit.Decision, certain bool) {
 	left := r.reply
 	if n < r.n || left[2] >= 0 && left[2] <= r.sinceSent(now) {
 		return d, false
@@ -136,19 +131,19 @@ func (l *logging) recall(r *refusal, now, n int64) (d limit.Decision, certain bo
 	return l.read(left, n), true
 }
 
-func (l *logging) refund(ctx context.Context, key string, ticket, n int64) error {
+func (l *logScripts) refund(ctx context.Context, key string, ticket, n int64) error {
 	_, err := l.do(ctx, request{script: sortedRefundScript, other: fieldsRefundScript, key: key, args: l.refundArgs(ticket, n)})
 	return err
 }
 
-func (l *logging) refundArgs(ticket, n int64) (a args) {
+func (l *logScripts) refundArgs(ticket, n int64) (a args) {
 	a.addInt(ticket)
 	a.addInt(n)
 	a.addInt(l.length)
 	return a
 }
 
-func (l *logging) giveBack(made *call) {
+func (l *logScripts) giveBack(made *call) {
 	if !made.args.admits || made.reply[0] == 0 {
 		return
 	}
@@ -161,7 +156,7 @@ func (l *logging) giveBack(made *call) {
 	made.send()
 }
 
-func (l *logging) reset(ctx context.Context, key string) error {
+func (l *logScripts) reset(ctx context.Context, key string) error {
 	_, err := l.link.do(ctx, l.link.deadline(), &request{script: logResetScript, key: key})
 	return err
 }

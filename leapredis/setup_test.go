@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// limiter is what Counter and Log both are.
+// limiter is the methods of a RateLimiter.
 type limiter interface {
 	limit.Limiter
 	limit.Settler
@@ -105,25 +105,22 @@ func (k kind) start(t testing.TB, client Client, cfg Config) limiter {
 // limiter is what errors call it.
 func (k kind) limiter() string {
 	if k.name == "Counter" {
-		return kindCounter
+		return forCounter
 	}
-	return kindLog
+	return forLog
 }
 
-// core is what the limiter is made of.
-func (k kind) core(l limiter) *core {
-	if c, ok := l.(*Counter); ok {
-		return &c.core
-	}
-	return &l.(*Log).core
+// core returns the limiter with its inner parts.
+func (k kind) core(l limiter) *RateLimiter {
+	return l.(*RateLimiter)
 }
 
 // count as Config.Instances lets start leave them to be counted.
 const count = -1
 
-func counter(t testing.TB, client Client, cfg Config) *Counter {
+func counter(t testing.TB, client Client, cfg Config) *RateLimiter {
 	t.Helper()
-	return kinds[0].start(t, client, cfg).(*Counter)
+	return kinds[0].start(t, client, cfg).(*RateLimiter)
 }
 
 func withFields() *server {

@@ -24,9 +24,9 @@ type Link struct {
 	Returned int64 // permits that were given back when their lease ended
 }
 
-// Stats gives the figures that all limiters have: of what this process keeps of keys, and
+// Stats returns the figures that all limiters have: of what this process keeps of keys, and
 // how it has answered. They are read one after the other.
-func (c *core) Stats() limit.Stats {
+func (c *RateLimiter) Stats() limit.Stats {
 	_, away := c.link.state()
 	s := limit.Stats{
 		Keys: c.keys.Len(), MaxKeys: c.keys.Max(), Expired: c.keys.Expired(), Evicted: c.keys.Evicted(),
@@ -40,8 +40,8 @@ func (c *core) Stats() limit.Stats {
 	return s
 }
 
-// Link gives the figures of the link to the servers. They are read one after the other.
-func (c *core) Link() Link {
+// Link returns the figures of the link to the servers. They are read one after the other.
+func (c *RateLimiter) Link() Link {
 	state, away := c.link.state()
 	l := Link{
 		State: state, Away: away, Openings: c.link.servers.openings.Load() + c.link.denials.Load(),

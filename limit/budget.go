@@ -35,20 +35,20 @@ func (b *budget) beyondOwn(size int) int64 {
 	return max(0, ringBytes(size)-admissionBytes*int64(b.own))
 }
 
-// resize puts a journal into a ring of that size, which is large enough for it. It
+// resize puts a log into a ring of that size, which is large enough for it. It
 // returns false, and has changed nothing, if there is no memory for it; there always is
 // for a smaller one, and for one of own.
-func (b *budget) resize(j *journal, size int) bool {
-	was := len(j.ring)
+func (b *budget) resize(l *keyLog, size int) bool {
+	was := len(l.ring)
 	if !b.reserve(b.beyondOwn(size) - b.beyondOwn(was)) {
 		return false
 	}
 	b.used.Add(ringBytes(size) - ringBytes(was))
-	ring := j.few[:]
+	ring := l.few[:]
 	if size > fewAdmissions {
 		ring = make([]admission, size)
 	}
-	j.move(ring)
+	l.move(ring)
 	return true
 }
 

@@ -31,7 +31,7 @@ func TestConfig_Edges(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			for _, cfg := range []Config{
-				{Limit: MaxLimit, Window: MaxWindow, MaxKeys: 1, WhenFull: Share, Offenders: MaxOffenders},
+				{Limit: MaxLimit, Window: MaxWindow, MaxKeys: 1, WhenFull: Share, Offenders: maxOffenders},
 				{Limit: 1, Window: MinWindow, WhenFull: Deny, Name: strings.Repeat("n", 1024)},
 			} {
 				l, clock := a.new(t, cfg)
@@ -73,9 +73,9 @@ func TestConfig_Faults(t *testing.T) {
 		`limit: bad configuration of Counter: Limit is 2305843009213693952; want 0 to 2305843009213693951`:                           {Limit: MaxLimit + 1},
 		`limit: bad configuration of Counter "per client": Window is 999.999µs; want 1ms to 8784h0m0s, or 0 for 1s`:                  {Name: "per client", Window: time.Millisecond - 1},
 		`limit: bad configuration of Counter: Window is 8784h0m0.000000001s; want 1ms to 8784h0m0s, or 0 for 1s`:                     {Window: MaxWindow + 1},
-		`limit: bad configuration of Counter: MaxKeys is 100000001; want 1 to 100000000, or 0 for 100000`:                            {MaxKeys: MostMaxKeys + 1},
+		`limit: bad configuration of Counter: MaxKeys is 100000001; want 1 to 100000000, or 0 for 100000`:                            {MaxKeys: MaxKeys + 1},
 		`limit: bad configuration of Counter: WhenFull is 3; want Evict (0), Deny (1) or Share (2)`:                                  {WhenFull: 3},
-		`limit: bad configuration of Counter: Offenders is 10001; want 1 to 10000, or 0 for none`:                                    {Offenders: MaxOffenders + 1},
+		`limit: bad configuration of Counter: Offenders is 10001; want 1 to 10000, or 0 for none`:                                    {Offenders: maxOffenders + 1},
 		`limit: bad configuration of Counter: Buckets is 5; want 0: only a Bucketed has buckets`:                                     {Buckets: 5},
 		`limit: bad configuration of Counter: MaxBytes is 5; want 0: a Counter keeps no times`:                                       {MaxBytes: 5},
 		`limit: bad configuration of Counter: Strict is true; want false: only a Bucketed can be told to be strict; a Log always is`: {Strict: true},

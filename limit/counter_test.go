@@ -57,22 +57,20 @@ func TestCounter_TheShareIsExact(t *testing.T) {
 func TestSliding_AgreesWithRationalNumbers(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		s := sliding{
-			limit:  rapid.Int64Range(1, MaxLimit).Draw(t, "limit"),
-			length: rapid.Int64Range(int64(MinWindow), int64(MaxWindow)).Draw(t, "length"),
-		}
+		limit := rapid.Int64Range(1, MaxLimit).Draw(t, "limit")
+		s := sliding{rapid.Int64Range(int64(MinWindow), int64(MaxWindow)).Draw(t, "length")}
 		y := tally{
 			previous: rapid.Int64Range(0, mostHeld).Draw(t, "previous"),
 			current:  rapid.Int64Range(0, mostHeld).Draw(t, "current"),
 			elapsed:  rapid.Int64Range(0, s.length-1).Draw(t, "elapsed"),
 		}
-		n := rapid.Int64Range(1, s.limit).Draw(t, "n")
+		n := rapid.Int64Range(1, limit).Draw(t, "n")
 		truth := big.NewRat(s.length-y.elapsed, s.length)
 		truth.Mul(truth, big.NewRat(y.previous, 1))
 		truth.Add(truth, big.NewRat(y.current, 1))
-		fits := new(big.Rat).Add(truth, big.NewRat(n, 1)).Cmp(big.NewRat(s.limit, 1)) <= 0
+		fits := new(big.Rat).Add(truth, big.NewRat(n, 1)).Cmp(big.NewRat(limit, 1)) <= 0
 		held := s.held(&y)
-		if got := n <= s.limit-held; got != fits {
+		if got := n <= limit-held; got != fits {
 			t.Fatalf("%+v holds %d, and really %v", y, held, truth)
 		}
 		if fits {
@@ -82,9 +80,9 @@ func TestSliding_AgreesWithRationalNumbers(t *testing.T) {
 		at := func(wait int64) bool {
 			number, elapsed := s.split(y.elapsed + wait)
 			then := s.turn(0, y.previous, y.current, number, elapsed)
-			return n <= s.limit-s.held(&then)
+			return n <= limit-s.held(&then)
 		}
-		wait := int64(s.wait(&y, n))
+		wait := int64(s.wait(&y, limit, n))
 		if wait <= 0 || !at(wait) || at(wait-1) {
 			t.Fatalf("%+v: %d fit after %d: %v, and a nanosecond before: %v", y, n, wait, at(wait), at(wait-1))
 		}
@@ -138,7 +136,7 @@ func TestCounter_BothRepresentations(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []int64{1<<24 - 3, 1<<24 - 2, 1<<24 - 1, 1 << 24, 1 << 40, MaxLimit} {
 		c, clock := newCounter(t, Config{Limit: limit})
-		require.Equal(t, limit <= narrowMost, c.narrow != nil)
+		require.Equal(t, limit <= maxPacked, c.packed != nil)
 		require.True(t, allow(t, c, limit-1).Allowed)
 		require.True(t, allow(t, c, 1).Allowed)
 		require.False(t, allow(t, c, 1).Allowed)

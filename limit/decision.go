@@ -6,14 +6,14 @@ import "time"
 type Decision struct {
 	Allowed bool
 
-	// Degraded says that the decision was made without the state that is shared with
+	// Degraded is set if the decision was made without the state that is shared with
 	// other processes, because that could not be reached. The limiters of this package
 	// never set it.
 	Degraded bool
-	// Crowded says that all MaxKeys were taken by other keys, so that this one has no
+	// Crowded is set if all MaxKeys were taken by other keys, so that this one has no
 	// count of its own: see [Deny] and [Share].
 	Crowded bool
-	// Unavailable says that the call was refused for want of something to count with,
+	// Unavailable is set if the call was refused for want of something to count with,
 	// and not because the key has used up its limit: new keys are denied while all MaxKeys
 	// are taken, or calls are denied while no server answers. Over HTTP that is a 503, not
 	// a 429. It goes with Crowded or with Degraded.
@@ -32,15 +32,15 @@ type Decision struct {
 
 	// RetryAfter is how long from now the same call would pass if nobody else came: it
 	// is not refused then, and it is a nanosecond earlier. It is 0 if it was allowed,
-	// and [Never] if it cannot pass. If Crowded, it is a time by which there is a
-	// place for the key if nobody else comes; one may be free before.
+	// and [Never] if it cannot pass. If Crowded, it is a time by which there is
+	// room for the key if nobody else comes; there may be before.
 	RetryAfter time.Duration
 
 	// MoreAfter is how long from now no more than Remaining can be used, even if all of it
 	// is used at once: with a Remaining of 0, it is the wait for the next one. It is 0 if
-	// that was not told. The limiters of this package tell it when nothing remains, and
-	// with what takes nothing, Peek and AllowN of 0, if anything is held; those that admit
-	// pay nothing for it. It is [Never] where nothing ever passes.
+	// that is not known. The limiters of this package set it when nothing remains, and
+	// with what takes nothing, Peek and AllowN of 0, if anything is held; an admission
+	// pays nothing for it. It is [Never] where nothing ever passes.
 	MoreAfter time.Duration
 
 	// ResetAfter is how long from now the key has all of Limit again if nobody uses it;
@@ -49,8 +49,8 @@ type Decision struct {
 
 	// Charged is how much was taken: n if allowed, else 0.
 	Charged int64
-	// Ticket tells the limiter that was charged where. Refund and Settle need it, and
-	// what a decision holds besides: give them the decision as it was returned. It means
+	// Ticket is where the limiter has charged it. Refund and Settle need it, and
+	// what a decision holds besides: pass them the decision as it was returned. It means
 	// nothing to others.
 	Ticket int64
 

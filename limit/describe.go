@@ -9,21 +9,21 @@ type Description struct {
 	Window time.Duration
 }
 
-// Describer is a limiter that can say what it admits, for those who announce it to
+// Describer is a limiter that can describe what it admits, so that it can be announced to
 // clients. Those of this package are.
 type Describer interface {
-	// Describe gives the limits that are asked, in the order of asking. It is the same
-	// at every call.
+	// Describe returns the limits that are asked, in the order of asking. It returns the
+	// same at every call.
 	Describe() []Description
 }
 
-// Describe gives the one limit.
-func (c *core) Describe() []Description {
-	return []Description{{Name: c.name, Limit: c.limit, Window: c.window}}
+// Describe returns the one limit.
+func (l *RateLimiter) Describe() []Description {
+	return []Description{{Name: l.name, Limit: l.limit, Window: l.window}}
 }
 
-// Describe gives what the limits of the group say, in the order of asking. Those that are
-// no [Describer] are left out.
+// Describe returns what the limits of the group describe, in the order of asking. Those that
+// are no [Describer] are left out.
 func (g *Group) Describe() []Description {
 	var all []Description
 	for _, l := range g.limiters {

@@ -27,7 +27,7 @@ var (
 
 // ConfigError is one thing that is wrong with a configuration.
 type ConfigError struct {
-	Limiter string // what was to be made: "Counter"
+	Limiter string // what was to be made, such as "Counter"
 	Name    string // Config.Name
 	Field   string // of [Config]
 	Value   any    // what it holds
@@ -48,7 +48,7 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("%v of %s%s: %s is %v; want %s", ErrConfig, e.Limiter, name, e.Field, value, e.Want)
 }
 
-// Unwrap gives [ErrConfig].
+// Unwrap returns [ErrConfig].
 func (e *ConfigError) Unwrap() error { return ErrConfig }
 
 // WaitError is the error of a wait whose context ended before n were admitted. It is
@@ -66,7 +66,7 @@ func (e *WaitError) Error() string {
 	return fmt.Sprintf("limit: the wait for %d of %.64q ended, with %v to go: %v", e.N, e.Name, e.RetryAfter, e.Cause)
 }
 
-// Unwrap gives [ErrBlocked] and the error of the context.
+// Unwrap returns [ErrBlocked] and the error of the context.
 func (e *WaitError) Unwrap() []error { return []error{ErrBlocked, e.Cause} }
 
 //go:noinline
@@ -85,7 +85,7 @@ func badRefund(n int64, d Decision) error {
 	return fmt.Errorf("%w: a refund of %d of a decision that charged %d", ErrCount, n, d.Charged)
 }
 
-// ended gives the error of a context that has ended. A nil context never ends.
+// ended returns the error of a context that has ended. A nil context never ends.
 func ended(ctx context.Context) error {
 	if ctx == nil {
 		return nil

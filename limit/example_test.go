@@ -104,7 +104,7 @@ func ExampleConfig() {
 	// Limit -1
 }
 
-func ExampleCounter_AllowN() {
+func ExampleRateLimiter_AllowN() {
 	c := newClock()
 	bytes, _ := limit.NewCounter(limit.Config{Name: "bytes", Limit: 1 << 20, Now: c.Now})
 	for _, n := range []int64{1 << 19, 1 << 19, 0, 1 << 21} {
@@ -125,7 +125,7 @@ func ExampleCounter_AllowN() {
 	// limit: bad key: it is empty; want 1 to 1024 bytes
 }
 
-func ExampleCounter_AllowNAt() {
+func ExampleRateLimiter_AllowNAt() {
 	c, _ := limit.NewCounter(limit.Config{Limit: 100, Window: time.Minute})
 	minute := int64(time.Minute)
 	c.AllowNAt(0, "a", 60)      // in the minute before
@@ -135,7 +135,7 @@ func ExampleCounter_AllowNAt() {
 	// Output: half of it is over, and 50 are held
 }
 
-func ExampleCounter_Peek() {
+func ExampleRateLimiter_Peek() {
 	c := newClock()
 	l, _ := limit.NewCounter(limit.Config{Limit: 10, Now: c.Now})
 	fmt.Println(l.Peek("a").Remaining)
@@ -146,7 +146,7 @@ func ExampleCounter_Peek() {
 	// 9 2s
 }
 
-func ExampleCounter_Wait() {
+func ExampleRateLimiter_Wait() {
 	c := newClock()
 	l, _ := limit.NewCounter(limit.Config{Limit: 10, Now: c.Now})
 	d, err := l.Wait(context.Background(), "a", 10)
@@ -162,7 +162,7 @@ func ExampleCounter_Wait() {
 }
 
 // The cost of a call to a language model is known when it has answered.
-func ExampleCounter_Settle() {
+func ExampleRateLimiter_Settle() {
 	c := newClock()
 	ctx := context.Background()
 	tokens, _ := limit.NewCounter(limit.Config{Name: "tokens", Limit: 10_000, Window: time.Minute, Now: c.Now})
@@ -178,7 +178,7 @@ func ExampleCounter_Settle() {
 	// the next: refused by "tokens", retry in 1m2.862857143s
 }
 
-func ExampleCounter_Refund() {
+func ExampleRateLimiter_Refund() {
 	c := newClock()
 	ctx := context.Background()
 	l, _ := limit.NewCounter(limit.Config{Limit: 10, Now: c.Now})
@@ -190,7 +190,7 @@ func ExampleCounter_Refund() {
 	// limit: bad count: a refund of 6 of a decision that charged 5
 }
 
-func ExampleCounter_Reset() {
+func ExampleRateLimiter_Reset() {
 	l, _ := limit.NewCounter(limit.Config{Limit: 10})
 	_, _ = l.AllowN(context.Background(), "a", 10)
 	l.Reset("a")
@@ -198,7 +198,7 @@ func ExampleCounter_Reset() {
 	// Output: 10
 }
 
-func ExampleCounter_Offenders() {
+func ExampleRateLimiter_Offenders() {
 	c := newClock()
 	l, _ := limit.NewCounter(limit.Config{Limit: 1, Offenders: 100, Now: c.Now})
 	for range 50 {
@@ -218,7 +218,7 @@ func ExampleCounter_Offenders() {
 	// 0
 }
 
-func ExampleCounter_Stats() {
+func ExampleRateLimiter_Stats() {
 	c := newClock()
 	l, _ := limit.NewCounter(limit.Config{Limit: 1, MaxKeys: 100, WhenFull: limit.Deny, Now: c.Now})
 	for i := range 150 {
@@ -234,7 +234,7 @@ func ExampleCounter_Stats() {
 	// 0 keys, 100 expired
 }
 
-func ExampleCounter_Close() {
+func ExampleRateLimiter_Close() {
 	l, _ := limit.NewCounter(limit.Config{Limit: 1})
 	fmt.Println(l.Close())
 	_, err := l.Allow(context.Background(), "a")

@@ -352,7 +352,7 @@ func TestLimiter_HammerRefunds(t *testing.T) {
 // limit in every true window.
 func TestLimiter_HammerLateRefunds(t *testing.T) {
 	t.Parallel()
-	for _, a := range []algorithm{algorithms[2], algorithms[4]} {
+	for _, a := range []variant{algorithms[2], algorithms[4]} {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			const limit, goroutines = 40, 16

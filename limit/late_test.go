@@ -98,7 +98,7 @@ type late struct {
 	keys    []lateKey
 }
 
-func (a algorithm) newLate(t *testing.T, random *rand.Rand) *late {
+func (a variant) newLate(t *testing.T, random *rand.Rand) *late {
 	t.Helper()
 	cfg := Config{
 		Limit:   random.Int64N(41),
@@ -240,7 +240,7 @@ func (w *late) end() {
 // checkRings looks whether the parts of the rings fit each other, and are counted.
 func (w *late) checkRings() {
 	w.t.Helper()
-	e := journalsOf(w.limiter)
+	e := exactLogOf(w.limiter)
 	if e == nil {
 		return
 	}
@@ -255,13 +255,10 @@ func (w *late) checkRings() {
 	require.Equal(w.t, bytes, w.limiter.Stats().Bytes)
 }
 
-// journalsOf returns nil for what has none.
-func journalsOf(l limiter) *journals {
-	switch l := l.(type) {
-	case *Log:
-		return l.engine.(*journals)
-	case *Bucketed:
-		return l.engine.(*journals)
+// exactLogOf returns nil for what has none.
+func exactLogOf(l limiter) *exactLog {
+	if s, ok := l.(*RateLimiter).engine.(*store[keyLog]); ok {
+		return s.algorithm.(*exactLog)
 	}
 	return nil
 }

@@ -8,24 +8,24 @@
 //		// refused; it would pass in d.RetryAfter
 //	}
 //
-// There are three, which differ in what one true window of time, wherever it begins,
-// can admit, and in what a key costs:
+// There are three ways to count. All make a [RateLimiter]; they differ in what one true
+// window of time, wherever it begins, can admit, and in what a key costs:
 //
-//	          one true window     memory of a key, besides its bytes
-//	Counter   just under 2×Limit  about 50 bytes; about 80 with a Limit above 16,777,214
-//	Bucketed  2×Limit             0.2 KB and, beyond four, up to 32 bytes for each bucket in use
-//	  Strict  Limit               the same
-//	Log       Limit               0.2 KB and, beyond four, up to 32 bytes for each admission in it
+//	             one true window     memory of a key, besides its bytes
+//	NewCounter   just under 2×Limit  about 50 bytes; about 80 with a Limit above 16,777,214
+//	NewBucketed  2×Limit             0.2 KB and, beyond four, up to 32 bytes for each bucket in use
+//	  Strict     Limit               the same
+//	NewLog       Limit               0.2 KB and, beyond four, up to 32 bytes for each admission in it
 //
 // The last column holds while the keys are in use. Memory that a key has and no longer
 // needs is given back by halves, each time the key is found empty, and wholly with the key;
 // Config.MaxBytes bounds it for all keys together.
 //
-// Most programs want a [Counter]: its second Limit in a window passes only evenly
+// Most programs want [NewCounter]: its second Limit in a window passes only evenly
 // spread, when the window before was full. [All] asks several limits together.
 //
-// What is refused is not counted, so that a client who keeps trying is let in as soon
-// as one who waits. The answer to a call is the count: there is no time between
+// What is refused is not counted, so that a client that keeps trying is let in as soon
+// as one that waits. The answer to a call is the count: there is no time between
 // looking and counting, whatever the number of goroutines.
 //
 // The number of keys is bounded, and so is the memory. No goroutine is started.
@@ -44,11 +44,8 @@ const Never time.Duration = math.MaxInt64
 // MaxKeyLength is the length of the longest key, in bytes. A key may have any bytes.
 const MaxKeyLength = 1024
 
-// MaxLimit is the largest limit.
-const MaxLimit = math.MaxInt64 / 4
-
-// Limiter admits or refuses by key. [Counter], [Log], [Bucketed] and what [All] gives
-// are limiters; a program may bring its own.
+// Limiter admits or refuses by key. [RateLimiter] and [Group] are limiters; a program may
+// bring its own.
 //
 // All methods may be called by any number of goroutines at once.
 type Limiter interface {
@@ -65,7 +62,7 @@ type Limiter interface {
 // Settler is a limiter whose charges can be corrected when the cost is known.
 // Those of this package are.
 type Settler interface {
-	// Settle makes what d charged to key into actual. See [Counter.Settle].
+	// Settle makes what d charged to key into actual. See [RateLimiter.Settle].
 	Settle(ctx context.Context, key string, d Decision, actual int64) error
 }
 
@@ -73,6 +70,6 @@ type Settler interface {
 // others: what follows their answer is then decided and given back in this process,
 // within microseconds of each other.
 type Remote interface {
-	// Remote tells whether it does. It is the same at every call.
+	// Remote reports whether it does. It returns the same at every call.
 	Remote() bool
 }

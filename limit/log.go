@@ -1,6 +1,6 @@
 package limit
 
-// Log is the exact sliding-window log: for each key, the time of every admission in the
+// NewLog makes an exact sliding-window log: for each key, the time of every admission in the
 // last Window. Never, in any true window of that length, wherever it begins, are more than
 // Limit admitted.
 //
@@ -9,17 +9,14 @@ package limit
 // (those of one nanosecond together), in a ring that starts with four and doubles as
 // needed, up to Limit; what settlements charge beyond the limit takes more. It is exact,
 // also after refunds and settlements, whenever they come, as long as Config.MaxBytes has
-// memory for it. A Log is for limits that must not be exceeded by one, and that are not much larger
-// than some thousands.
+// memory for it. A log is for limits that must not be exceeded by one, and that are not much
+// larger than some thousands.
 //
-// Make one with [NewLog].
-type Log struct{ core }
-
-// NewLog makes a log. The error, if any, is [ErrConfig], and tells everything that is
-// wrong with cfg as one or more [*ConfigError].
-func NewLog(cfg Config) (*Log, error) {
-	if err := cfg.complete(kindLog); err != nil {
+// The error, if any, is [ErrConfig], and holds everything that is wrong with cfg as one or
+// more [*ConfigError].
+func NewLog(cfg Config) (*RateLimiter, error) {
+	if err := cfg.complete(forLog); err != nil {
 		return nil, err
 	}
-	return &Log{newCore(cfg, newLogJournals(cfg))}, nil
+	return newRateLimiter(cfg, &newExactLog(cfg).store), nil
 }

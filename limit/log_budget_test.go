@@ -56,7 +56,7 @@ func TestLog_EachKeyHasAShareOfMaxBytes(t *testing.T) {
 			clock.Add(2 * second)
 			l.Sweep()
 			require.Zero(t, l.Stats().Bytes)
-			require.Zero(t, journalsOf(l).beyond.Load())
+			require.Zero(t, exactLogOf(l).beyond.Load())
 		})
 	}
 }

@@ -27,8 +27,8 @@ func TestLog_AdmissionsLeaveOneByOne(t *testing.T) {
 	}
 }
 
-func (e *journals) of(key string) *journal {
-	p := e.keys.Find(e.keys.Hash(key), key)
+func (e *exactLog) of(key string) *keyLog {
+	p := e.store.keys.Find(e.store.keys.Hash(key), key)
 	if p == nil {
 		return nil
 	}
@@ -39,7 +39,7 @@ func TestLog_TheRingGrowsWithUseAndNoFurther(t *testing.T) {
 	t.Parallel()
 	const limit = 1000
 	l, clock := algorithms[2].new(t, Config{Limit: limit})
-	e := l.(*Log).engine.(*journals)
+	e := l.(*RateLimiter).engine.(*store[keyLog]).algorithm.(*exactLog)
 	allow(t, l, 1)
 	require.Len(t, e.of("a").ring, fewAdmissions)
 	require.Zero(t, l.Stats().Bytes)

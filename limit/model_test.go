@@ -137,12 +137,12 @@ func (m *logModel) refund(c *charged, n int64) { c.n -= min(n, c.n) }
 
 func (m *logModel) refused(now, _ int64) { m.ask(now, 0) }
 
-func (a algorithm) model(cfg Config) model {
+func (a variant) model(cfg Config) model {
 	window := int64(cfg.Window)
 	switch a.name {
 	case "counter":
 		return &slidingModel{limit: cfg.Limit, window: window, narrow: true}
-	case "wide counter":
+	case "locked counter":
 		return &slidingModel{limit: cfg.Limit, window: window}
 	case "log":
 		return &logModel{limit: cfg.Limit, step: 1, forgets: window}
@@ -154,7 +154,7 @@ func (a algorithm) model(cfg Config) model {
 	}
 }
 
-func (a algorithm) drawConfig(t *rapid.T) Config {
+func (a variant) drawConfig(t *rapid.T) Config {
 	cfg := Config{
 		Limit:  rapid.Int64Range(0, 12).Draw(t, "limit"),
 		Window: rapid.SampledFrom([]time.Duration{6 * time.Millisecond, 6*time.Millisecond + 6, 102 * time.Second}).Draw(t, "window"),
@@ -269,7 +269,7 @@ type call struct {
 	settle bool // charge n, whatever the limit
 }
 
-func (a algorithm) replay(t *rapid.T, cfg Config, history []call) (limiter, *fake) {
+func (a variant) replay(t *rapid.T, cfg Config, history []call) (limiter, *fake) {
 	l, clock := a.new(t, cfg)
 	for _, c := range history {
 		if c.settle {
@@ -290,7 +290,7 @@ func byClock(t *rapid.T, l limiter, clock *fake, now, n int64) Decision {
 	return d
 }
 
-func (a algorithm) drawHistory(t *rapid.T, cfg Config) (history []call, now int64) {
+func (a variant) drawHistory(t *rapid.T, cfg Config) (history []call, now int64) {
 	window := int64(cfg.Window)
 	now = rapid.Int64Range(-5*window, 5*window).Draw(t, "begin")
 	for range rapid.IntRange(1, 25).Draw(t, "calls") {
@@ -414,7 +414,7 @@ func TestLimiter_WorstCaseInATrueWindow(t *testing.T) {
 				}
 				most := cfg.Limit
 				switch a.name {
-				case "counter", "wide counter":
+				case "counter", "locked counter":
 					most = max(0, 2*cfg.Limit-1) // just under twice
 				case "bucketed":
 					most = 2 * cfg.Limit

@@ -12,8 +12,8 @@ import (
 type Offender struct {
 	Key string // as the client sent it: escape it before it is shown
 
-	// Refused is how often it was refused, at most. AtMost over the truth is Excess: it
-	// was refused Refused − Excess times for certain. A key that was tracked from its
+	// Refused is how often it was refused, at most. It was refused
+	// Refused − Excess times for certain. A key that was tracked from its
 	// first refusal has an Excess of 0.
 	Refused, Excess int64
 }
@@ -71,7 +71,7 @@ func (o *offenders) note(key string) {
 	p.take(strings.Clone(key)) // a substring would pin a request's buffer
 }
 
-// take gives a key a count: a new one, or the smallest.
+// take makes a count for a key: a new one, or the smallest.
 func (p *saving) take(key string) {
 	if len(p.heap) < p.most {
 		// It goes to the end and rises to the top: nothing is less than 1.
@@ -113,7 +113,7 @@ func (p *saving) swap(i, j int) {
 	p.where[p.heap[i].Key], p.where[p.heap[j].Key] = i, j
 }
 
-// top gives the k keys with the largest counts. Of equal ones, that with the smaller
+// top returns the k keys with the largest counts. Of equal ones, that with the smaller
 // excess goes first, then by name.
 func (o *offenders) top(k int) []Offender {
 	var all []Offender

@@ -28,7 +28,7 @@ type limiter interface {
 }
 
 // algorithm is one way to count.
-type algorithm struct {
+type variant struct {
 	name string
 	make func(Config) (limiter, error)
 	// carry is how many windows what was admitted matters.
@@ -39,22 +39,22 @@ func asLimiter[L limiter](of func(Config) (L, error)) func(Config) (limiter, err
 	return func(cfg Config) (limiter, error) { return of(cfg) }
 }
 
-// newWideCounter makes a counter with a lock for each key, whatever the limit.
-func newWideCounter(cfg Config) (*Counter, error) {
-	if err := cfg.complete(kindCounter); err != nil {
+// newUnpackedCounter makes a counter with a lock for each key, whatever the limit.
+func newUnpackedCounter(cfg Config) (*RateLimiter, error) {
+	if err := cfg.complete(forCounter); err != nil {
 		return nil, err
 	}
-	return &Counter{core: newCore(cfg, newWide(cfg))}, nil
+	return newRateLimiter(cfg, &newLockedCounter(cfg).store), nil
 }
 
-func newStrict(cfg Config) (*Bucketed, error) {
+func newStrict(cfg Config) (*RateLimiter, error) {
 	cfg.Strict = true
 	return NewBucketed(cfg)
 }
 
-var algorithms = []algorithm{
+var algorithms = []variant{
 	{"counter", asLimiter(NewCounter), 2},
-	{"wide counter", asLimiter(newWideCounter), 2},
+	{"locked counter", asLimiter(newUnpackedCounter), 2},
 	{"log", asLimiter(NewLog), 1},
 	{"bucketed", asLimiter(NewBucketed), 1},
 	{"strict", asLimiter(newStrict), 2},
@@ -63,7 +63,7 @@ var algorithms = []algorithm{
 // fake is a given clock.
 type fake struct{ atomic.Int64 }
 
-func (a algorithm) new(t require.TestingT, cfg Config) (limiter, *fake) {
+func (a variant) new(t require.TestingT, cfg Config) (limiter, *fake) {
 	clock := new(fake)
 	clock.Store(minute)
 	cfg.Now = clock.Load

@@ -6,8 +6,8 @@ type Stats struct {
 	Allowed int64
 	Refused int64
 	// Degraded is how many of them were answered without the state that is shared with
-	// other processes, and Away tells whether that cannot be reached now. NoShare tells
-	// that this process would refuse all then, since more processes share the limit than it
+	// other processes. Away is set if that cannot be reached now. NoShare is set if
+	// this process would refuse all then, since more processes share the limit than it
 	// has permits: see leapredis.Local. Limiters that share nothing have 0 and false.
 	Degraded int64
 	Away     bool
@@ -19,11 +19,11 @@ type Stats struct {
 	// Since the limiter was made:
 	Expired int64 // keys cleared away that held nothing any more
 	Evicted int64 // keys that were forgotten although they held something: see [Evict]
-	Crowded int64 // calls of new keys for which there was no place: see [Deny] and [Share]
+	Crowded int64 // calls of new keys for which there was no room: see [Deny] and [Share]
 
-	// Bytes is the memory in which a [Log] or a [Bucketed] keeps times, besides the first
+	// Bytes is the memory in which [NewLog] and [NewBucketed] keep times, besides the first
 	// four of each key; at most Config.MaxBytes. Coarse is how many times were joined
-	// with the next because MaxBytes was used up. Both are 0 for a [Counter].
+	// with the next because MaxBytes was used up. Both are 0 with [NewCounter].
 	Bytes  int64
 	Coarse int64
 }

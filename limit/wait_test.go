@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func (a algorithm) waiter(t *testing.T, cfg Config) interface {
+func (a variant) waiter(t *testing.T, cfg Config) interface {
 	limiter
 	Wait(ctx context.Context, key string, n int64) (Decision, error)
 } {

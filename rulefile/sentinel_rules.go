@@ -189,9 +189,9 @@ func (o *origin) goIsolation() {
 
 // places makes a number of places of a limit on calls in flight.
 func (o *origin) places(field string, limit float64) int64 {
-	if limit > isolation.MostInFlight {
-		o.note(o.place(field), Changed, "%s is %v; the most is %d", field, limit, isolation.MostInFlight)
-		return isolation.MostInFlight
+	if limit > isolation.MaxInFlight {
+		o.note(o.place(field), Changed, "%s is %v; the most is %d", field, limit, isolation.MaxInFlight)
+		return isolation.MaxInFlight
 	}
 	return int64(limit)
 }

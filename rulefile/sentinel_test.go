@@ -104,7 +104,7 @@ func TestSentinel_GoIsolation(t *testing.T) {
 	{"resource": "d", "metricType": 0, "threshold": 4294967295, "regex": true}
 ]`, Rules{Isolation: []isolation.Rule{
 		{Resource: "a", MaxInFlight: 100},
-		{Resource: "d", Match: rule.Regexp, MaxInFlight: isolation.MostInFlight},
+		{Resource: "d", Match: rule.Regexp, MaxInFlight: isolation.MaxInFlight},
 	}},
 		`s.json:3:34: skipped: isolation rule on "b": metricType is 1; want 0, for calls in flight`,
 		`s.json:4:50: skipped: isolation rule on "c": threshold is 0; want 1 to 1000000000`,

@@ -157,10 +157,10 @@ func TestWrite_AnyRulesComeBack(t *testing.T) {
 		for range rapid.IntRange(0, 3).Draw(t, "isolation") {
 			r := isolation.Rule{
 				ID: id(), Resource: name.Draw(t, "resource"), Mode: mode.Draw(t, "mode"),
-				MaxInFlight: rapid.Int64Range(1, isolation.MostInFlight).Draw(t, "places"), MaxWait: span.Draw(t, "wait"),
+				MaxInFlight: rapid.Int64Range(1, isolation.MaxInFlight).Draw(t, "places"), MaxWait: span.Draw(t, "wait"),
 			}
 			if r.MaxWait > 0 {
-				r.MaxQueue = rapid.IntRange(0, isolation.MostMaxQueue).Draw(t, "queue")
+				r.MaxQueue = rapid.IntRange(0, isolation.MaxQueue).Draw(t, "queue")
 			}
 			rules.Isolation = append(rules.Isolation, r)
 		}

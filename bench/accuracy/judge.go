@@ -14,10 +14,10 @@ type algorithm struct {
 
 var algorithms = []algorithm{
 	{"fixed window", newFixed},
-	{"limit.Counter", own(limit.NewCounter, limit.Config{})},
-	{"limit.Bucketed of 10", own(limit.NewBucketed, limit.Config{})},
-	{"limit.Bucketed of 10, strict", own(limit.NewBucketed, limit.Config{Strict: true})},
-	{"limit.Log", own(limit.NewLog, limit.Config{})},
+	{"limit.NewCounter", own(limit.NewCounter, limit.Config{})},
+	{"limit.NewBucketed of 10", own(limit.NewBucketed, limit.Config{})},
+	{"limit.NewBucketed of 10, strict", own(limit.NewBucketed, limit.Config{Strict: true})},
+	{"limit.NewLog", own(limit.NewLog, limit.Config{})},
 }
 
 func own[L interface {

@@ -24,13 +24,13 @@ func TestJudge_RealTraffic(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if v := of["limit.Log"]; v.tooKind+v.tooHard > 0 || v.fullest > most {
+			if v := of["limit.NewLog"]; v.tooKind+v.tooHard > 0 || v.fullest > most {
 				t.Errorf("%s, %d: the exact log is wrong: %+v", traffic.name, most, v)
 			}
-			if v := of["limit.Bucketed of 10, strict"]; v.tooKind > 0 || v.fullest > most {
+			if v := of["limit.NewBucketed of 10, strict"]; v.tooKind > 0 || v.fullest > most {
 				t.Errorf("%s, %d: the strict limiter admits too many: %+v", traffic.name, most, v)
 			}
-			if v := of["limit.Counter"]; v.fullest >= 2*most {
+			if v := of["limit.NewCounter"]; v.fullest >= 2*most {
 				t.Errorf("%s, %d: the counter admits twice the limit: %+v", traffic.name, most, v)
 			}
 		}

@@ -63,12 +63,12 @@ func makeSubjects(addr string) (all []*subject, err error) {
 		log, floor bool
 		way        func(addr string) (leapredis.Client, func(), error)
 	}{
-		{name: "leapredis.Counter", cfg: counter, floor: true, way: viaRueidis},
-		{name: "leapredis.Counter, leases of 10", cfg: leases(10), way: viaRueidis},
-		{name: "leapredis.Counter, leases of 100", cfg: leases(100), way: viaRueidis},
+		{name: "leapredis.NewCounter", cfg: counter, floor: true, way: viaRueidis},
+		{name: "leapredis.NewCounter, leases of 10", cfg: leases(10), way: viaRueidis},
+		{name: "leapredis.NewCounter, leases of 100", cfg: leases(100), way: viaRueidis},
 		// A log keeps every admission: some hundred for each key here.
-		{name: "leapredis.Log", cfg: leapredis.Config{Limit: 1_000_000, Window: 100 * time.Millisecond}, log: true, floor: true, way: viaRueidis},
-		{name: "leapredis.Counter through go-redis", cfg: counter, way: viaGoRedis},
+		{name: "leapredis.NewLog", cfg: leapredis.Config{Limit: 1_000_000, Window: 100 * time.Millisecond}, log: true, floor: true, way: viaRueidis},
+		{name: "leapredis.NewCounter through go-redis", cfg: counter, way: viaGoRedis},
 	} {
 		s, err := ours(c.name, c.cfg, c.log, addr, c.way)
 		if err != nil {

@@ -361,7 +361,7 @@ func survive(t *testing.T, w way, timeout time.Duration) trial {
 func TestFaults_InstancesAreCounted(t *testing.T) {
 	t.Parallel()
 	server := versions[0].start(t)
-	var all []*leapredis.Counter
+	var all []*leapredis.RateLimiter
 	for range 3 {
 		cfg := usual(leapredis.Config{Limit: 30, Window: time.Hour})
 		cfg.Instances = 0 // count them

@@ -123,7 +123,7 @@ func (w way) client(t *testing.T, addrs ...string) leapredis.Client {
 	return client
 }
 
-func newCounter(t *testing.T, client leapredis.Client, cfg leapredis.Config) *leapredis.Counter {
+func newCounter(t *testing.T, client leapredis.Client, cfg leapredis.Config) *leapredis.RateLimiter {
 	t.Helper()
 	l, err := leapredis.NewCounter(client, usual(cfg))
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func newCounter(t *testing.T, client leapredis.Client, cfg leapredis.Config) *le
 	return l
 }
 
-func newLog(t *testing.T, client leapredis.Client, cfg leapredis.Config) *leapredis.Log {
+func newLog(t *testing.T, client leapredis.Client, cfg leapredis.Config) *leapredis.RateLimiter {
 	t.Helper()
 	l, err := leapredis.NewLog(client, usual(cfg))
 	require.NoError(t, err)

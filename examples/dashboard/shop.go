@@ -14,8 +14,8 @@ import (
 // A shop is what is protected: a gate with rules of all kinds, and two limiters.
 type shop struct {
 	gate       *leapgate.Gate
-	perAddress *limit.Counter
-	logins     *limit.Log
+	perAddress *limit.RateLimiter
+	logins     *limit.RateLimiter
 }
 
 func newShop() (*shop, error) {

@@ -4,8 +4,8 @@
 // A table is cut into shards by the hash of the key. A shard has an array of
 // lines; a line fills one cache line with eight bytes of tags and seven pointers to
 // nodes, and a node has its key in it. So a look-up touches a line and a node,
-// besides what is mostly in the cache. Who looks up takes no lock; who
-// adds or takes out a key locks its shard. A shard never holds more than a few
+// besides what is mostly in the cache. A look-up takes no lock; adding or taking
+// out a key locks its shard. A shard never holds more than a few
 // hundred keys on average, so that no call ever pays for the growth of a large table.
 //
 // What bounds the table is a number of keys. Nothing sweeps in the background: a
@@ -30,13 +30,13 @@ import (
 // of a shard and must not call the table.
 type Rules[V any] struct {
 	// Init makes a new node, which no other goroutine knows. n is from the caller of
-	// [Table.Place]; now is its time, or a later one: see there.
+	// [Table.FindOrMake]; now is its time, or a later one: see there.
 	Init func(node *Node[V], now, n int64)
-	// Judge tells whether a node may go because it no longer matters at now, and
-	// else how warm it is: if one that matters must go, it is the coldest.
-	Judge func(node *Node[V], now int64) (warmth uint64, expired bool)
+	// Inspect reports whether a node may go because it no longer matters at now, and
+	// returns how warm it is: if one that matters must go, it is the coldest.
+	Inspect func(node *Node[V], now int64) (warmth uint64, expired bool)
 	// Kill makes a node dead, for good. With force it always does; else only if it
-	// is still expired at now. It tells whether it did.
+	// is still expired at now. It reports whether it did.
 	Kill func(node *Node[V], now int64, force bool) bool
 }
 
@@ -98,7 +98,7 @@ type line[V any] struct {
 	//	63    56  55 …  0
 	//	passed by   tags
 	//
-	// The top byte counts the keys that belong here and found no place, up to 255,
+	// The top byte counts the keys that belong here and found no empty slot, up to 255,
 	// where it stays: only if it is not 0 need a reader look at the next line.
 	// (Folly's F14 table does it so.)
 	tags  atomic.Uint64
@@ -112,7 +112,7 @@ const (
 	highBits    = 0x0080808080808080
 )
 
-// New makes a table of at most so many keys. If it is full, a new key takes the place of
+// New makes a table of at most so many keys. If it is full, a new key replaces
 // one that has expired or, with evict, of one that has not.
 func New[V any](most int, evict bool, rules Rules[V]) *Table[V] {
 	count := 1
@@ -151,7 +151,7 @@ func matches(tags, tag uint64) uint64 {
 	return (x - lowBits) &^ x & highBits
 }
 
-// Find gives the node of a key, nil if there is none. It takes no lock. The node
+// Find returns the node of a key, nil if there is none. It takes no lock. The node
 // may be dead at any time.
 func (t *Table[V]) Find(hash uint64, key string) *Node[V] {
 	all := t.heads[hash>>t.shift].Load()
@@ -181,13 +181,13 @@ func (t *Table[V]) Lock(hash uint64) *sync.Mutex {
 	return mu
 }
 
-// Place gives the node of a key, which is made with n if there is none. It is nil if
-// there is no place for it.
+// FindOrMake returns the node of a key, which is made with n if there is none. It is nil
+// if there is no room for it.
 //
 // What has expired at some time is forgotten. So that a caller with an older now does
 // not begin in the time that was forgotten, a new node begins at the latest time at
 // which anything in its shard expired, if that is later than now: begun, if made.
-func (t *Table[V]) Place(hash uint64, key string, now, n int64) (node *Node[V], begun int64, made bool) {
+func (t *Table[V]) FindOrMake(hash uint64, key string, now, n int64) (node *Node[V], begun int64, made bool) {
 	s := t.shardOf(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +205,7 @@ func (t *Table[V]) Place(hash uint64, key string, now, n int64) (node *Node[V], 
 	return node, begun, true
 }
 
-// Delete takes a key out, expired or not. It tells whether there was one.
+// Delete takes a key out, expired or not. It reports whether there was one.
 func (t *Table[V]) Delete(hash uint64, key string) bool {
 	s := t.shardOf(hash)
 	s.mu.Lock()
@@ -236,7 +236,7 @@ func (t *Table[V]) sweepShard(s *shard, now int64) {
 	}
 }
 
-// Room tells whether a new key of that hash would get a place now. It takes out
+// Room reports whether there is room for a new key of that hash now. It takes out
 // what has expired among a few.
 func (t *Table[V]) Room(hash uint64, now int64) bool {
 	if t.evict || t.size.Load() < t.max {
@@ -266,7 +266,7 @@ func (t *Table[V]) Expired() int64 { return t.expired.Load() }
 // Evicted is how many keys were taken out although they mattered.
 func (t *Table[V]) Evicted() int64 { return t.evicted.Load() }
 
-// makeRoom reserves a place for one more key in s, whose lock is held.
+// makeRoom reserves room for one more key in s, whose lock is held.
 func (t *Table[V]) makeRoom(s *shard, now int64) bool {
 	t.look(s, now, sweep, sweep)
 	if t.reserve() {
@@ -285,11 +285,11 @@ func (t *Table[V]) makeRoom(s *shard, now int64) bool {
 		}
 	}
 	// A shard without any key, in a table that is full, does not happen: there are
-	// hundreds to a shard by then. If it does, there is no place.
+	// hundreds to a shard by then. If it does, there is no room.
 	if coldest == nil {
 		return t.reserve()
 	}
-	// The place goes from one to the other: given back, another shard could take it.
+	// The room goes from one to the other: given back, another shard could take it.
 	t.rules.Kill(coldest, now, true)
 	t.remove(s, t.Hash(coldest.Key()), coldest)
 	t.evicted.Add(1)
@@ -307,7 +307,7 @@ func (t *Table[V]) reserve() bool {
 }
 
 // look moves the hand over so many nodes, but over no more than so many lines, and
-// takes out those that have expired. It gives the coldest of the others.
+// takes out those that have expired. It returns the coldest of the others.
 func (t *Table[V]) look(s *shard, now int64, nodes, most int) (coldest *Node[V], freed int) {
 	all := t.linesOf(s)
 	if all == nil {
@@ -327,7 +327,7 @@ func (t *Table[V]) look(s *shard, now int64, nodes, most int) (coldest *Node[V],
 			continue
 		}
 		nodes--
-		warmth, expired := t.rules.Judge(node, now)
+		warmth, expired := t.rules.Inspect(node, now)
 		switch {
 		case expired && t.rules.Kill(node, now, false):
 			t.remove(s, t.Hash(node.Key()), node)
@@ -356,7 +356,7 @@ func (t *Table[V]) put(s *shard, hash uint64, node *Node[V]) {
 	s.count++
 }
 
-// rebuild gives s that many lines, with all its nodes in them. Readers that are still
+// rebuild makes that many lines for s, with all its nodes in them. Readers that are still
 // on the old ones find in them what was there.
 func (t *Table[V]) rebuild(s *shard, size int) *lines[V] {
 	all := &lines[V]{make([]line[V], size)}

@@ -26,7 +26,7 @@ var rules = Rules[value]{
 		n.Value.begun = now
 		n.Value.until.Store(until)
 	},
-	Judge: func(n *Node[value], now int64) (uint64, bool) {
+	Inspect: func(n *Node[value], now int64) (uint64, bool) {
 		until := n.Value.until.Load()
 		return uint64(until), until <= now
 	},
@@ -47,8 +47,8 @@ const forever = math.MaxInt64
 
 func (t *Table[V]) find(key string) *Node[V] { return t.Find(t.Hash(key), key) }
 
-func place(t *Table[value], key string, now, until int64) *Node[value] {
-	n, _, _ := t.Place(t.Hash(key), key, now, until)
+func findOrMake(t *Table[value], key string, now, until int64) *Node[value] {
+	n, _, _ := t.FindOrMake(t.Hash(key), key, now, until)
 	return n
 }
 
@@ -79,7 +79,7 @@ func TestTable_KeepsItsOwnKeys(t *testing.T) {
 	t.Parallel()
 	table := New(10, false, rules)
 	buffer := []byte("key")
-	n := place(table, unsafe.String(&buffer[0], 3), 0, forever)
+	n := findOrMake(table, unsafe.String(&buffer[0], 3), 0, forever)
 	buffer[0] = 'x'
 	require.Equal(t, "key", n.Key())
 	require.Same(t, n, table.find("key"))
@@ -111,15 +111,15 @@ func TestTable_AgreesWithAMap(t *testing.T) {
 					t.Fatalf("%d keys of %d, and %d in the table", len(truth), most, table.Len())
 				}
 			},
-			"place": func(t *rapid.T) {
+			"find or make": func(t *rapid.T) {
 				now += rapid.Int64Range(0, 5).Draw(t, "step")
 				key := drawKey(t)
 				at := now - rapid.Int64Range(0, 2).Draw(t, "late")
-				n, begun, made := table.Place(table.Hash(key), key, at, at+rapid.Int64Range(0, 30).Draw(t, "lasts"))
+				n, begun, made := table.FindOrMake(table.Hash(key), key, at, at+rapid.Int64Range(0, 30).Draw(t, "lasts"))
 				switch {
 				case n == nil:
 					if evict || len(truth) < most || truth[key] != nil {
-						t.Fatalf("no place for %q among %d of %d", key, len(truth), most)
+						t.Fatalf("no room for %q among %d of %d", key, len(truth), most)
 					}
 				case made:
 					if n.Key() != key || truth[key] != nil && truth[key].Value.until.Load() != isDead || begun < at || n.Value.begun != begun {
@@ -127,13 +127,13 @@ func TestTable_AgreesWithAMap(t *testing.T) {
 					}
 					truth[key] = n
 				case truth[key] != n:
-					t.Fatalf("%q is %p, and Place gives %p", key, truth[key], n)
+					t.Fatalf("%q is %p, and FindOrMake returned %p", key, truth[key], n)
 				}
 			},
 			"many": func(t *rapid.T) { // so that shards grow
 				for i := range rapid.IntRange(0, most).Draw(t, "how many") {
 					key := fmt.Sprint("m", i)
-					if n, _, made := table.Place(table.Hash(key), key, now, now+50); made {
+					if n, _, made := table.FindOrMake(table.Hash(key), key, now, now+50); made {
 						truth[key] = n
 					}
 				}
@@ -162,14 +162,14 @@ func TestTable_GrowsAndShrinks(t *testing.T) {
 	const many = 20_000
 	table := New(many, false, rules)
 	for i := range many {
-		require.NotNil(t, place(table, fmt.Sprint(i), 0, 100))
+		require.NotNil(t, findOrMake(table, fmt.Sprint(i), 0, 100))
 	}
 	require.Equal(t, many, table.Len())
 	for i := range many {
 		require.Equal(t, fmt.Sprint(i), table.find(fmt.Sprint(i)).Key())
 	}
 	require.Nil(t, table.find(fmt.Sprint(many)))
-	require.Nil(t, place(table, "one more", 99, 200))
+	require.Nil(t, findOrMake(table, "one more", 99, 200))
 	require.False(t, table.Room(table.Hash("one more"), 99))
 	require.True(t, table.Room(table.Hash("one more"), 100))
 	table.Sweep(100)
@@ -180,7 +180,7 @@ func TestTable_GrowsAndShrinks(t *testing.T) {
 	}
 
 	for i := range many {
-		place(table, fmt.Sprint(i), 100, 200+int64(i%10))
+		findOrMake(table, fmt.Sprint(i), 100, 200+int64(i%10))
 	}
 	full := len(table.heads[0].Load().line)
 	table.Sweep(208)
@@ -196,13 +196,13 @@ func TestTable_WhoGoes(t *testing.T) {
 	t.Parallel()
 	table := New(8, true, rules)
 	for i := range int64(8) {
-		place(table, fmt.Sprint(i), 0, 10+i)
+		findOrMake(table, fmt.Sprint(i), 0, 10+i)
 	}
-	require.NotNil(t, place(table, "a", 0, 100))
+	require.NotNil(t, findOrMake(table, "a", 0, 100))
 	require.Nil(t, table.find("0"), "the coldest of all")
 	require.EqualValues(t, 1, table.Evicted())
 
-	require.NotNil(t, place(table, "b", 13, 100))
+	require.NotNil(t, findOrMake(table, "b", 13, 100))
 	require.EqualValues(t, 1, table.Evicted(), "nobody else had to go")
 	require.Positive(t, table.Expired())
 	table.Sweep(13)
@@ -218,19 +218,19 @@ func TestTable_ARulePanicsAndNoLockIsKept(t *testing.T) {
 	t.Parallel()
 	broken := false
 	fragile := rules
-	fragile.Judge = func(n *Node[value], now int64) (uint64, bool) {
+	fragile.Inspect = func(n *Node[value], now int64) (uint64, bool) {
 		if broken {
 			panic("broken")
 		}
-		return rules.Judge(n, now)
+		return rules.Inspect(n, now)
 	}
 	table := New(1, true, fragile)
-	place(table, "a", 0, forever)
+	findOrMake(table, "a", 0, forever)
 	hash := table.Hash("a")
 	for name, call := range map[string]func(){
-		"Place":    func() { place(table, "b", 0, forever) },
-		"Sweep":    func() { table.Sweep(0) },
-		"SweepFew": func() { table.SweepFew(hash, 0) },
+		"FindOrMake": func() { findOrMake(table, "b", 0, forever) },
+		"Sweep":      func() { table.Sweep(0) },
+		"SweepFew":   func() { table.SweepFew(hash, 0) },
 	} {
 		broken = true
 		require.Panics(t, call, name)
@@ -246,11 +246,11 @@ func TestTable_ARulePanicsAndNoLockIsKept(t *testing.T) {
 func TestTable_NoNodeBeginsBeforeWhatExpired(t *testing.T) {
 	t.Parallel()
 	table := New(8, false, rules)
-	place(table, "a", 0, 10)
+	findOrMake(table, "a", 0, 10)
 	table.Sweep(50)
-	n := place(table, "a", 5, 100) // by a caller whose reading of the clock is old
+	n := findOrMake(table, "a", 5, 100) // by a caller whose reading of the clock is old
 	require.EqualValues(t, 50, n.Value.begun)
-	n = place(table, "b", 60, 100)
+	n = findOrMake(table, "b", 60, 100)
 	require.EqualValues(t, 60, n.Value.begun)
 }
 
@@ -261,7 +261,7 @@ func TestTable_ClearsAwayAsItGoes(t *testing.T) {
 	table := New(1_000_000, false, rules)
 	for round := range int64(rounds) {
 		for i := range perRound {
-			place(table, fmt.Sprint(round, i), round, round+1)
+			findOrMake(table, fmt.Sprint(round, i), round, round+1)
 		}
 	}
 	require.Less(t, table.Len(), 4*perRound)
@@ -274,7 +274,7 @@ func TestTable_HammerLookUps(t *testing.T) {
 	const stay, churn, turns = 100, 3000, 30_000
 	table := New(stay+churn/3, true, rules)
 	for i := range stay {
-		place(table, fmt.Sprint("s", i), 0, forever)
+		findOrMake(table, fmt.Sprint("s", i), 0, forever)
 	}
 	var done sync.WaitGroup
 	for id := range 4 {
@@ -289,7 +289,7 @@ func TestTable_HammerLookUps(t *testing.T) {
 						table.Sweep(int64(i))
 					}
 				default:
-					if n := place(table, key, int64(i), int64(i)+100); n == nil || n.Key() != key {
+					if n := findOrMake(table, key, int64(i), int64(i)+100); n == nil || n.Key() != key {
 						t.Errorf("%q got %v", key, n)
 					}
 				}
@@ -299,7 +299,7 @@ func TestTable_HammerLookUps(t *testing.T) {
 			for i := range turns {
 				key := fmt.Sprint("s", (i+id)%stay)
 				if n := table.find(key); n == nil || n.Key() != key || n.Value.until.Load() != forever {
-					t.Errorf("%q gives %v", key, n)
+					t.Errorf("%q has %v", key, n)
 				}
 			}
 		})
@@ -345,7 +345,7 @@ func TestMatches(t *testing.T) {
 func TestTable_LookUpAllocatesNothing(t *testing.T) {
 	table := New(1000, false, rules)
 	for i := range 1000 {
-		place(table, fmt.Sprint(i), 0, forever)
+		findOrMake(table, fmt.Sprint(i), 0, forever)
 	}
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
 		if table.find("500") == nil || table.find("none") != nil {

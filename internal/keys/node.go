@@ -6,10 +6,10 @@ import (
 )
 
 // Node is what is kept for one key. The bytes of the key lie behind it, in the
-// same allocation: a look-up that finds the key touches one place less, and a
+// same allocation: a look-up that finds the key touches one cache line less, and a
 // value without pointers makes a node that the garbage collector need not scan.
 type Node[V any] struct {
-	// Value is the caller's own. It must be safe for concurrent use, and it tells
+	// Value is the caller's own. It must be safe for concurrent use, and it shows
 	// when it is dead: see [Rules].
 	Value V
 	// Aux is the caller's own, too. It fills what would be padding.
@@ -39,7 +39,7 @@ func (n *Node[V]) Key() string {
 	return unsafe.String((*byte)(unsafe.Add(unsafe.Pointer(n), unsafe.Sizeof(*n))), n.meta&(1<<lengthBits-1))
 }
 
-// Generation tells this node of a key from those before and after it, up to
+// Generation distinguishes this node of a key from those before and after it, up to
 // [MaxGeneration] of them.
 func (n *Node[V]) Generation() uint32 { return n.meta >> lengthBits }
 

@@ -15,7 +15,7 @@ import (
 // admitted then; it need not ask again.
 //
 // What is reserved counts in its bucket, as if it had been taken when that begins.
-// It leaves less room to whoever comes meanwhile, also in the buckets before it,
+// It leaves less room to calls that come meanwhile, also in the buckets before it,
 // as long as they are in one window. A caller that does not come after all gives
 // it back with [Quota.Refund].
 //
@@ -36,11 +36,11 @@ func (q *Quota) Borrow(now, n, limit int64, maxWait time.Duration) Outcome {
 		if q.reserve(start, n, limit) {
 			return Outcome{OK: true, Ticket: start, Held: o.Held, Wait: o.Wait}
 		}
-		// Somebody else was admitted, gave back or opened a bucket meanwhile.
+		// Another call was admitted, gave back or opened a bucket meanwhile.
 	}
 }
 
-// reserve counts n in the bucket that will start at start. It gives false if there
+// reserve counts n in the bucket that will start at start. It returns false if there
 // is no room for it any more, or if it was disturbed.
 //
 // Against Take, which counts in the other word, this is Dekker's: both write first,
@@ -82,9 +82,9 @@ func (q *Quota) reserve(start, n, limit int64) bool {
 	return false
 }
 
-// announce sets lent, unless the bucket is sealed, and gives what it admitted. A Take
+// announce sets lent, unless the bucket is sealed, and returns what it admitted. A Take
 // that has looked at used before, and so would not look at ahead, has either changed
-// it by then, which is seen by whoever looks at it from now on, or cannot any more.
+// it by then, which is seen by all that look at it from now on, or cannot any more.
 func (b *bucket) announce() (count int64, ok bool) {
 	for {
 		used := b.used.Load()
@@ -98,7 +98,7 @@ func (b *bucket) announce() (count int64, ok bool) {
 }
 
 // takeBesideLoans is Take in the bucket of w, whose used has the bit for lent, and
-// is not sealed. It gives false if it was disturbed.
+// is not sealed. It returns false if it was disturbed.
 //
 //go:noinline
 func (q *Quota) takeBesideLoans(w *wrap, used, now, n, limit int64) (o Outcome, decided bool) {
@@ -113,7 +113,7 @@ func (q *Quota) takeBesideLoans(w *wrap, used, now, n, limit int64) (o Outcome, 
 	case !b.used.CompareAndSwap(used, used+n):
 		return Outcome{}, false
 	default:
-		// Something may have been lent since l was loaded, by one who looked at used
+		// Something may have been lent since l was loaded, by a call that looked at used
 		// before it was changed.
 		if l = b.ahead.Load(); n <= limit-l.fullest(b.base)-own {
 			return Outcome{OK: true, Ticket: w.Start()}, true
@@ -161,7 +161,7 @@ func (q *Quota) refundLoan(w *wrap, start, n int64) bool {
 	}
 }
 
-// sealAhead ends the lending of a bucket and gives what it has lent.
+// sealAhead ends the lending of a bucket and returns what it has lent.
 func (b *bucket) sealAhead() *loans {
 	for {
 		l := b.ahead.Load()
@@ -180,7 +180,7 @@ func (b *bucket) sealAhead() *loans {
 }
 
 // forecast looks at the windows that end with the newest bucket and after it, as
-// they will be if nobody comes any more. It opens nothing. What it tells is right
+// they will be if no call comes any more. It opens nothing. What it predicts is right
 // if the bucket is still the newest afterwards.
 type forecast struct {
 	q     *Quota
@@ -217,7 +217,7 @@ func (f *forecast) advance(start int64) {
 }
 
 // room moves the window on to the first bucket in which n could be admitted, and
-// gives its start. n is at most limit.
+// returns its start. n is at most limit.
 func (f *forecast) room(n, limit int64) int64 {
 	interval, length := f.q.interval, int64(f.q.ring.Length())
 	gone := f.w.Start() + interval
@@ -248,7 +248,7 @@ func (f *forecast) room(n, limit int64) int64 {
 	}
 }
 
-// view gives a forecast for the bucket of now, and that bucket's start, once
+// view returns a forecast for the bucket of now, and that bucket's start, once
 // something was lent in the newest bucket; false if nothing was.
 func (q *Quota) view(now int64) (f forecast, lends bool) {
 	w := q.ring.Newest()

@@ -6,12 +6,12 @@ import (
 )
 
 // loans is what has been lent, while a bucket is the newest, of the buckets after
-// it. It does not change: who lends swaps in another list. A nil list is empty.
+// it. It does not change: a call that lends swaps in another list. A nil list is empty.
 type loans struct {
 	all []loan // in the order of their start, none twice
 
 	// most is the largest held among those windows that this bucket still lies in,
-	// so that one comparison tells whether an admission to it leaves room for all.
+	// so that one comparison shows whether an admission to it leaves room for all.
 	most int64
 
 	// sealed lists are replaced no more. What is in them has been taken over by the
@@ -72,7 +72,7 @@ func find(all []loan, start int64) (i int, found bool) {
 	return slices.BinarySearchFunc(all, start, func(a loan, start int64) int { return cmp.Compare(a.start, start) })
 }
 
-// lend gives a copy of all with n more at start, and held as the loan's held if it
+// lend returns a copy of all with n more at start, and held as the loan's held if it
 // is the first of its bucket.
 func lend(all []loan, start, n, held, interval int64) []loan {
 	i, found := find(all, start)
@@ -87,7 +87,7 @@ func lend(all []loan, start, n, held, interval int64) []loan {
 	return more
 }
 
-// giveBack gives a copy of all with n less at start, nothing if n was not lent.
+// giveBack returns a copy of all with n less at start, nothing if n was not lent.
 func giveBack(all []loan, start, n, interval int64) (less []loan, ok bool) {
 	i, found := find(all, start)
 	if !found || all[i].n < n {
@@ -112,7 +112,7 @@ func raise(all []loan, before, n int64) {
 	}
 }
 
-// bears tells whether the windows that what was lent at start lies in all keep to
+// bears reports whether the windows that what was lent at start lies in all keep to
 // the limit, if the newest bucket, in the window until gone, has admitted own.
 func bears(all []loan, start, interval, own, gone, limit int64) bool {
 	i, _ := find(all, start)

@@ -7,7 +7,7 @@
 //
 //	n ≤ limit − base − used   →   CAS(used, used + n)
 //
-// Base can be kept as a constant because the elders are frozen: whoever opens a
+// Base can be kept as a constant because the elders are frozen: a call that opens a
 // bucket first seals used of the newest, so that no admission can land there any
 // more, then adds up the elders, and only then publishes the new bucket.
 //
@@ -17,7 +17,7 @@
 //
 // A caller that may wait can borrow from a later bucket: see [Quota.Borrow]. What
 // was lent is a second word of the newest bucket, ahead, sealed in the same opening
-// and taken over by the next bucket. Who writes one of the two words looks at the
+// and taken over by the next bucket. A call that writes one of the two words looks at the
 // other afterwards, and takes back what is too much. As long as nothing was lent in
 // a bucket, a bit in used says so, and Take pays nothing for it.
 package quota
@@ -57,14 +57,14 @@ type bucket struct {
 	//	 63      62     61 … 0
 	//	sealed   lent   count
 	//
-	// Callers that are admitted add to the count, refunds take off. Whoever is the
-	// first to borrow while this is the newest bucket sets lent, before it writes to
-	// ahead, so that Take looks there from then on; it stays set. Whoever opens the
+	// Callers that are admitted add to the count, refunds take off. The
+	// first call to borrow while this is the newest bucket sets lent, before it writes to
+	// ahead, so that Take looks there from then on; it stays set. Opening the
 	// next bucket sets sealed. After that nothing of it changes.
 	used atomic.Int64
 
 	// ahead is what was lent of later buckets. It is nil, and not looked at, unless
-	// used has the bit for lent. Whoever opens the next bucket seals it, too, after
+	// used has the bit for lent. Opening the next bucket seals it, too, after
 	// used: as used is sealed, lent cannot be set any more.
 	ahead atomic.Pointer[loans]
 
@@ -76,7 +76,7 @@ const (
 	lent   = 1 << 62 // more than any count: MaxLimit is half of it
 )
 
-// seal ends a bucket and gives what it admitted, and whether it has lent.
+// seal ends a bucket and returns what it admitted, and whether it has lent.
 func (b *bucket) seal() (count int64, lends bool) {
 	used := b.used.Or(sealed)
 	return used &^ (sealed | lent), used&lent != 0
@@ -152,8 +152,8 @@ func (q *Quota) current(now int64) *wrap {
 	}
 }
 
-// next is what follows w once that is sealed. Somebody whose clock is ahead opens
-// a later bucket. Waiting for it would be a lock: open the one after w, whoever is
+// next is what follows w once that is sealed. A call whose clock is ahead opens
+// a later bucket. Waiting for it would be a lock: open the one after w, whichever call is
 // first.
 func (q *Quota) next(w *wrap) *wrap { return q.current(w.Start() + int64(q.ring.Length())) }
 
@@ -169,8 +169,8 @@ type Outcome struct {
 	// would have lain in. That is the window of now, unless what was borrowed makes a later one fuller.
 	Held int64
 
-	// If not OK: how long from now n would find room if nobody else came. If Borrow
-	// gives OK: how long the caller must wait.
+	// If not OK: how long from now n would find room if no other call came. If Borrow
+	// returns OK: how long the caller must wait.
 	Wait time.Duration
 }
 
@@ -206,7 +206,7 @@ func (q *Quota) Take(now, n, limit int64) Outcome {
 	}
 }
 
-// wait tells how long from now n more will find room when the window holds held.
+// wait returns how long from now n more will find room when the window holds held.
 // newest is the bucket of now.
 func (q *Quota) wait(newest *bucket, now, n, limit, held int64) time.Duration {
 	if n > limit {
@@ -226,7 +226,7 @@ func (q *Quota) untilGone(now, start int64) time.Duration {
 	return clock.Until(now, min(start, math.MaxInt64-q.interval)+q.interval)
 }
 
-// leaves gives the start of the bucket with which the given number will have left
+// leaves returns the start of the bucket with which the given number will have left
 // the window, of whose buckets none leaves before those that are older.
 //
 //go:noinline
@@ -246,7 +246,7 @@ func (q *Quota) leaves(now, short int64) (start int64) {
 // the bucket leaves it. (Giving it to the newest bucket instead admits 11 of 10.)
 func (q *Quota) Refund(ticket, n int64) { q.refund(ticket, n) }
 
-// refund tells whether anything was given back.
+// refund reports whether anything was given back.
 func (q *Quota) refund(ticket, n int64) bool {
 	w := q.ring.Newest()
 	switch {
@@ -281,7 +281,7 @@ func (q *Quota) taken(now int64) (sum int64) {
 	return sum
 }
 
-// Wait tells how long from now n more will find room if nobody else comes: 0 if
+// Wait returns how long from now n more will find room if nobody else comes: 0 if
 // they would now, [Unknown] if n can never pass. It opens no bucket, however far
 // ahead now is.
 func (q *Quota) Wait(now, n, limit int64) time.Duration {

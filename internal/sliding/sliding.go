@@ -1,5 +1,5 @@
-// Package sliding is the arithmetic of the sliding-window counter, for whoever keeps
-// the counts: in memory or on a server. Time is cut into windows of equal length. A key
+// Package sliding is the arithmetic of the sliding-window counter, wherever the counts
+// are kept: in memory or on a server. Time is cut into windows of equal length. A key
 // holds what the window before this one was charged, weighted by the part of it that a
 // window ending now still covers, and what this one was:
 //

@@ -10,8 +10,9 @@ import (
 	"github.com/leapgate-go/leapgate/limit"
 )
 
-// core is what the limiters have in common.
-type core struct {
+// RateLimiter is a limiter whose count is kept by a server. Make one with [NewCounter] or
+// [NewLog]. All methods may be called by any number of goroutines at once.
+type RateLimiter struct {
 	cfg       Config
 	link      *link
 	algorithm algorithm
@@ -29,11 +30,11 @@ type core struct {
 	_        [64]byte
 }
 
-func (c *core) init(cfg Config, l *link, a algorithm) {
-	c.cfg, c.link, c.algorithm = cfg, l, a
+func newRateLimiter(cfg Config, l *link, a algorithm) *RateLimiter {
+	c := &RateLimiter{cfg: cfg, link: l, algorithm: a}
 	c.keys = stations(cfg.MaxKeys, cfg.LeaseTime)
 	l.giveBack = a.giveBack
-	if counter, ok := a.(*counting); ok && cfg.Lease > 1 {
+	if counter, ok := a.(*counterScripts); ok && cfg.Lease > 1 {
 		c.leases = &leases{most: cfg.Lease, lasts: cfg.LeaseTime, counting: counter}
 		c.leases.returns.now = l.clock.Now
 		c.leases.returns.gap = cfg.LeaseTime / 16
@@ -42,8 +43,9 @@ func (c *core) init(cfg Config, l *link, a algorithm) {
 	}
 	c.instances.init(&cfg, l, &c.beside)
 	c.instances.failed = func(err *ReplyError) { c.foreign(err, cfg.Prefix) }
-	_, log := a.(*logging)
+	_, log := a.(*logScripts)
 	c.fallback.init(&cfg, log, &c.instances)
+	return c
 }
 
 // wire is the name of a key on the server. An empty pair of braces ends the prefix, which has
@@ -51,10 +53,10 @@ func (c *core) init(cfg Config, l *link, a algorithm) {
 // other, and neither do a key and the prefix alone, under which processes are counted. And
 // since it is the first pair, and empty, no server of a Cluster takes a part of the name for
 // all of it when it chooses a slot: nobody can aim all keys at one server.
-func (c *core) wire(key string) string { return c.cfg.Prefix + "{}" + key }
+func (c *RateLimiter) wire(key string) string { return c.cfg.Prefix + "{}" + key }
 
-// check tells what is wrong with a call, if anything.
-func (c *core) check(ctx context.Context, key string, n int64) error {
+// check returns what is wrong with a call, if anything.
+func (c *RateLimiter) check(ctx context.Context, key string, n int64) error {
 	switch {
 	case key == "":
 		return fmt.Errorf("%w: it is empty; want 1 to %d bytes", limit.ErrKey, limit.MaxKeyLength)
@@ -71,7 +73,7 @@ func (c *core) check(ctx context.Context, key string, n int64) error {
 }
 
 // Allow is shorthand for AllowN of 1.
-func (c *core) Allow(ctx context.Context, key string) (limit.Decision, error) {
+func (c *RateLimiter) Allow(ctx context.Context, key string) (limit.Decision, error) {
 	return c.AllowN(ctx, key, 1)
 }
 
@@ -83,7 +85,7 @@ func (c *core) Allow(ctx context.Context, key string) (limit.Decision, error) {
 // was asked. What the server takes stays taken in that case, and a refusal is remembered, so
 // that a caller gains nothing by giving up. It is not an error if no server answers: see
 // [Policy]. A nil ctx never ends.
-func (c *core) AllowN(ctx context.Context, key string, n int64) (d limit.Decision, err error) {
+func (c *RateLimiter) AllowN(ctx context.Context, key string, n int64) (d limit.Decision, err error) {
 	if err := c.check(ctx, key, n); err != nil {
 		return d, err
 	}
@@ -98,7 +100,7 @@ func (c *core) AllowN(ctx context.Context, key string, n int64) (d limit.Decisio
 }
 
 // decide decides what no lease was for. (In AllowN, the decision would be on the heap.)
-func (c *core) decide(ctx context.Context, node *node, hash uint64, key string, n, now int64) (d limit.Decision, err error) {
+func (c *RateLimiter) decide(ctx context.Context, node *node, hash uint64, key string, n, now int64) (d limit.Decision, err error) {
 	certain := false
 	if r := refusalOf(node, now); r != nil {
 		d, certain = c.algorithm.recall(r, now, max(1, n))
@@ -124,7 +126,7 @@ func (c *core) decide(ctx context.Context, node *node, hash uint64, key string, 
 }
 
 // ask asks a server, and the fallback if none answers.
-func (c *core) ask(ctx context.Context, n *node, hash uint64, key string, count, now int64) (d limit.Decision, err error) {
+func (c *RateLimiter) ask(ctx context.Context, n *node, hash uint64, key string, count, now int64) (d limit.Decision, err error) {
 	q := question{
 		core: c, node: n, hash: hash, key: key, wire: c.wire(key), count: count, sent: now,
 		// What is more than the limit is refused, however much it is.
@@ -133,7 +135,7 @@ func (c *core) ask(ctx context.Context, n *node, hash uint64, key string, count,
 	extra := int64(0)
 	if c.leases != nil && count > 0 && count <= c.cfg.Limit {
 		if n == nil {
-			q.node, _, _ = c.keys.Place(hash, key, now, 0)
+			q.node, _, _ = c.keys.FindOrMake(hash, key, now, 0)
 		}
 		if q.lends = q.node != nil; q.lends {
 			q.most, extra = c.leases.want(&q.node.Value, now, count)
@@ -151,7 +153,7 @@ func (c *core) ask(ctx context.Context, n *node, hash uint64, key string, count,
 
 // keep digests an answer for which nobody waits any more, as if one did: what it took is
 // charged, and a refusal is remembered.
-func (c *core) keep(q *question, r reply, err error) {
+func (c *RateLimiter) keep(q *question, r reply, err error) {
 	if err != nil || !c.algorithm.plausible(q, &r) {
 		return
 	}
@@ -162,7 +164,7 @@ func (c *core) keep(q *question, r reply, err error) {
 }
 
 // digest makes a decision of an answer, and keeps what is to be known of it.
-func (c *core) digest(q *question, r *reply) limit.Decision {
+func (c *RateLimiter) digest(q *question, r *reply) limit.Decision {
 	c.instances.beat()
 	d := c.algorithm.read(*r, max(1, q.count))
 	d.Name = c.cfg.Name
@@ -201,10 +203,10 @@ func refusalOf(n *node, now int64) *refusal {
 }
 
 // remember keeps a refusal.
-func (c *core) remember(q *question, r *refusal) {
+func (c *RateLimiter) remember(q *question, r *refusal) {
 	n := q.node
 	if n == nil {
-		if n, _, _ = c.keys.Place(q.hash, q.key, r.sent, 0); n == nil {
+		if n, _, _ = c.keys.FindOrMake(q.hash, q.key, r.sent, 0); n == nil {
 			return
 		}
 	}
@@ -212,8 +214,8 @@ func (c *core) remember(q *question, r *refusal) {
 	n.Value.refusal.Store(r)
 }
 
-// without decides when the server has given an error.
-func (c *core) without(ctx context.Context, err error, key string, n int64) (limit.Decision, error) {
+// without decides when the server has returned an error.
+func (c *RateLimiter) without(ctx context.Context, err error, key string, n int64) (limit.Decision, error) {
 	replied := replyOf(err)
 	switch {
 	case replied != nil:
@@ -224,10 +226,10 @@ func (c *core) without(ctx context.Context, err error, key string, n int64) (lim
 	return c.fallback.decide(ctx, key, n, c.link.retryAfter(c.wire(key)))
 }
 
-// Peek tells how things stand for a key: whether one more would pass now, how many, when.
+// Peek returns how things stand for a key: whether one more would pass now, how many, when.
 // It takes nothing. It asks the server, or the [Policy] if none answers, and knows
 // nothing of permits that are leased. The errors are those of AllowN.
-func (c *core) Peek(ctx context.Context, key string) (d limit.Decision, err error) {
+func (c *RateLimiter) Peek(ctx context.Context, key string) (d limit.Decision, err error) {
 	if err := c.check(ctx, key, 0); err != nil {
 		return d, err
 	}
@@ -246,7 +248,7 @@ func (c *core) Peek(ctx context.Context, key string) (d limit.Decision, err erro
 // charged afterwards; a settlement of more still adds. The error is [limit.ErrKey],
 // [limit.ErrClosed], that of ctx, [ErrAway], or a [*ReplyError] if the key on the server is
 // no limiter's.
-func (c *core) Reset(ctx context.Context, key string) error {
+func (c *RateLimiter) Reset(ctx context.Context, key string) error {
 	if err := c.check(ctx, key, 0); err != nil {
 		return err
 	}
@@ -261,7 +263,7 @@ func (c *core) Reset(ctx context.Context, key string) error {
 }
 
 // forget forgets that a key was refused.
-func (c *core) forget(key string) {
+func (c *RateLimiter) forget(key string) {
 	if n := c.keys.Find(c.keys.Hash(key), key); n != nil {
 		n.Value.refusal.Store(nil)
 	}
@@ -276,7 +278,7 @@ func (c *core) forget(key string) {
 // The error is also [limit.ErrKey], [limit.ErrClosed], [limit.ErrCount] if n is below 0 or
 // more than d charged, or a [*ReplyError] if the key on the server is no limiter's. That
 // ctx has ended does not matter.
-func (c *core) Refund(ctx context.Context, key string, d limit.Decision, n int64) error {
+func (c *RateLimiter) Refund(ctx context.Context, key string, d limit.Decision, n int64) error {
 	if err := c.check(nil, key, n); err != nil { //nolint:staticcheck // see the comment
 		return err
 	}
@@ -309,7 +311,7 @@ func (c *core) Refund(ctx context.Context, key string, d limit.Decision, n int64
 // is charged. What was decided without the server is settled where it was: with [Allow] and
 // [Deny], nowhere. The errors are those of Refund; actual is at most [limit.MaxLimit]. That
 // ctx has ended does not matter.
-func (c *core) Settle(ctx context.Context, key string, d limit.Decision, actual int64) error {
+func (c *RateLimiter) Settle(ctx context.Context, key string, d limit.Decision, actual int64) error {
 	if err := c.check(nil, key, actual); err != nil { //nolint:staticcheck // see the comment
 		return err
 	}
@@ -329,20 +331,20 @@ func (c *core) Settle(ctx context.Context, key string, d limit.Decision, actual 
 	}
 }
 
-// Describe gives the one limit.
-func (c *core) Describe() []limit.Description {
+// Describe returns the one limit.
+func (c *RateLimiter) Describe() []limit.Description {
 	return []limit.Description{{Name: c.cfg.Name, Limit: c.cfg.Limit, Window: c.cfg.Window}}
 }
 
 // Remote is true: limit.All and leaphttp ask it first.
-func (c *core) Remote() bool { return true }
+func (c *RateLimiter) Remote() bool { return true }
 
 // Close ends the limiter: calls get [limit.ErrClosed]. What is left of leases is given
 // back, as much as there is time for within Config.Timeout, and the heartbeat ends, if a
 // server answers. That takes a few times Config.Timeout at most. The client is not closed:
 // it is the caller's, and a call that hangs in it ends with it. Close may be called more
 // than once; the error is always nil.
-func (c *core) Close() error {
+func (c *RateLimiter) Close() error {
 	if !c.ended.CompareAndSwap(false, true) {
 		return nil
 	}

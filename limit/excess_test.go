@@ -31,22 +31,22 @@ func TestCounter_SettlesBeyondWhatAWordHolds(t *testing.T) {
 
 // What a word holds and what it does not, in all that a program does: the same as where
 // counts are not packed.
-func TestCounter_DebtsAreCountedAsWithoutAWord(t *testing.T) {
+func TestCounter_ExcessIsCountedAsWithoutAWord(t *testing.T) {
 	t.Parallel()
 	steps := 400_000
 	if raceEnabled || testing.Short() {
 		steps = 20_000
 	}
 	random := rand.New(rand.NewPCG(5, 8))
-	for _, limit := range []int64{10, 10_000_000, narrowMost - 1, narrowMost} {
+	for _, limit := range []int64{10, 10_000_000, maxPacked - 1, maxPacked} {
 		cfg := Config{Limit: limit, Window: 600 * time.Millisecond, MaxKeys: 2}
 		word, clock := algorithms[0].new(t, cfg)
 		count, other := algorithms[1].new(t, cfg)
-		require.NotNil(t, word.(*Counter).narrow)
+		require.NotNil(t, word.(*RateLimiter).packed)
 		var words, counts []Decision
 		for step := range steps / 4 {
 			key := string(rune('a' + random.IntN(2)))
-			actual := random.Int64N(3 * narrowMost)
+			actual := random.Int64N(3 * maxPacked)
 			var a, b error
 			switch i := len(words) - 1; random.IntN(10) {
 			case 0:
@@ -81,31 +81,31 @@ func TestCounter_DebtsAreCountedAsWithoutAWord(t *testing.T) {
 		}
 		clock.Add(3 * int64(cfg.Window))
 		word.Sweep()
-		require.Empty(t, word.(*Counter).narrow.debts.of, "they go with their cells")
+		require.Empty(t, word.(*RateLimiter).packed.excess.of, "they go with their cells")
 	}
 }
 
 // The race: settlements beyond what a word holds, refunds down to it, admissions, and
 // turns of the window. Nothing is lost, nothing is invented.
-func TestCounter_HammerDebts(t *testing.T) {
+func TestCounter_HammerExcess(t *testing.T) {
 	t.Parallel()
 	const goroutines, turns = 16, 2000
-	l, clock := algorithms[0].new(t, Config{Limit: narrowMost, Window: time.Second})
-	e := l.(*Counter).narrow
+	l, clock := algorithms[0].new(t, Config{Limit: maxPacked, Window: time.Second})
+	e := l.(*RateLimiter).packed
 	d := allow(t, l, goroutines*turns)
 	atOnce(goroutines, func(id int) {
 		for turn := range turns {
-			_ = l.Settle(t.Context(), "a", Decision{}, narrowMost/goroutines/8)
+			_ = l.Settle(t.Context(), "a", Decision{}, maxPacked/goroutines/8)
 			_ = l.Refund(t.Context(), "a", d, 1)
-			l.AllowNAt(clock.Load(), "a", narrowMost)
+			l.AllowNAt(clock.Load(), "a", maxPacked)
 			if turn%100 == id {
 				runtime.Gosched()
 			}
 		}
 	})
-	c := held(e.keys.Find, e.keys.Hash)
+	c := held(e.store.keys.Find, e.store.keys.Hash)
 	_, is := e.read(c, minute/second, 0)
-	require.EqualValues(t, int64(narrowMost/goroutines/8*goroutines*turns), is.current)
+	require.EqualValues(t, int64(maxPacked/goroutines/8*goroutines*turns), is.current)
 
 	// The same with a window that turns: what the last two were charged is what is held.
 	var mu sync.Mutex // guards total
@@ -115,9 +115,9 @@ func TestCounter_HammerDebts(t *testing.T) {
 		atOnce(goroutines, func(id int) {
 			at := now + round*second + int64(id)
 			for range 20 {
-				e.charge(at, "a", narrowMost/4)
+				e.store.charge(at, "a", maxPacked/4)
 				mu.Lock()
-				total[at/second] += narrowMost / 4
+				total[at/second] += maxPacked / 4
 				mu.Unlock()
 			}
 		})

@@ -88,7 +88,7 @@ func TestMoreAfter_OfSeveralLimitsIsThatOfTheOneWithTheLeast(t *testing.T) {
 	t.Parallel()
 	clock := new(fake)
 	clock.Store(minute)
-	log := func(most int64, window time.Duration) *Log {
+	log := func(most int64, window time.Duration) *RateLimiter {
 		l, err := NewLog(Config{Limit: most, Window: window, Now: clock.Load})
 		require.NoError(t, err)
 		return l

@@ -1,4 +1,4 @@
-package isolation
+package places
 
 import (
 	"math/rand/v2"
@@ -16,65 +16,71 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// has tells whether a call that queued has its places.
-func (w *waiter) has() bool { return w.Due(0, func() {}) == 0 }
+// has reports whether a call that queued has its places.
+func (w *Waiter) has() bool { return w.Due(0, func() {}) == 0 }
 
 // plenty is more than anybody queues in these tests.
-const plenty = MostMaxQueue
+const plenty = 1_000_000
 
-// all gives those who queue, in order. The caller holds mu.
-func (p *places) all() (queue []*waiter) {
+func of(limit int64) *Places {
+	p := new(Places)
+	p.SetLimit(limit)
+	return p
+}
+
+// all returns the calls that queue, in order. The caller holds mu.
+func (p *Places) all() (queue []*Waiter) {
 	for e := p.queue.Front(); e != nil; e = e.Next() {
-		queue = append(queue, e.Value.(*waiter))
+		queue = append(queue, e.Value.(*Waiter))
 	}
 	return queue
 }
 
-// quiet tells what must hold while nobody is at it: so many places are taken, the
-// bit is set if somebody waits for places that there could be, and there is no room
+// quiet asserts what must hold while no goroutine is at it: so many places are taken, the
+// bit is set if a call waits for places that there could be, and there is no room
 // for the first of them.
-func (p *places) quiet(t testing.TB, taken int64) {
+func (p *Places) quiet(t testing.TB, taken int64) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	require.Equal(t, taken, p.taken())
+	require.Equal(t, taken, p.Taken())
 	queue := p.all()
 	require.EqualValues(t, len(queue), p.waiting.Load())
-	first := slices.IndexFunc(queue, func(w *waiter) bool { return w.n <= w.limit })
+	first := slices.IndexFunc(queue, func(w *Waiter) bool { return w.n <= p.limit })
 	require.Equal(t, first >= 0, p.word.Load() < 0, "the bit")
 	if first >= 0 {
-		require.Greater(t, queue[first].n, queue[first].limit-taken, "there is room for one who queues")
+		require.Greater(t, queue[first].n, p.limit-taken, "there is room for one who queues")
 	}
 }
 
 func TestPlaces_NobodyOvertakesTheQueue(t *testing.T) {
 	t.Parallel()
-	var p places
+	p := of(4)
 	for want := range int64(3) {
-		taken, ok := p.take(1, 4)
+		taken, ok := p.Take(1, 4)
 		require.True(t, ok)
 		require.Equal(t, want, taken)
 	}
-	batch := p.wait(2, 4, plenty)
-	_, ok := p.take(1, 4) // it would fit, but is not its turn
+	batch := p.Queue(2, plenty)
+	_, ok := p.Take(1, 4) // it would fit, but is not its turn
 	require.False(t, ok)
-	one := p.wait(1, 4, plenty)
+	one := p.Queue(1, plenty)
 	require.False(t, batch.has())
 	require.False(t, one.has())
 	p.quiet(t, 3)
 
-	p.giveBack(1)
+	p.GiveBack(1)
 	require.True(t, batch.has())
 	require.False(t, one.has())
 	p.quiet(t, 4)
-	batch.giveUp() // the call was refused by another rule after its wait
+	batch.GiveBack(0) // the call was refused by another rule after its wait
 	require.True(t, one.has())
 	p.quiet(t, 3)
-	_, ok = p.take(1, 4) // the queue is empty
+	_, ok = p.Take(1, 4) // the queue is empty
 	require.True(t, ok)
 }
 
-func TestPlaces_WhoGivesUpStrandsNobody(t *testing.T) {
+func TestPlaces_GivingUpStrandsNoCall(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
@@ -87,14 +93,14 @@ func TestPlaces_WhoGivesUpStrandsNobody(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var p places
-			p.take(2, 4)
-			var queue []*waiter
+			p := of(4)
+			p.Take(2, 4)
+			var queue []*Waiter
 			wants := []int64{3, 1, 2}
 			for _, n := range wants {
-				queue = append(queue, p.wait(n, 4, plenty))
+				queue = append(queue, p.Queue(n, plenty))
 			}
-			queue[tt.giveUp].giveUp()
+			queue[tt.giveUp].GiveBack(0)
 			taken := int64(2)
 			for i, w := range queue {
 				if i == tt.giveUp {
@@ -106,12 +112,12 @@ func TestPlaces_WhoGivesUpStrandsNobody(t *testing.T) {
 				}
 			}
 			p.quiet(t, taken)
-			p.giveBack(2) // the others come one after the other
+			p.GiveBack(2) // the others come one after the other
 			for range wants {
 				for i, w := range queue {
 					if w != nil && i != tt.giveUp && w.has() {
 						queue[i] = nil
-						p.giveBack(wants[i])
+						p.GiveBack(wants[i])
 					}
 				}
 			}
@@ -121,21 +127,21 @@ func TestPlaces_WhoGivesUpStrandsNobody(t *testing.T) {
 	}
 }
 
-func TestPlaces_LimitOfThoseWhoQueueChanges(t *testing.T) {
+func TestPlaces_LimitOfTheQueueChanges(t *testing.T) {
 	t.Parallel()
-	var p places
-	p.take(2, 2)
-	two, one := p.wait(2, 2, plenty), p.wait(1, 2, plenty)
-	p.setLimit(1) // the first can never come; it lets the second pass
-	p.giveBack(1)
+	p := of(2)
+	p.Take(2, 2)
+	two, one := p.Queue(2, plenty), p.Queue(1, plenty)
+	p.SetLimit(1) // the first can never come; it lets the second pass
+	p.GiveBack(1)
 	require.False(t, one.has())
-	p.giveBack(1)
+	p.GiveBack(1)
 	require.True(t, one.has())
 	require.False(t, two.has())
 	p.quiet(t, 1)
-	_, ok := p.take(1, 1)
+	_, ok := p.Take(1, 1)
 	require.False(t, ok)
-	p.setLimit(3)
+	p.SetLimit(3)
 	require.True(t, two.has(), "there is room, and nobody else comes")
 	p.quiet(t, 3)
 }
@@ -148,7 +154,7 @@ type naivePlaces struct {
 
 type naiveWaiter struct {
 	n      int64
-	waiter *waiter
+	waiter *Waiter
 	called bool
 }
 
@@ -181,8 +187,8 @@ func (m *naivePlaces) take(n int64) bool {
 func TestPlaces_AgreeWithAList(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		p := &places{}
 		m := &naivePlaces{limit: rapid.Int64Range(1, 6).Draw(t, "limit")}
+		p := of(m.limit)
 		var held []int64 // by calls that did not wait
 		var waiters []*naiveWaiter
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -191,7 +197,7 @@ func TestPlaces_AgreeWithAList(t *testing.T) {
 				n := rapid.Int64Range(1, 4).Draw(t, "n")
 				before := m.taken
 				want := m.take(n)
-				taken, ok := p.take(n, m.limit)
+				taken, ok := p.Take(n, m.limit)
 				if taken != before || ok != want {
 					t.Fatalf("take(%d, %d) gave %d, %v; want %d, %v", n, m.limit, taken, ok, before, want)
 				}
@@ -200,13 +206,13 @@ func TestPlaces_AgreeWithAList(t *testing.T) {
 				} else if n <= m.limit && rapid.Bool().Draw(t, "waits") {
 					if len(held) > 0 && rapid.Bool().Draw(t, "meanwhile") {
 						m.taken -= held[0]
-						p.giveBack(held[0])
+						p.GiveBack(held[0])
 						held = held[1:]
 						m.serve()
 					}
 					most := rapid.SampledFrom([]int{1, 2, plenty}).Draw(t, "most")
 					full := len(m.queue) >= most
-					w := &naiveWaiter{n: n, waiter: p.wait(n, m.limit, most)}
+					w := &naiveWaiter{n: n, waiter: p.Queue(n, most)}
 					if full != (w.waiter == nil) {
 						t.Fatalf("refused: %v, want %v", w.waiter == nil, full)
 					}
@@ -220,7 +226,7 @@ func TestPlaces_AgreeWithAList(t *testing.T) {
 			case step < 7 && len(held) > 0:
 				i := rapid.IntRange(0, len(held)-1).Draw(t, "who")
 				m.taken -= held[i]
-				p.giveBack(held[i])
+				p.GiveBack(held[i])
 				held = slices.Delete(held, i, i+1)
 				m.serve()
 			case step < 9 && len(waiters) > 0: // it ends, or gives up
@@ -232,19 +238,19 @@ func TestPlaces_AgreeWithAList(t *testing.T) {
 					m.taken -= w.n
 				}
 				if w.called && rapid.Bool().Draw(t, "ends") {
-					p.giveBack(w.n)
+					p.GiveBack(w.n)
 				} else {
-					w.waiter.giveUp()
+					w.waiter.GiveBack(0)
 				}
 				waiters = slices.Delete(waiters, i, i+1)
 				m.serve()
 			case step == 9:
 				m.limit = rapid.Int64Range(1, 6).Draw(t, "limit")
-				p.setLimit(m.limit)
+				p.SetLimit(m.limit)
 				m.serve()
 			}
-			if p.taken() != m.taken {
-				t.Fatalf("%d taken, want %d", p.taken(), m.taken)
+			if p.Taken() != m.taken {
+				t.Fatalf("%d taken, want %d", p.Taken(), m.taken)
 			}
 			for i, w := range waiters {
 				if w.waiter.has() != w.called {
@@ -260,10 +266,10 @@ func TestPlaces_AgreeWithAList(t *testing.T) {
 
 // The race: the first who queues finds no room and sets the bit, while the last who is
 // inside gives back and finds no bit.
-func TestPlaces_RaceOfTheFirstWhoQueuesAndTheLastWhoGivesBack(t *testing.T) {
+func TestPlaces_RaceOfTheFirstToQueueAndTheLastToGiveBack(t *testing.T) {
 	t.Parallel()
 	const rounds = 30_000
-	var p places
+	p := of(1)
 	var round, done atomic.Int64
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -276,24 +282,24 @@ func TestPlaces_RaceOfTheFirstWhoQueuesAndTheLastWhoGivesBack(t *testing.T) {
 			for range i * 7 % 61 { // now a little earlier, now a little later
 				done.Load()
 			}
-			p.giveBack(1)
+			p.GiveBack(1)
 			done.Store(i)
 		}
 	})
 	stranded := 0
 	for i := int64(1); i <= rounds; i++ {
-		_, ok := p.take(1, 1)
+		_, ok := p.Take(1, 1)
 		assert.True(t, ok)
 		round.Store(i)
-		w := p.wait(1, 1, plenty)
+		w := p.Queue(1, plenty)
 		for done.Load() < i {
 			runtime.Gosched()
 		}
 		if !w.has() {
 			stranded++
-			p.setLimit(1)
+			p.SetLimit(1)
 		}
-		p.giveBack(1)
+		p.GiveBack(1)
 	}
 	wg.Wait()
 	require.Zero(t, stranded, "the place is free, and nobody gets it")
@@ -303,14 +309,14 @@ func TestPlaces_RaceOfTheFirstWhoQueuesAndTheLastWhoGivesBack(t *testing.T) {
 // The race: those who find no room and queue, against those who give back and look
 // whether anybody queues. At the end of each round nobody is at it, but some hold
 // places and some queue.
-func TestPlaces_HammerNobodyIsStrandedAndNothingIsLost(t *testing.T) {
+func TestPlaces_HammerNoCallIsStrandedAndNothingIsLost(t *testing.T) {
 	t.Parallel()
 	const goroutines, rounds, each, limit = 16, 60, 150, 5
 	type hold struct {
 		n      int64
-		waiter *waiter // nil: taken at once
+		waiter *Waiter // nil: taken at once
 	}
-	var p places
+	p := of(limit)
 	var inside atomic.Int64
 	enter := func(n int64) { assert.LessOrEqual(t, inside.Add(n), int64(limit)) }
 	mine := make([][]hold, goroutines)
@@ -319,14 +325,14 @@ func TestPlaces_HammerNobodyIsStrandedAndNothingIsLost(t *testing.T) {
 		for id := range goroutines {
 			wg.Go(func() {
 				rng := rand.New(rand.NewPCG(uint64(id), uint64(round)))
-				entered := make(map[*waiter]bool) // those whose turn came
+				entered := make(map[*Waiter]bool) // those whose turn came
 				for range each {
 					if n := 1 + rng.Int64N(3); len(mine[id]) < 2 {
-						if _, ok := p.take(n, limit); ok {
+						if _, ok := p.Take(n, limit); ok {
 							enter(n)
 							mine[id] = append(mine[id], hold{n: n})
 						} else {
-							mine[id] = append(mine[id], hold{n, p.wait(n, limit, plenty)})
+							mine[id] = append(mine[id], hold{n, p.Queue(n, plenty)})
 						}
 					}
 					i := rng.IntN(len(mine[id]))
@@ -339,9 +345,9 @@ func TestPlaces_HammerNobodyIsStrandedAndNothingIsLost(t *testing.T) {
 					switch {
 					case in:
 						inside.Add(-h.n)
-						p.giveBack(h.n)
+						p.GiveBack(h.n)
 					case rng.IntN(2) == 0:
-						h.waiter.giveUp() // its turn may come at this very moment
+						h.waiter.GiveBack(0) // its turn may come at this very moment
 					default:
 						continue
 					}
@@ -373,13 +379,68 @@ func TestPlaces_HammerNobodyIsStrandedAndNothingIsLost(t *testing.T) {
 	for _, holds := range mine {
 		for _, h := range holds {
 			if h.waiter == nil {
-				p.giveBack(h.n)
+				p.GiveBack(h.n)
 			} else {
-				h.waiter.giveUp()
+				h.waiter.GiveBack(0)
 			}
 		}
 	}
 	p.quiet(t, 0)
 	require.Zero(t, p.word.Load())
 	require.Zero(t, p.queue.Len())
+}
+
+// The race: those who join against those who leave. Never do more wait than may.
+func TestQueue_HammerNeverMoreWaitThanMay(t *testing.T) {
+	t.Parallel()
+	const goroutines, rounds, most = 64, 300, 5
+	p := of(1)
+	_, ok := p.Take(1, 1)
+	require.True(t, ok)
+	var waiting, longest, full atomic.Int64
+	var all sync.WaitGroup
+	for range goroutines {
+		all.Go(func() {
+			for range rounds {
+				w := p.Queue(1, most)
+				if w == nil {
+					full.Add(1)
+					continue
+				}
+				for now := waiting.Add(1); ; {
+					old := longest.Load()
+					if now <= old || longest.CompareAndSwap(old, now) {
+						break
+					}
+				}
+				waiting.Add(-1)
+				w.GiveBack(0)
+			}
+		})
+	}
+	all.Wait()
+	require.LessOrEqual(t, longest.Load(), int64(most))
+	p.quiet(t, 1)
+	require.Zero(t, p.queue.Len())
+	p.GiveBack(1)
+	require.Zero(t, p.word.Load())
+}
+
+// Leaving takes the same time wherever a call stands: 100,000 calls that all leave from the end
+// would look at five billion others if each searched for itself.
+func TestQueue_LeavingDoesNotSearch(t *testing.T) {
+	t.Parallel()
+	const calls = 100_000
+	p := of(1)
+	p.Take(1, 1)
+	queue := make([]*Waiter, calls)
+	for i := range queue {
+		queue[i] = p.Queue(1, calls)
+		require.NotNil(t, queue[i])
+	}
+	require.Nil(t, p.Queue(1, calls))
+	for i := calls - 1; i >= 0; i-- {
+		queue[i].GiveBack(0)
+	}
+	p.quiet(t, 1)
 }

@@ -37,7 +37,7 @@ func (f *fragile) Settle(ctx context.Context, key string, d Decision, actual int
 
 // fragileGroup is three limits of 10, the second of which may break, and what is left of
 // each.
-func fragileGroup(t *testing.T, a algorithm) (g *Group, f *fragile, left func() [3]int64) {
+func fragileGroup(t *testing.T, a variant) (g *Group, f *fragile, left func() [3]int64) {
 	t.Helper()
 	var each [3]limiter
 	for i := range each {

@@ -8,10 +8,7 @@ import (
 )
 
 // sliding is the sliding-window counter: see package internal/sliding.
-type sliding struct {
-	limit  int64
-	length int64
-}
+type sliding struct{ length int64 }
 
 // tally is what a key holds at a time.
 type tally struct {
@@ -22,7 +19,7 @@ type tally struct {
 	number, ahead int64
 }
 
-// split gives the window of a time, and how much of it is over.
+// split returns the window of a time, and how much of it is over.
 func (s *sliding) split(now int64) (number, elapsed int64) {
 	number = now / s.length
 	if elapsed = now - number*s.length; elapsed < 0 {
@@ -66,7 +63,7 @@ func (s *sliding) until(windows int64) int64 {
 	return windows * s.length
 }
 
-// minTime is before all times: what is shared begins with it, whatever the clock tells.
+// minTime is before all times: what is shared begins with it, whatever the clock says.
 const minTime = math.MinInt64
 
 // longest is a time that no sum of times here overflows.
@@ -88,8 +85,8 @@ func (s *sliding) held(t *tally) int64 {
 
 // wait is how long after the tally n more will fit, which do not fit now, if nobody else
 // comes. n is at most the limit.
-func (s *sliding) wait(t *tally, n int64) time.Duration {
-	return time.Duration(t.ahead + arithmetic.Wait(s.limit, n, t.previous, t.current, t.elapsed, s.length))
+func (s *sliding) wait(t *tally, limit, n int64) time.Duration {
+	return time.Duration(t.ahead + arithmetic.Wait(limit, n, t.previous, t.current, t.elapsed, s.length))
 }
 
 // reset is how long after the tally nothing will be held.
@@ -101,18 +98,39 @@ func (s *sliding) reset(t *tally) time.Duration {
 	return time.Duration(rest)
 }
 
+// more is how long after the tally the next one passes if all that remains is used with it;
+// 0 if nothing is held. In the next window that weighs less than what is used then.
+func (s *sliding) more(t tally, limit int64) time.Duration {
+	held := s.held(&t)
+	if held == 0 {
+		return 0
+	}
+	t.current += max(0, limit-held)
+	return s.wait(&t, limit, 1)
+}
+
+// lasts is how long what is held now is held at most.
+func (s *sliding) lasts(now int64) time.Duration {
+	_, elapsed := s.split(now)
+	return time.Duration(2*s.length - elapsed)
+}
+
 // refuse makes d the decision that refuses n to a key that holds t.
-func (s *sliding) refuse(d *Decision, t *tally, held, n int64) {
-	d.Limit, d.Remaining, d.RetryAfter, d.ResetAfter = s.limit, max(0, s.limit-held), Never, s.reset(t)
-	if n <= s.limit {
-		d.RetryAfter = s.wait(t, n)
+func (s *sliding) refuse(d *Decision, t *tally, limit, held, n int64) {
+	d.Limit, d.Remaining, d.RetryAfter, d.ResetAfter = limit, max(0, limit-held), Never, s.reset(t)
+	if n <= limit {
+		d.RetryAfter = s.wait(t, limit, n)
 	}
 }
 
-// first is the decision that made the key, which now holds t.
-func (s *sliding) first(t *tally, generation uint32) Decision {
+// begun is the decision that made a key.
+func (s *sliding) begun(at int64, q question) Decision {
+	t := tally{current: q.n, ahead: between(q.now, at)}
+	t.number, t.elapsed = s.split(at)
 	return Decision{
-		Allowed: true, Limit: s.limit, Remaining: s.limit - t.current, ResetAfter: s.reset(t),
-		Charged: t.current, Ticket: t.number, generation: generation,
+		Allowed: true, Limit: q.limit, Remaining: q.limit - q.n, ResetAfter: s.reset(&t),
+		Charged: q.n, Ticket: t.number,
 	}
 }
+
+func (s *sliding) memory() (bytes, coarse int64) { return 0, 0 }

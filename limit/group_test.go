@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func newCounter(t require.TestingT, cfg Config) (*Counter, *fake) {
+func newCounter(t require.TestingT, cfg Config) (*RateLimiter, *fake) {
 	clock := new(fake)
 	clock.Store(minute)
 	if cfg.Now == nil {
@@ -128,13 +128,13 @@ func (f *foreign) Remote() bool { return f.remote }
 
 // noting is a limiter of this package that tells when it is asked.
 type noting struct {
-	*Counter
+	*RateLimiter
 	asked *[]string
 }
 
 func (l noting) AllowN(ctx context.Context, key string, n int64) (Decision, error) {
 	*l.asked = append(*l.asked, "own")
-	return l.Counter.AllowN(ctx, key, n)
+	return l.RateLimiter.AllowN(ctx, key, n)
 }
 
 func TestAll_RemoteOnesAreAskedFirst(t *testing.T) {
@@ -321,6 +321,6 @@ func (refundless) Refund(context.Context, string, Decision, int64) error {
 
 func TestAll_NilOfAType(t *testing.T) {
 	t.Parallel()
-	var none *Counter
-	require.PanicsWithValue(t, "limit: All: limiter 1 is a nil *limit.Counter", func() { All(All(), none) })
+	var none *RateLimiter
+	require.PanicsWithValue(t, "limit: All: limiter 1 is a nil *limit.RateLimiter", func() { All(All(), none) })
 }

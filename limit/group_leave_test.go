@@ -9,7 +9,7 @@ import (
 
 // distant is a limit that is remote, and what is called while it is asked.
 type distant struct {
-	*Counter
+	*RateLimiter
 	asked   func()
 	refunds int
 }
@@ -23,12 +23,12 @@ func (d *distant) AllowN(ctx context.Context, key string, n int64) (Decision, er
 	if err := ctx.Err(); err != nil {
 		return Decision{}, err
 	}
-	return d.Counter.AllowN(ctx, key, n)
+	return d.RateLimiter.AllowN(ctx, key, n)
 }
 
 func (d *distant) Refund(ctx context.Context, key string, by Decision, n int64) error {
 	d.refunds++
-	return d.Counter.Refund(ctx, key, by, n)
+	return d.RateLimiter.Refund(ctx, key, by, n)
 }
 
 // A caller leaves while the second of two remote limits is asked: the first is not asked again
@@ -40,7 +40,7 @@ func TestAll_ACallerWhoLeavesGetsNothingBackFromAfar(t *testing.T) {
 	for i := range remote {
 		c, err := NewCounter(Config{Limit: 10, Now: func() int64 { return 0 }})
 		require.NoError(t, err)
-		remote[i] = &distant{Counter: c}
+		remote[i] = &distant{RateLimiter: c}
 	}
 	remote[1].asked = leave
 	_, err := All(remote[0], remote[1]).AllowN(ctx, "a", 1)

@@ -47,7 +47,7 @@ func isRemote(l Limiter) bool {
 	return ok && r.Remote()
 }
 
-// Remote tells whether any of the limits is.
+// Remote reports whether any of the limits is.
 func (g *Group) Remote() bool { return len(g.limiters) > 0 && isRemote(g.limiters[0]) }
 
 // part is what one of the limits decided.
@@ -65,7 +65,7 @@ func (g *Group) Allow(ctx context.Context, key string) (Decision, error) {
 // has the Name and the Limit of the first that refused, or if none did of the one with
 // the least Remaining. It has the least Remaining, and the longest RetryAfter and
 // ResetAfter of all: when one refuses, the limits of this package are asked how long they
-// would. If a limit gives an error and none refuses, that is the error. What was taken
+// would. If a limit returns an error and none refuses, that is the error. What was taken
 // is given back in both cases, and if a limit panics; a limit that fails to take it back
 // admits so much less. But when ctx has ended meanwhile, [Remote] limits keep what they
 // took.
@@ -163,13 +163,13 @@ func lasting(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// asker is a limiter that can say what it would do.
+// asker is a limiter that can predict its answer.
 type asker interface {
 	would(key string, n int64) Decision
 }
 
-func (c *core) would(key string, n int64) Decision {
-	return c.ask(c.clock.Now(), key, max(1, n))
+func (l *RateLimiter) would(key string, n int64) Decision {
+	return l.ask(l.clock.Now(), key, max(1, n))
 }
 
 func (g *Group) would(key string, n int64) Decision {
@@ -226,7 +226,7 @@ func merge(whole, d Decision, first bool) Decision {
 	return whole
 }
 
-// Peek tells how things stand for a key: whether one more would pass all limits now, how
+// Peek returns how things stand for a key: whether one more would pass all limits now, how
 // many, when. It takes nothing. Limits that are not of this package are not asked.
 func (g *Group) Peek(key string) Decision {
 	if g.check(nil, key, 0) != nil { //nolint:staticcheck // a nil context never ends
@@ -235,7 +235,7 @@ func (g *Group) Peek(key string) Decision {
 	return g.would(key, 1)
 }
 
-// Wait waits until n of key are admitted by all limits, as [Counter.Wait] does.
+// Wait waits until n of key are admitted by all limits, as [RateLimiter.Wait] does.
 func (g *Group) Wait(ctx context.Context, key string, n int64) (Decision, error) {
 	return wait(ctx, n, nil, func() (Decision, error) { return g.AllowN(ctx, key, n) })
 }
@@ -245,7 +245,7 @@ func (g *Group) Refund(ctx context.Context, key string, d Decision, n int64) err
 	return g.each(d, n, func(l Limiter, d Decision) error { return l.Refund(ctx, key, d, n) })
 }
 
-// Settle corrects what d charged to key, in each limit, as [Counter.Settle] does. A limit
+// Settle corrects what d charged to key, in each limit, as [RateLimiter.Settle] does. A limit
 // that is not a [Settler] gets a refund or, for more, an AllowN, whose answer does not
 // matter.
 func (g *Group) Settle(ctx context.Context, key string, d Decision, actual int64) error {

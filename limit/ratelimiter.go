@@ -10,24 +10,11 @@ import (
 	"github.com/leapgate-go/leapgate/internal/stripes"
 )
 
-// engine is an algorithm over a store of keys. Keys, counts and limits are checked
-// before it is called.
-type engine interface {
-	// decide admits n of key at now and charges it, or refuses; without take, it only
-	// says what it would do. n is 1 or more.
-	decide(now int64, key string, n int64, take bool) Decision
-	// charge takes n, whatever the limit.
-	charge(now int64, key string, n int64)
-	// refund gives back n of what d charged.
-	refund(key string, d Decision, n int64)
-	forget(key string)
-	sweep(now int64)
-	stats() Stats
-}
-
-// core is what the limiters have in common.
-type core struct {
+// RateLimiter admits or refuses by key: so many in a time. Make one with [NewCounter],
+// [NewLog] or [NewBucketed].
+type RateLimiter struct {
 	engine    engine
+	packed    *packedCounter // behind engine, if it is that
 	name      string
 	limit     int64
 	window    time.Duration
@@ -41,106 +28,146 @@ type core struct {
 // answers are how many calls were admitted, and how many not.
 type answers struct{ allowed, refused stripes.Counter }
 
-func newCore(cfg Config, e engine) core {
-	c := core{
+func newRateLimiter(cfg Config, e engine) *RateLimiter {
+	l := &RateLimiter{
 		engine: e, name: cfg.Name, limit: cfg.Limit, window: cfg.Window, clock: clock.New(cfg.Now),
 		answers: new(answers), end: make(chan struct{}),
 	}
 	if cfg.Offenders > 0 {
-		c.offenders = newOffenders(cfg.Offenders)
+		l.offenders = newOffenders(cfg.Offenders)
 	}
-	return c
+	return l
 }
 
-// check tells what is wrong with a call, if anything.
-func (c *core) check(ctx context.Context, key string, n int64) error {
+// check returns what is wrong with a call, if anything.
+func (l *RateLimiter) check(ctx context.Context, key string, n int64) error {
 	switch {
 	case key == "" || len(key) > MaxKeyLength:
 		return badKey(key)
 	case n < 0:
 		return badCount(n)
-	case c.ended.Load():
+	case l.ended.Load():
 		return ErrClosed
 	}
 	return ended(ctx)
 }
 
 // Allow is shorthand for AllowN of 1.
-func (c *core) Allow(ctx context.Context, key string) (Decision, error) {
-	return c.AllowN(ctx, key, 1)
+func (l *RateLimiter) Allow(ctx context.Context, key string) (d Decision, err error) {
+	err = l.allow(ctx, key, 1, &d)
+	return d, err
 }
 
 // AllowN admits n of key, or refuses and takes nothing: the decision says which.
 // n = 0 asks whether one would pass, and takes nothing. The error is not a refusal: it
 // is [ErrKey], [ErrCount], [ErrClosed], or that of a ctx that has ended, and nothing
 // was taken. The clock is read once. A nil ctx never ends.
-func (c *core) AllowN(ctx context.Context, key string, n int64) (Decision, error) {
-	if err := c.check(ctx, key, n); err != nil {
-		return Decision{}, err
+func (l *RateLimiter) AllowN(ctx context.Context, key string, n int64) (d Decision, err error) {
+	err = l.allow(ctx, key, n, &d)
+	return d, err
+}
+
+// allow writes the decision where it is wanted: copying it from hand to hand takes as long
+// as making it.
+func (l *RateLimiter) allow(ctx context.Context, key string, n int64, d *Decision) error {
+	if err := l.check(ctx, key, n); err != nil {
+		return err
 	}
-	var now int64 // as clock.Now does, but inlined
-	if c.clock.Given == nil {
-		now = c.clock.Real()
+	now := int64(0) // as clock.Now does, but inlined
+	if l.clock.Given == nil {
+		now = l.clock.Real()
 	} else {
-		now = c.clock.Given()
+		now = l.clock.Given()
 	}
-	return c.decide(now, key, n), nil
+	if l.packed != nil && n > 0 && l.packed.answerKnown(d, now, l.limit, key, n) {
+		d.Name = l.name
+		if d.Allowed {
+			l.answers.allowed.Add(1)
+		} else {
+			l.countRefusal(key, n)
+		}
+		switch {
+		case d.Remaining > 0:
+		case n == 1 && !d.Allowed: // as setMoreAfter, without a call
+			d.MoreAfter = d.RetryAfter
+		default:
+			l.setMoreAfter(d, now, key, n)
+		}
+		return nil
+	}
+	l.decide(d, now, key, n)
+	return nil
 }
 
 // AllowNAt is AllowN at a given time, in nanoseconds on the axis of Config.Now. What
 // would be an error is a refusal, and its RetryAfter is [Never].
-func (c *core) AllowNAt(now int64, key string, n int64) Decision {
-	if c.check(nil, key, n) != nil { //nolint:staticcheck // a nil context never ends
-		return c.refusal(Never)
+func (l *RateLimiter) AllowNAt(now int64, key string, n int64) Decision {
+	if l.check(nil, key, n) != nil { //nolint:staticcheck // a nil context never ends
+		return l.refusal(Never)
 	}
-	return c.decide(now, key, n)
-}
-
-func (c *core) decide(now int64, key string, n int64) Decision {
-	d := c.engine.decide(now, key, max(1, n), n > 0)
-	d.Name = c.name
-	c.count(key, n, d.Allowed)
-	if d.Remaining == 0 || n == 0 {
-		c.tellMore(&d, now, key, n)
-	}
+	var d Decision
+	l.decide(&d, now, key, n)
 	return d
 }
 
-// count counts an answer.
-func (c *core) count(key string, n int64, allowed bool) {
-	if allowed {
-		c.answers.allowed.Add(1)
-	} else {
-		c.countRefusal(key, n)
+func (l *RateLimiter) decide(d *Decision, now int64, key string, n int64) {
+	*d = l.engine.decide(key, l.question(now, n))
+	d.Name = l.name
+	l.count(key, n, d.Allowed)
+	if d.Remaining == 0 || n == 0 {
+		l.setMoreAfter(d, now, key, n)
 	}
 }
 
-func (c *core) countRefusal(key string, n int64) {
-	c.answers.refused.Add(1)
-	if c.offenders != nil && n > 0 {
-		c.offenders.note(key)
+// question is whether n pass. With 0 it is whether one would.
+func (l *RateLimiter) question(now, n int64) question {
+	return question{now: now, limit: l.limit, n: max(1, n), take: n > 0}
+}
+
+// setMoreAfter sets MoreAfter of what was decided about n of key.
+func (l *RateLimiter) setMoreAfter(d *Decision, now int64, key string, n int64) {
+	if !d.Allowed && d.Remaining == 0 && n <= 1 {
+		d.MoreAfter = d.RetryAfter
+		return
+	}
+	d.MoreAfter = l.engine.moreAfter(now, l.limit, key, d.Crowded, d.Remaining)
+}
+
+// count counts an answer.
+func (l *RateLimiter) count(key string, n int64, allowed bool) {
+	if allowed {
+		l.answers.allowed.Add(1)
+	} else {
+		l.countRefusal(key, n)
+	}
+}
+
+func (l *RateLimiter) countRefusal(key string, n int64) {
+	l.answers.refused.Add(1)
+	if l.offenders != nil && n > 0 {
+		l.offenders.note(key)
 	}
 }
 
 // ask says what n would get, and takes nothing.
-func (c *core) ask(now int64, key string, n int64) Decision {
-	d := c.engine.decide(now, key, n, false)
-	d.Name = c.name
-	c.tellMore(&d, now, key, n)
+func (l *RateLimiter) ask(now int64, key string, n int64) Decision {
+	d := l.engine.decide(key, question{now: now, limit: l.limit, n: n})
+	d.Name = l.name
+	l.setMoreAfter(&d, now, key, n)
 	return d
 }
 
-func (c *core) refusal(retryAfter time.Duration) Decision {
-	return Decision{Name: c.name, Limit: c.limit, RetryAfter: retryAfter}
+func (l *RateLimiter) refusal(retryAfter time.Duration) Decision {
+	return Decision{Name: l.name, Limit: l.limit, RetryAfter: retryAfter}
 }
 
-// Peek tells how things stand for a key: whether one more would pass now, how many,
+// Peek returns how things stand for a key: whether one more would pass now, how many,
 // when. It takes nothing. For a bad key, or when the limiter is closed, nothing would.
-func (c *core) Peek(key string) Decision {
-	if c.check(nil, key, 0) != nil { //nolint:staticcheck // a nil context never ends
-		return c.refusal(Never)
+func (l *RateLimiter) Peek(key string) Decision {
+	if l.check(nil, key, 0) != nil { //nolint:staticcheck // a nil context never ends
+		return l.refusal(Never)
 	}
-	return c.ask(c.clock.Now(), key, 1)
+	return l.ask(l.clock.Now(), key, 1)
 }
 
 // Wait waits until n of key are admitted. It gives up at once, with the decision that
@@ -150,25 +177,25 @@ func (c *core) Peek(key string) Decision {
 //
 // [Stats] counts a Wait that comes to nothing once it has asked as refused.
 //
-// Those who wait do not queue: when there is room for one, whoever comes first gets it.
+// Calls that wait do not queue: when there is room for one, the first that asks gets it.
 // Waits are in real time: with a given clock, n are asked for again after RetryAfter of
 // real time.
-func (c *core) Wait(ctx context.Context, key string, n int64) (Decision, error) {
+func (l *RateLimiter) Wait(ctx context.Context, key string, n int64) (Decision, error) {
 	asked := false
-	d, err := wait(ctx, n, c.end, func() (Decision, error) {
-		if err := c.check(ctx, key, n); err != nil {
+	d, err := wait(ctx, n, l.end, func() (Decision, error) {
+		if err := l.check(ctx, key, n); err != nil {
 			return Decision{}, err
 		}
 		asked = true
-		d := c.engine.decide(c.clock.Now(), key, max(1, n), n > 0)
-		d.Name = c.name
+		d := l.engine.decide(key, l.question(l.clock.Now(), n))
+		d.Name = l.name
 		return d, nil
 	})
 	switch {
 	case err == nil:
-		c.count(key, n, d.Allowed)
+		l.count(key, n, d.Allowed)
 	case asked:
-		c.answers.refused.Add(1)
+		l.answers.refused.Add(1)
 	}
 	return d, err
 }
@@ -209,15 +236,15 @@ func wait(ctx context.Context, n int64, end <-chan struct{}, ask func() (Decisio
 // decision must not be refunded by more than it charged in all. The error is
 // [ErrKey], [ErrClosed], or [ErrCount] if n is below 0 or more than d charged. That ctx
 // has ended does not matter.
-func (c *core) Refund(_ context.Context, key string, d Decision, n int64) error {
-	if err := c.check(nil, key, n); err != nil { //nolint:staticcheck // see the comment
+func (l *RateLimiter) Refund(_ context.Context, key string, d Decision, n int64) error {
+	if err := l.check(nil, key, n); err != nil { //nolint:staticcheck // see the comment
 		return err
 	}
 	if n > d.Charged {
 		return badRefund(n, d)
 	}
 	if n > 0 {
-		c.engine.refund(key, d, n)
+		l.engine.refund(key, d, n)
 	}
 	return nil
 }
@@ -234,26 +261,26 @@ func (c *core) Refund(_ context.Context, key string, d Decision, n int64) error 
 // A decision must be settled once. One that was refused charged nothing, so all of
 // actual is charged. The error is [ErrKey], [ErrClosed], or [ErrCount] if actual is
 // below 0 or above [MaxLimit]. That ctx has ended does not matter: the cost remains.
-func (c *core) Settle(_ context.Context, key string, d Decision, actual int64) error {
-	if err := c.check(nil, key, actual); err != nil { //nolint:staticcheck // see the comment
+func (l *RateLimiter) Settle(_ context.Context, key string, d Decision, actual int64) error {
+	if err := l.check(nil, key, actual); err != nil { //nolint:staticcheck // see the comment
 		return err
 	}
 	switch more := actual - d.Charged; {
 	case actual > MaxLimit:
 		return badCount(actual)
 	case more > 0:
-		c.engine.charge(c.clock.Now(), key, more)
+		l.engine.charge(l.clock.Now(), key, more)
 	case more < 0:
-		c.engine.refund(key, d, -more)
+		l.engine.refund(key, d, -more)
 	}
 	return nil
 }
 
 // Reset forgets what was charged to a key. Refunds and settlements of what was charged
 // before do not touch what is charged afterwards; a settlement of more still adds.
-func (c *core) Reset(key string) {
-	if c.check(nil, key, 0) == nil { //nolint:staticcheck // a nil context never ends
-		c.engine.forget(key)
+func (l *RateLimiter) Reset(key string) {
+	if l.check(nil, key, 0) == nil { //nolint:staticcheck // a nil context never ends
+		l.engine.forget(key)
 	}
 }
 
@@ -261,42 +288,42 @@ func (c *core) Reset(key string) {
 // There is no need to call it: each new key clears away a few. It is for programs that
 // had many keys and expect few. It looks at all of them, a few hundred at a time; the
 // calls of others go on.
-func (c *core) Sweep() {
-	if !c.ended.Load() {
-		c.engine.sweep(c.clock.Now())
+func (l *RateLimiter) Sweep() {
+	if !l.ended.Load() {
+		l.engine.sweep(l.clock.Now())
 	}
 }
 
-// Stats gives the figures of the limiter. They are read one after the other.
-func (c *core) Stats() Stats {
-	s := c.engine.stats()
-	s.Allowed, s.Refused = c.answers.allowed.Load(), c.answers.refused.Load()
+// Stats returns the figures of the limiter. They are read one after the other.
+func (l *RateLimiter) Stats() Stats {
+	s := l.engine.stats()
+	s.Allowed, s.Refused = l.answers.allowed.Load(), l.answers.refused.Load()
 	return s
 }
 
-// Offenders gives the keys that were refused most often, at most k, most refused
+// Offenders returns the keys that were refused most often, at most k, most refused
 // first. It is empty unless Config.Offenders was set. See [Offender].
-func (c *core) Offenders(k int) []Offender {
-	if c.offenders == nil {
+func (l *RateLimiter) Offenders(k int) []Offender {
+	if l.offenders == nil {
 		return nil
 	}
-	return c.offenders.top(k)
+	return l.offenders.top(k)
 }
 
 // ForgetOffenders begins the count of refusals anew, so that those of long ago do not
 // hide those of today.
-func (c *core) ForgetOffenders() {
-	if c.offenders != nil {
-		c.offenders.forget()
+func (l *RateLimiter) ForgetOffenders() {
+	if l.offenders != nil {
+		l.offenders.forget()
 	}
 }
 
-// Close ends the limiter: calls get [ErrClosed], and so do those that wait; who waits
-// for a [Group] hears of it when its wait is over. It may be called more than once. The
+// Close ends the limiter: calls get [ErrClosed], and so do those that wait; a call
+// that waits for a [Group] gets it when its wait is over. It may be called more than once. The
 // error is always nil.
-func (c *core) Close() error {
-	if c.ended.CompareAndSwap(false, true) {
-		close(c.end)
+func (l *RateLimiter) Close() error {
+	if l.ended.CompareAndSwap(false, true) {
+		close(l.end)
 	}
 	return nil
 }

@@ -1,0 +1,289 @@
+package limit
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/leapgate-go/leapgate/internal/keys"
+)
+
+// packedCounter is the sliding-window counter in one word for each key:
+//
+//	63    48  47     24  23      0
+//	 window   previous   current
+//
+// One compare-and-swap turns the window and charges. (With the window in a word of its
+// own, a goroutine that turns it can be suspended in between, and the others admit a second
+// limit.)
+//
+// The word has the low 16 bits of the window's number. The node's Aux has the epoch, in
+// which the key was last used: the number by 2¹³. A caller whose epoch is another looks
+// closer before it believes the word: see reconcile.
+type packedCounter struct {
+	sliding
+	store  store[atomic.Uint64]
+	newest atomic.Int64 // the window that was looked at last, which saves divisions
+	excess excess
+}
+
+type cell = keys.Node[atomic.Uint64]
+
+const (
+	countBits = 24
+	countMask = 1<<countBits - 1
+
+	// maxPacked is the largest count in a word, and so the largest limit: see [excess] for
+	// what is charged beyond it. One more means dead.
+	maxPacked = countMask - 1
+	dead      = countMask // as the current count: the key was taken out
+
+	epochShift = 13
+)
+
+func pack(number, previous, current int64) uint64 {
+	return uint64(number)<<(2*countBits) | uint64(previous)<<countBits | uint64(current)
+}
+
+func epochOf(number int64) uint32 { return uint32(number >> epochShift) }
+
+func newPackedCounter(cfg Config) *packedCounter {
+	e := &packedCounter{sliding: sliding{int64(cfg.Window)}}
+	e.store.init(cfg, e)
+	return e
+}
+
+// begin makes a cell that is charged with n.
+func (e *packedCounter) begin(c *cell, now, n int64) {
+	number, _ := e.split(now)
+	c.Aux.Store(epochOf(number))
+	c.Value.Store(pack(number, 0, e.excess.begin(c, number, n)))
+}
+
+// read returns the word of a cell and what it means at a time.
+func (e *packedCounter) read(c *cell, number, elapsed int64) (word uint64, t tally) {
+	for {
+		t.number, t.elapsed, t.ahead = number, elapsed, 0
+		epoch := c.Aux.Load()
+		if epoch != epochOf(number) {
+			epoch = e.reconcile(c, &t)
+		}
+		word = c.Value.Load()
+		if c.Aux.Load() == epoch { // else another call has seen a later one in between
+			break
+		}
+	}
+	// The difference of the window numbers, of which the word has 16 bits.
+	switch ahead := int64(int16(word>>(2*countBits)) - int16(t.number)); {
+	case ahead == 0:
+		t.previous, t.current = int64(word>>countBits&countMask), int64(word&countMask)
+	case ahead == -1:
+		t.previous, t.current = int64(word&countMask), 0
+	case ahead < 0:
+		t.previous, t.current = 0, 0
+	default: // see turn
+		t.previous, t.current = int64(word>>countBits&countMask), int64(word&countMask)
+		t.ahead += e.until(ahead) - t.elapsed
+		t.number, t.elapsed = t.number+ahead, 0
+	}
+	if !e.excess.addTo(&t, c, word) {
+		return e.read(c, number, elapsed)
+	}
+	return word, t
+}
+
+// reconcile is for a caller of another epoch than that of the cell. If the cell's is older, the
+// word may be so old that its 16 bits mean another window: then it is zeroed, as of the
+// beginning of the new epoch; and the cell comes into that. If the caller's is older, its
+// time becomes the beginning of the cell's epoch. It returns the epoch in which they met.
+//
+// Windows that meet in one comparison are less than two epochs and a few windows apart:
+// half of what 16 bits can tell.
+//
+//go:noinline
+func (e *packedCounter) reconcile(c *cell, t *tally) (epoch uint32) {
+	mine := epochOf(t.number)
+	if int32(mine-c.Aux.Load()) > 0 {
+		// The word changes before the epoch. One at a time: the second would take
+		// the new word for an old one.
+		mu := e.store.keys.Lock(e.store.keys.Hash(c.Key()))
+		defer mu.Unlock()
+		for epoch = c.Aux.Load(); int32(mine-epoch) > 0; epoch = c.Aux.Load() {
+			word, first := c.Value.Load(), t.number>>epochShift<<epochShift
+			old := mine-epoch > 1 || int16(word>>(2*countBits))-int16(first) < -1
+			if old && word&countMask != dead && !c.Value.CompareAndSwap(word, pack(first, 0, 0)) {
+				continue // by a call that is late
+			}
+			c.Aux.Store(mine)
+		}
+	}
+	epoch = c.Aux.Load()
+	if late := int64(int32(epoch - mine)); late > 0 {
+		first := (t.number>>epochShift + late) << epochShift
+		t.ahead = e.until(first-t.number) - t.elapsed
+		t.number, t.elapsed = first, 0
+	}
+	return epoch
+}
+
+// answerKnown decides about what is asked most: n of a key that is known, at a time that is
+// not older than what it has seen. It writes what is not zero in d. If it is not such a
+// case, or another was faster, it returns false, and has done nothing.
+func (e *packedCounter) answerKnown(d *Decision, now, limit int64, key string, n int64) bool {
+	c := e.store.keys.Find(e.store.keys.Hash(key), key)
+	if c == nil {
+		return false
+	}
+	var t tally
+	number := e.newest.Load()
+	if t.elapsed = now - number*e.length; uint64(t.elapsed) >= uint64(e.length) {
+		number, t.elapsed = e.split(now)
+		e.newest.Store(number)
+	}
+	t.number = number
+	if c.Aux.Load() != epochOf(number) {
+		return false
+	}
+	word := c.Value.Load()
+	if c.Aux.Load() != epochOf(number) {
+		return false
+	}
+	t.current = int64(word & countMask)
+	switch ahead := int16(word>>(2*countBits)) - int16(number); {
+	case t.current == dead:
+		return false
+	case ahead == 0:
+		t.previous = int64(word >> countBits & countMask)
+	case ahead == -1:
+		t.previous, t.current = t.current, 0
+	case ahead < 0:
+		t.current = 0
+	default:
+		return false
+	}
+	if t.previous == maxPacked || t.current == maxPacked {
+		return false // there may be an excess
+	}
+	return e.settle(d, c, word, &t, question{now, limit, n, true})
+}
+
+func (e *packedCounter) answer(c *cell, q question) (d Decision, alive bool) {
+	number, elapsed := e.split(q.now)
+	for {
+		word, t := e.read(c, number, elapsed)
+		if word&countMask == dead {
+			return d, false
+		}
+		if e.settle(&d, c, word, &t, q) {
+			return d, true
+		}
+	}
+}
+
+// settle decides about a cell whose word means t. It returns false, and has done nothing, if
+// the cell has another word by now.
+func (e *packedCounter) settle(d *Decision, c *cell, word uint64, t *tally, q question) bool {
+	held := e.held(t)
+	if q.n > q.limit-held {
+		e.refuse(d, t, q.limit, held, q.n)
+		return true
+	}
+	if q.take {
+		if !c.Value.CompareAndSwap(word, pack(t.number, min(t.previous, maxPacked), t.current+q.n)) {
+			return false
+		}
+		t.current += q.n
+		held += q.n
+		d.Charged, d.Ticket, d.generation = q.n, t.number, c.Generation()
+	}
+	d.Allowed, d.Limit, d.Remaining, d.ResetAfter = true, q.limit, q.limit-held, e.reset(t)
+	return true
+}
+
+func (e *packedCounter) add(c *cell, now, n int64) (alive bool) {
+	number, elapsed := e.split(now)
+	for {
+		word, t := e.read(c, number, elapsed)
+		if word&countMask == dead {
+			return false
+		}
+		if n > maxPacked-t.current {
+			if e.excess.charge(c, word, &t, n) {
+				return true
+			}
+			continue
+		}
+		if c.Value.CompareAndSwap(word, pack(t.number, min(t.previous, maxPacked), t.current+n)) {
+			return true
+		}
+	}
+}
+
+// takeOff gives n back to the window that was charged, as long as it is the key's current
+// one.
+func (e *packedCounter) takeOff(c *cell, charged, n int64) {
+	for {
+		epoch, word := c.Aux.Load(), c.Value.Load()
+		// The number that the 16 bits mean: near the beginning of the epoch. No clock
+		// and no window make one that an epoch of 32 bits with its sign does not tell.
+		begin := int64(int32(epoch)) << epochShift
+		number := begin + int64(int16(word>>(2*countBits))-int16(begin))
+		current := int64(word & countMask)
+		if number != charged || current == dead || current < n {
+			return
+		}
+		if current == maxPacked {
+			if e.excess.refund(c, word, number, n) {
+				return
+			}
+			continue
+		}
+		if c.Value.CompareAndSwap(word, word-uint64(n)) {
+			return
+		}
+	}
+}
+
+func (e *packedCounter) untilMore(c *cell, now, limit, _ int64) time.Duration {
+	number, elapsed := e.split(now)
+	word, t := e.read(c, number, elapsed)
+	if word&countMask == dead {
+		return 0
+	}
+	return e.more(t, limit)
+}
+
+// inspect returns how much a cell holds. The coldest is the one that holds least.
+func (e *packedCounter) inspect(c *cell, now int64) (warmth uint64, expired bool) {
+	_, t := e.look(c, now)
+	held := e.held(&t)
+	return uint64(held), held == 0
+}
+
+// look is read for a caller that holds the lock which reconcile takes. It leaves the cell in its
+// epoch, and needs no luck with the 16 bits: it puts the epoch before them.
+func (e *packedCounter) look(c *cell, now int64) (word uint64, t tally) {
+	number, elapsed := e.split(now)
+	epoch := c.Aux.Load()
+	word = c.Value.Load()
+	begin := int64(epoch) << epochShift
+	seen := begin + int64(int16(word>>(2*countBits))-int16(begin))
+	// seen and number agree in the bits that the epoch has, or one is older.
+	const lost = 64 - 32 - epochShift
+	ahead := (seen - number) << lost >> lost
+	t = e.turn(number+ahead, int64(word>>countBits&countMask), int64(word&countMask), number, elapsed)
+	e.excess.addTo(&t, c, word) // if it is another by now, kill does not take it out
+	return word, t
+}
+
+func (e *packedCounter) kill(c *cell, now int64, force bool) bool {
+	for {
+		word, t := e.look(c, now)
+		if !force && e.held(&t) > 0 {
+			return false
+		}
+		if c.Value.CompareAndSwap(word, word|dead) {
+			e.excess.forget(c)
+			return true
+		}
+	}
+}
