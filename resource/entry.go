@@ -118,6 +118,9 @@ func (e *Entry) Exit() {
 		for took := e.word >> tookShift; took != 0; took &= took - 1 {
 			set.finishIf[bits.TrailingZeros64(took)].Finish(now, int64(uint32(e.word)), time.Duration(rt), outcome)
 		}
+		if set.stateful != nil {
+			set.deliver()
+		}
 	}
 }
 

@@ -38,6 +38,7 @@ type checks struct {
 	enforce  []Check   // those that block, in the order in which they are asked
 	shadow   []Check   // those that would; asked when all of enforce admitted
 	finish   []Finisher
+	stateful []*Cause      // of those that have a state; here, it is on a cache line that calls read
 	finishIf []Finisher    // those of mode shadow; which of them, the entry knows
 	longest  time.Duration // how far back any of them remembers
 }
@@ -69,6 +70,9 @@ func newChecks(byGuard [][]Check, old *checks) *checks {
 		for _, c := range some {
 			s.holds = append(s.holds, s.holdOf(c, old))
 			s.longest = max(s.longest, c.Interval())
+			if cause := c.Cause(); cause.State != nil {
+				s.stateful = append(s.stateful, cause)
+			}
 			switch mode := c.Mode(); {
 			case mode == rule.Shadow:
 				s.addShadow(c)
@@ -135,7 +139,7 @@ func (set *guardSet) snapshot(name string, now int64, at time.Time, carried metr
 // rules gives the figures of the rules that bind the resource.
 func (set *guardSet) rules(now int64, at time.Time) (rules []stat.RuleSnapshot) {
 	for c, h := range set.all() {
-		rule := snapshotOf(c, now)
+		rule := snapshotOf(c, now, at)
 		set.before[h].takeOff(&rule)
 		if last := c.Cause().Last; last != nil {
 			rule.LastRefusal = last.load(now, at)
@@ -146,7 +150,7 @@ func (set *guardSet) rules(now int64, at time.Time) (rules []stat.RuleSnapshot) 
 }
 
 // snapshotOf gives the figures of a check, which may leave its names to its cause.
-func snapshotOf(c Check, now int64) stat.RuleSnapshot {
+func snapshotOf(c Check, now int64, at time.Time) stat.RuleSnapshot {
 	rule, cause := c.Snapshot(now), c.Cause()
 	if rule.ID == "" {
 		rule.ID = cause.RuleID
@@ -154,6 +158,7 @@ func snapshotOf(c Check, now int64) stat.RuleSnapshot {
 	if rule.Kind == "" {
 		rule.Kind = cause.Kind
 	}
+	cause.State.show(&rule, cause, now, at)
 	return rule
 }
 

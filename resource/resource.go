@@ -91,8 +91,12 @@ func (r *Resource) enter(ctx context.Context, now, n int64, by Caller) (Entry, e
 		}
 		var a admission // a literal would be made elsewhere and copied, which takes its time
 		a.set, a.now, a.n, a.by = set, now, n, by
+		ok := a.run(ctx)
+		if set.checks != nil && set.stateful != nil {
+			set.deliver()
+		}
 		switch {
-		case !a.run(ctx):
+		case !ok:
 			void, now = set.metric, a.now // which is later if the call has waited
 		case a.blocked != nil:
 			return Entry{}, a.err()
