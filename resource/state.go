@@ -37,9 +37,9 @@ import (
 // OnChange is called when the entry, the exit or the loading of rules in which Set was called
 // is about to return, with no lock held. It is called for one change of a State after the
 // other, in their order: of several goroutines with changes only one calls OnChange, for
-// all, and the others go on. So if OnChange is slow, or hangs, no other call waits for it.
-// Then changes gather: when 64 wait, each further one is joined with the newest of them,
-// which counts it as Skipped.
+// all, as long as there are any, and the others go on. So if OnChange is slow, or hangs, no
+// other call waits for it. Then changes gather: when 64 wait, each further one is joined with
+// the newest of them, which counts it as Skipped.
 //
 // Who only reads figures never calls OnChange, since that may be done under a lock: what a
 // check finds out in Snapshot waits for the next call into the resource. So does what is set
@@ -190,6 +190,7 @@ func (s *State) show(r *stat.RuleSnapshot, cause *Cause, now int64, at time.Time
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.State, r.States, r.Changes = s.Current(), slices.Clone(s.states), s.count
+	r.LastChanges = slices.Grow(r.LastChanges, len(s.last))
 	for i := range s.last {
 		c := s.changeOf(&s.last[i], cause, now, at)
 		r.LastChanges, r.Since = append(r.LastChanges, c), c.At

@@ -69,8 +69,9 @@ type RuleSnapshot struct {
 	// State is what the rule is in, such as "open", and States all that it can be in. They
 	// are empty if there is only one thing that it does. Since is when the last change was,
 	// zero if there was none; Changes is how many there were, and LastChanges are the last
-	// 16 of them, oldest first. All of it goes on when a rule is changed, and what is
-	// remembered of a resource that was evicted does so when it comes again, but for Changes.
+	// 16 of them, oldest first. They go on when the rule is changed, and when a resource that
+	// was evicted comes again while it is remembered; but then Changes begins anew, as all
+	// counts do.
 	State       string
 	States      []string
 	Since       time.Time
