@@ -100,7 +100,21 @@ type Config struct {
 
 	// Guards are asked after the gate's own, in this order. See [resource.Guard].
 	Guards []resource.Guard
+
+	// OnChange is told when a rule has gone over from one state to another, as a breaker
+	// that opens. It is called for each change once, and for those of one rule on one
+	// resource one after the other, in their order. It is called with no lock held, so it may
+	// call the gate, load rules too, but before the call or the load returns in which the
+	// change came about: that takes so much longer, so OnChange should be quick. Other calls
+	// never wait for it; if it hangs, changes gather, and are joined beyond 64: see Skipped
+	// of [Change]. If it panics, that is counted (see [Gate.GuardFaults]) and logged. It must
+	// not end the goroutine. Changes that calls in flight make after Close are told, too.
+	// See [resource.State].
+	OnChange func(Change)
 }
+
+// Change is a rule on a resource going over from one state to another.
+type Change = stat.Change
 
 // Memory reports how much memory is in use, in bytes, if that is known. It is asked for
 // every call that a rule with Strategy MemoryAdaptive binds, by any number of goroutines at
@@ -221,6 +235,7 @@ func New(cfg Config) (*Gate, error) {
 		Sleep:        cfg.Sleep,
 		Guards:       guards,
 		Plugged:      cfg.Guards,
+		OnChange:     cfg.OnChange,
 	})
 	return g, nil
 }
@@ -306,7 +321,7 @@ func (g *Gate) Totals() []resource.Totals { return g.registry.Totals() }
 // [ErrClosed].
 func (g *Gate) Rebind(names ...string) error { return g.registry.Rebind(names...) }
 
-// GuardFaults tells how often guards of Config.Guards have panicked.
+// GuardFaults tells how often guards of Config.Guards, and Config.OnChange, have panicked.
 func (g *Gate) GuardFaults() int64 { return g.registry.GuardFaults() }
 
 // Evictions returns how resources have given their places to other names, and what had to be

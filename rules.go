@@ -60,10 +60,11 @@ func (g *Gate) rules() (rules kinds.Rules) {
 }
 
 // EditRules replaces the rules by what edit makes of them. It gets copies, with IDs and
-// defaults filled in, and no other load comes between: what edit has seen is what is
-// replaced. So it must not load rules itself, and should be quick. With an error of edit
-// nothing changes, and that is the error. All or none are replaced, as by
-// [Gate.LoadRules]. Rules without ID are given one there, before they are loaded.
+// defaults filled in, and no other load comes between: what edit has seen is what is replaced.
+// So it must not load rules itself, nor in a Config.OnChange that calls of its own bring about,
+// and should be quick. With an error of edit nothing changes, and that is the error. All or
+// none are replaced, as by [Gate.LoadRules]. Rules without ID are given one there, before they
+// are loaded.
 func (g *Gate) EditRules(edit func(*Rules) error) error {
 	return g.load(func() (*kinds.Rules, error) {
 		rules := g.Rules()

@@ -161,6 +161,37 @@ type figuresView struct {
 	Candidate           number       `json:"candidate"`
 	CandidateWouldBlock int64        `json:"candidateWouldBlock"`
 	LastRefusal         *refusalView `json:"lastRefusal,omitempty"`
+	*stateView
+}
+
+// stateView is the state of a rule that has one.
+type stateView struct {
+	State       string       `json:"state"`
+	States      []string     `json:"states"`
+	Since       *stamp       `json:"since,omitempty"`
+	Changes     int64        `json:"changes"`
+	LastChanges []changeView `json:"lastChanges"`
+}
+
+type changeView struct {
+	At     stamp  `json:"at"`
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Reason string `json:"reason"`
+}
+
+func stateOf(r *stat.RuleSnapshot) *stateView {
+	if r.State == "" {
+		return nil
+	}
+	v := &stateView{State: r.State, States: r.States, Changes: r.Changes, LastChanges: make([]changeView, len(r.LastChanges))}
+	if !r.Since.IsZero() {
+		v.Since = (*stamp)(&r.Since)
+	}
+	for i, c := range r.LastChanges {
+		v.LastChanges[i] = changeView{stamp(c.At), c.From, c.To, c.Reason}
+	}
+	return v
 }
 
 type refusalView struct {
@@ -235,6 +266,7 @@ func (d *Dashboard) bound(s *stat.Snapshot) []boundView {
 			Mode: f.Mode.String(), Threshold: number(f.Threshold), Effective: number(f.Effective), Interval: millis(f.Interval),
 			Admitted: f.Admitted, Blocked: f.Blocked, WouldBlock: f.WouldBlock,
 			Candidate: number(f.Candidate), CandidateWouldBlock: f.CandidateWouldBlock,
+			stateView: stateOf(f),
 		}}
 		if rule := rules[ruleKey{f.Kind, f.ID}]; rule.Kind != "" { // not of a guard that the program brought
 			v.ruleView = rule

@@ -240,6 +240,35 @@ func TestTimes_AreOfTheGatesClock(t *testing.T) {
 	})
 }
 
+func TestResource_ShowsTheStateOfARule(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	state := resource.NewState("closed", "open")
+	g := leapgate.Must(leapgate.Config{Now: c.Now, Guards: []resource.Guard{&strange{cause: resource.Cause{State: state}}}})
+	d := dashboard.Handler(g, dashboard.Config{})
+	call(t, c, g, "a", 1, 0)
+	figures := func() map[string]any {
+		return list(get(t, d, "resource?name=a"), "rules")[0]["figures"].(map[string]any)
+	}
+	f := figures()
+	require.Equal(t, []any{"closed", []any{"closed", "open"}, 0.0, []any{}}, []any{f["state"], f["states"], f["changes"], f["lastChanges"]})
+	require.NotContains(t, f, "since")
+
+	state.Set(c.Now(), "open", "<b>20 of 20\xff</b>")
+	c.Advance(time.Second)
+	f = figures()
+	require.Equal(t, []any{"open", "2023-11-14T22:13:20.000Z", 1.0}, []any{f["state"], f["since"], f["changes"]})
+	require.Equal(t, []any{map[string]any{
+		"at": "2023-11-14T22:13:20.000Z", "from": "closed", "to": "open", "reason": "<b>20 of 20?</b>",
+	}}, f["lastChanges"])
+
+	g = newGate(t, c, flow.Rule{Resource: "a", Threshold: 1})
+	d = dashboard.Handler(g, dashboard.Config{})
+	for _, field := range []string{"state", "states", "since", "changes", "lastChanges"} {
+		require.NotContains(t, figures(), field)
+	}
+}
+
 // Whatever a guard of the program says, answers and frames are JSON.
 func TestResource_FiguresThatAreNone(t *testing.T) {
 	t.Parallel()

@@ -20,6 +20,8 @@
 //	rule_threshold{resource, guard, rule}        also rule_effective_threshold,
 //	                                             rule_candidate_threshold, rule_interval_seconds
 //	rule_info{resource, guard, rule, mode}       1
+//	rule_state{resource, guard, rule, state}     1 for the state that it is in, 0 for the others
+//	rule_changes_total{resource, guard, rule}    how often it went over to another
 //	resources, guard_faults_total                of the gate
 //	evicted_resources_total                      resources that gave their place to another name
 //	remembered_resources                         those of which it is remembered what they have used
@@ -43,9 +45,10 @@
 // and go on when it comes again. Only what it counted between the last reading and its
 // eviction shows in other.
 //
-// So it is with the blocks of rules: the rule "other" of the resource "other" has what
+// So it is with the blocks of rules, and the changes of their states: the rule "other" of the resource "other" has what
 // was blocked by rules that have no series any more, and on resources without. The blocks
-// of a rule that is removed stay, and go on if it is loaded again; only its threshold ends.
+// of a rule that is removed stay, and go on if it is loaded again; only its threshold and its
+// state end.
 // Of the removed rules of a resource, the last five keep their series; one that has lost
 // them, and is loaded again, begins anew.
 //
@@ -305,4 +308,7 @@ func (c *Collector) collectRest(s *samples, guard string, sum resource.RuleTotal
 	s.count(c.descs.blocks, labels, nil, sum.Blocked)
 	s.count(c.descs.wouldBlocks, labels, nil, sum.WouldBlock)
 	s.count(c.descs.candidateWouldBlocks, labels, nil, sum.CandidateWouldBlock)
+	if sum.Changes != 0 {
+		s.count(c.descs.changes, labels, nil, sum.Changes)
+	}
 }

@@ -9,6 +9,7 @@ type descs struct {
 	// by resource, guard and rule
 	blocks, wouldBlocks, candidateWouldBlocks       *prometheus.Desc
 	mode, threshold, effective, candidate, interval *prometheus.Desc
+	state, changes                                  *prometheus.Desc
 	// of the gate
 	resources, guardFaults                         *prometheus.Desc
 	evicted, remembered, forgotten, forgottenCalls *prometheus.Desc
@@ -53,9 +54,12 @@ func newDescs(gate string) *descs {
 	d.interval = of("rule_interval_seconds",
 		"Time in which the threshold of a rule is admitted; 0 for rules without, such as those on calls in flight.",
 		"resource", "guard", "rule")
+	d.state = of("rule_state", "1 for the state that a rule is in, and 0 for each other one that it can be in.",
+		"resource", "guard", "rule", "state")
+	d.changes = of("rule_changes_total", "How often a rule went over from one state to another.", "resource", "guard", "rule")
 
 	d.resources = of("resources", "Resources that the gate keeps, the resource other included.")
-	d.guardFaults = of("guard_faults_total", "Panics of guards that the program brought.")
+	d.guardFaults = of("guard_faults_total", "Panics of guards that the program brought, and of its OnChange.")
 	d.evicted = of("evicted_resources_total", "Resources that gave their place to another name.")
 	d.remembered = of("remembered_resources", "Evicted resources of which it is remembered what they have used.")
 	d.forgotten = of("forgotten_resources_total",

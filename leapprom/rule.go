@@ -24,12 +24,19 @@ type ruleSeries struct {
 	guard  string           // the value of that label
 	labels []*dto.LabelPair // nil if another rule has them: then other shows what it counts
 	info   []*dto.LabelPair // with the mode, as it was last
+	states []stateSeries    // one for each state that it can be in, as they were last
 
 	now                *stat.RuleSnapshot  // of the reading at hand; nil if it is not there
 	left               int64               // the reading in which it was missed first; 0 if it was there last
 	last, offset, base resource.RuleTotals // as those of a source
 	blocks, would      bool                // whether it has, or had once, what such a series could show
-	candidate          bool
+	candidate, changes bool
+}
+
+// stateSeries is the series of one state of a rule.
+type stateSeries struct {
+	state  string
+	labels []*dto.LabelPair
 }
 
 // startAnew is for totals that begin anew.
@@ -70,6 +77,7 @@ func (s *source) readRules(c *Collector, rules []stat.RuleSnapshot) {
 		r.blocks = r.blocks || now.Mode == rule.Enforce || now.Blocked > 0
 		r.would = r.would || now.Mode == rule.Shadow || now.WouldBlock > 0
 		r.candidate = r.candidate || now.Candidate > 0 || now.CandidateWouldBlock > 0
+		r.changes = r.changes || now.State != ""
 	}
 	var left []ruleID
 	for id, r := range s.rules {
@@ -135,9 +143,13 @@ func (r *ruleSeries) collect(c *Collector, s *samples) {
 	if r.candidate {
 		s.count(c.descs.candidateWouldBlocks, r.labels, nil, shown.CandidateWouldBlock)
 	}
+	if r.changes {
+		s.count(c.descs.changes, r.labels, nil, shown.Changes)
+	}
 	if r.now == nil {
 		return
 	}
+	r.collectStates(c, s)
 	mode := r.now.Mode.String()
 	if r.info == nil || r.info[2].GetValue() != mode {
 		r.info = pairs("gate", c.cfg.Gate, "guard", r.guard, "mode", mode,
@@ -149,5 +161,25 @@ func (r *ruleSeries) collect(c *Collector, s *samples) {
 	s.gauge(c.descs.interval, r.labels, r.now.Interval.Seconds())
 	if r.now.Candidate > 0 {
 		s.gauge(c.descs.candidate, r.labels, r.now.Candidate)
+	}
+}
+
+// collectStates adds a series for each state that the rule can be in. Package resource
+// bounds how many there are, and which letters they have.
+func (r *ruleSeries) collectStates(c *Collector, s *samples) {
+	same := func(series stateSeries, state string) bool { return series.state == state }
+	if !slices.EqualFunc(r.states, r.now.States, same) {
+		r.states = nil
+		for _, state := range r.now.States {
+			r.states = append(r.states, stateSeries{state, pairs("gate", c.cfg.Gate, "guard", r.guard,
+				"resource", r.labels[2].GetValue(), "rule", r.labels[3].GetValue(), "state", state)})
+		}
+	}
+	for _, series := range r.states {
+		in := 0.0
+		if series.state == r.now.State {
+			in = 1
+		}
+		s.gauge(c.descs.state, series.labels, in)
 	}
 }

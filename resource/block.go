@@ -51,6 +51,8 @@ type Cause struct {
 	// Last keeps the last refusal of the rule, if it is not nil. Checks of the same ID
 	// that share it share what they count as well, as when a rule is changed.
 	Last *LastRefusal
+	// State is what the rule is in, nil if it has none. See [State].
+	State *State
 }
 
 // Error says it in one line: flow rule "orders-qps" on "GET /orders": 101 of 100

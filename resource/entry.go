@@ -108,6 +108,9 @@ func (e *Entry) Exit() {
 		if e.word >= 1<<tookShift {
 			e.finishOthers(set, now, time.Duration(rt), outcome)
 		}
+		if set.stateful != nil {
+			set.deliver()
+		}
 	}
 }
 

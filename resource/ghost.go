@@ -2,6 +2,7 @@ package resource
 
 import (
 	"slices"
+	"time"
 
 	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/stat"
@@ -104,7 +105,7 @@ func (o *ghost) back(now int64) *comeback {
 	b := &comeback{used: o.used}
 	i := 0
 	for c, h := range o.checks.all() {
-		s := snapshotOf(c, now)
+		s := snapshotOf(c, now, time.Time{})
 		r := returning{hold: h, past: o.departed[i], counted: counted{s.Admitted, TotalsOf(&s)}, kind: s.Kind}
 		r.past.before.takeOff(&s)
 		r.sum = TotalsOf(&s)
@@ -159,4 +160,5 @@ func (c counted) takeOff(s *stat.RuleSnapshot) {
 	s.Blocked -= c.Blocked
 	s.WouldBlock -= c.WouldBlock
 	s.CandidateWouldBlock -= c.CandidateWouldBlock
+	s.Changes -= c.Changes
 }

@@ -36,6 +36,7 @@ type stay struct {
 type checks struct {
 	only     Check // the one of enforce, if there is no more to an entry than to ask it; or nil
 	finish   []Finisher
+	stateful []*Cause      // of those that have a state
 	finishIf []Finisher    // the first of shadow; which of them, the entry knows
 	enforce  []asked       // those that block, in the order in which they are asked
 	shadow   []asked       // those that would; asked when all of enforce admitted
@@ -72,6 +73,9 @@ func newChecks(byGuard [][]Check, old *checks) *checks {
 		for _, c := range some {
 			s.holds = append(s.holds, s.holdOf(c, old))
 			s.longest = max(s.longest, c.Interval())
+			if cause := c.Cause(); cause.State != nil {
+				s.stateful = append(s.stateful, cause)
+			}
 			switch c.Mode() {
 			case rule.Enforce:
 				enforce = append(enforce, c)
@@ -86,7 +90,7 @@ func newChecks(byGuard [][]Check, old *checks) *checks {
 	}
 	s.setEnforce(enforce)
 	s.setShadow(shadow)
-	if len(s.enforce) == 1 && s.shadow == nil && s.enforce[0].args == nil {
+	if len(s.enforce) == 1 && s.shadow == nil && s.enforce[0].args == nil && s.stateful == nil {
 		s.only = enforce[0]
 	}
 	return s
@@ -172,7 +176,7 @@ func (set *guardSet) snapshot(name string, now int64, at time.Time, carried metr
 // rules gives the figures of the rules that bind the resource.
 func (set *guardSet) rules(now int64, at time.Time) (rules []stat.RuleSnapshot) {
 	for c, h := range set.all() {
-		rule := snapshotOf(c, now)
+		rule := snapshotOf(c, now, at)
 		set.before[h].takeOff(&rule)
 		if last := c.Cause().Last; last != nil {
 			rule.LastRefusal = last.load(now, at)
@@ -183,7 +187,7 @@ func (set *guardSet) rules(now int64, at time.Time) (rules []stat.RuleSnapshot) 
 }
 
 // snapshotOf gives the figures of a check, which may leave its names to its cause.
-func snapshotOf(c Check, now int64) stat.RuleSnapshot {
+func snapshotOf(c Check, now int64, at time.Time) stat.RuleSnapshot {
 	rule, cause := c.Snapshot(now), c.Cause()
 	if rule.ID == "" {
 		rule.ID = cause.RuleID
@@ -191,6 +195,7 @@ func snapshotOf(c Check, now int64) stat.RuleSnapshot {
 	if rule.Kind == "" {
 		rule.Kind = cause.Kind
 	}
+	cause.State.show(&rule, cause, now, at)
 	return rule
 }
 

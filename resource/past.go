@@ -3,6 +3,7 @@ package resource
 import (
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/stat"
@@ -91,32 +92,40 @@ func (p *past) settle(d *departed, kind string, sum RuleTotals) {
 // figures gives what the check has counted, and the kind of its guard. That may be the
 // program's, so no lock is held.
 func (d *departed) figures() (kind string, sum RuleTotals) {
-	s := snapshotOf(d.Check, d.then)
+	s := snapshotOf(d.Check, d.then, time.Time{})
 	d.before.takeOff(&s)
 	return s.Kind, TotalsOf(&s)
 }
 
-// RuleTotals is what rules have refused, or would have.
+// RuleTotals is what rules have refused, or would have, and how often they went over to
+// another state.
 type RuleTotals struct {
-	Blocked, WouldBlock, CandidateWouldBlock int64
+	Blocked, WouldBlock, CandidateWouldBlock, Changes int64
 }
 
 // Plus gives the sum of t and u.
 func (t RuleTotals) Plus(u RuleTotals) RuleTotals {
-	return RuleTotals{t.Blocked + u.Blocked, t.WouldBlock + u.WouldBlock, t.CandidateWouldBlock + u.CandidateWouldBlock}
+	return RuleTotals{
+		t.Blocked + u.Blocked, t.WouldBlock + u.WouldBlock,
+		t.CandidateWouldBlock + u.CandidateWouldBlock, t.Changes + u.Changes,
+	}
 }
 
 // Minus gives what t has more than u.
 func (t RuleTotals) Minus(u RuleTotals) RuleTotals {
-	return RuleTotals{t.Blocked - u.Blocked, t.WouldBlock - u.WouldBlock, t.CandidateWouldBlock - u.CandidateWouldBlock}
+	return RuleTotals{
+		t.Blocked - u.Blocked, t.WouldBlock - u.WouldBlock,
+		t.CandidateWouldBlock - u.CandidateWouldBlock, t.Changes - u.Changes,
+	}
 }
 
 // Covers tells whether t may be a later state of u: nothing in it is less.
 func (t RuleTotals) Covers(u RuleTotals) bool {
-	return t.Blocked >= u.Blocked && t.WouldBlock >= u.WouldBlock && t.CandidateWouldBlock >= u.CandidateWouldBlock
+	return t.Blocked >= u.Blocked && t.WouldBlock >= u.WouldBlock &&
+		t.CandidateWouldBlock >= u.CandidateWouldBlock && t.Changes >= u.Changes
 }
 
 // TotalsOf gives the totals of a rule on a resource.
 func TotalsOf(r *stat.RuleSnapshot) RuleTotals {
-	return RuleTotals{r.Blocked, r.WouldBlock, r.CandidateWouldBlock}
+	return RuleTotals{r.Blocked, r.WouldBlock, r.CandidateWouldBlock, r.Changes}
 }

@@ -217,7 +217,7 @@ func (l *faultLog) recover(method string) {
 	}
 	l.mu.Unlock()
 	if isNew {
-		l.logger.Error("leapgate: a guard panicked; calls pass as if it were not there",
+		l.logger.Error("leapgate: code of the program panicked; calls go on as if it were not there",
 			"guard", l.kind, "method", method, "panic", fmt.Sprint(cause))
 	}
 }

@@ -58,16 +58,21 @@ func (g *Registry) Changed(changes Changes) (rebind func()) {
 	}
 	pending := slices.Clone(g.unbound)
 	return func() {
+		var stateful []*guardSet
 		for _, c := range pending {
-			g.rebindAll(c)
+			stateful = append(stateful, g.rebindAll(c)...)
 		}
 		g.rebinding.Lock()
-		defer g.rebinding.Unlock()
 		g.unbound = slices.DeleteFunc(g.unbound, func(c *Changes) bool { return c == own })
+		g.rebinding.Unlock()
+		for _, set := range stateful { // last, since it calls the program
+			set.deliver()
+		}
 	}
 }
 
-func (g *Registry) rebindAll(c *Changes) {
+// rebindAll carries out changes. It returns the sets that may have changes of states to tell.
+func (g *Registry) rebindAll(c *Changes) (stateful []*guardSet) {
 	g.generation.Add(1)
 	names := c.Names
 	if c.Matching != nil { // asked after the generation was raised, so none is missed
@@ -81,7 +86,13 @@ func (g *Registry) rebindAll(c *Changes) {
 	for _, name := range names {
 		for !g.rebind(name, now) {
 		}
+		if r := g.table.Get(name); r != nil {
+			if set := r.set.Load(); set.checks != nil && set.stateful != nil {
+				stateful = append(stateful, set)
+			}
+		}
 	}
+	return stateful
 }
 
 // names gives the names of all resources that are there.

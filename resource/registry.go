@@ -54,6 +54,7 @@ type Config struct {
 	Logger       *slog.Logger                               // for faults of Plugged; nil is slog.Default()
 	Guards       []Guard                                    // asked in this order, trusted
 	Plugged      []Guard                                    // asked after them, called under recover
+	OnChange     func(stat.Change)                          // told of every change of a [State], under recover; nil: nobody is
 }
 
 // Registry holds the resources of a gate by name. Looking one up takes no lock;
@@ -67,7 +68,9 @@ type Registry struct {
 	outcome    func(error) Outcome
 	ignoresOwn bool // outcome is the default: only the caller's own cancellation is ignored
 	guards     []Guard
-	faults     []*faultLog // of the guards that the program brought
+	faults     []*faultLog // of the guards that the program brought, and panics
+	onChange   func(stat.Change)
+	panics     *faultLog // of onChange
 	max        int
 	nowhere    *guardSet     // the set of resources without a place
 	generation atomic.Uint32 // of the rules, so that a binding to older ones is noticed
@@ -121,6 +124,8 @@ func NewRegistry(cfg Config) *Registry {
 		g.guards = append(g.guards, p)
 		g.faults = append(g.faults, p.faults)
 	}
+	g.onChange, g.panics = cfg.OnChange, &faultLog{kind: "OnChange", logger: cfg.Logger}
+	g.faults = append(g.faults, g.panics)
 	g.nowhere = &guardSet{registry: g}
 	g.other = g.register(Other, nil, g.clock.Now())
 	return g
@@ -379,7 +384,7 @@ func (g *Registry) Sum(name string, now int64, e metric.Event) int64 {
 	return 0
 }
 
-// GuardFaults tells how often guards that the program brought have panicked.
+// GuardFaults tells how often guards that the program brought, and OnChange, have panicked.
 func (g *Registry) GuardFaults() (n int64) {
 	for _, l := range g.faults {
 		l.mu.Lock()

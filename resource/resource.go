@@ -134,8 +134,12 @@ func (r *Resource) enter(ctx context.Context, now, n int64, by Caller, args *arg
 		}
 		var a admission // a literal would be made elsewhere and copied, which takes its time
 		a.set, a.now, a.n, a.by, a.args = set, now, n, by, args
+		ok := a.run(ctx)
+		if set.checks != nil && set.stateful != nil {
+			set.deliver()
+		}
 		switch {
-		case !a.run(ctx):
+		case !ok:
 			void, now, args = set.metric, a.now, a.args // the time is later if the call has waited
 		case a.blocked != nil:
 			a.args.free()

@@ -65,6 +65,29 @@ type RuleSnapshot struct {
 	// LastRefusal is the last one by this rule. It is zero if there was none. Of more
 	// than 64 in a millisecond, it is the 64th.
 	LastRefusal Refusal
+
+	// State is what the rule is in, such as "open", and States all that it can be in. They
+	// are empty if there is only one thing that it does. Since is when the last change was,
+	// zero if there was none; Changes is how many there were, and LastChanges are the last
+	// 16 of them, oldest first. They go on when the rule is changed, and when a resource that
+	// was evicted comes again while it is remembered; but then Changes begins anew, as all
+	// counts do.
+	State       string
+	States      []string
+	Since       time.Time
+	Changes     int64
+	LastChanges []Change
+}
+
+// Change is a rule on a resource going over from one state to another. It is a plain value.
+type Change struct {
+	At                     time.Time // by the wall clock
+	Resource, Kind, RuleID string
+	From, To               string // the states
+	Reason                 string // for people, with the numbers; at most 256 bytes
+	// Skipped is how many changes there were between From and To that are not told one by
+	// one, because too many waited for an OnChange that is slow; 0 in a snapshot.
+	Skipped int64
 }
 
 // Refusal is one refusal of a call.

@@ -1,0 +1,62 @@
+package leapprom_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/leapprom"
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+// switches is a guard with a rule on every resource, whose state the test changes.
+type switches map[string]*resource.State
+
+func (switches) Kind() string { return "switch" }
+
+func (s switches) Bind(name string, _ []resource.Check) ([]resource.Check, bool) {
+	if s[name] == nil {
+		return nil, false
+	}
+	return []resource.Check{twin{cause: &resource.Cause{Resource: name, Kind: "switch", RuleID: "s", State: s[name]}, blocked: new(int64)}}, false
+}
+
+func TestStates_HaveOneSeriesEachAndTheirChangesATotal(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	a, b := resource.NewState("off", "on", "half-on"), resource.NewState("off", "on")
+	guard := switches{"a": a, "b": b}
+	g := leapgate.Must(leapgate.Config{Now: c.now.Load, Guards: []resource.Guard{guard}})
+	require.True(t, call(g, "a"))
+	require.True(t, call(g, "b"))
+	require.True(t, call(g, "none"))
+	registry := registryOf(t, g, leapprom.Config{MaxResources: 1}) // b has no series of its own
+	want := reading{
+		`rule_state{guard="switch",resource="a",rule="s",state="off"}`:     1,
+		`rule_state{guard="switch",resource="a",rule="s",state="on"}`:      0,
+		`rule_state{guard="switch",resource="a",rule="s",state="half-on"}`: 0,
+		`rule_changes_total{guard="switch",resource="a",rule="s"}`:         0,
+	}
+	require.Equal(t, want, scrape(t, registry).only("rule_state", "rule_changes"))
+
+	a.Set(1, "on", "")
+	a.Set(1, "half-on", "")
+	a.Set(1, "on", "")
+	b.Set(1, "on", "")
+	want[`rule_state{guard="switch",resource="a",rule="s",state="off"}`] = 0
+	want[`rule_state{guard="switch",resource="a",rule="s",state="on"}`] = 1
+	want[`rule_changes_total{guard="switch",resource="a",rule="s"}`] = 3
+	want[`rule_changes_total{guard="switch",resource="other",rule="other"}`] = 1
+	require.Equal(t, want, scrape(t, registry).only("rule_state", "rule_changes"))
+
+	// What is removed has had its changes, but is in no state.
+	delete(guard, "a")
+	require.NoError(t, g.Rebind("a"))
+	c.advance(time.Second)
+	require.Equal(t, reading{
+		`rule_changes_total{guard="switch",resource="a",rule="s"}`:         3,
+		`rule_changes_total{guard="switch",resource="other",rule="other"}`: 1,
+	}, scrape(t, registry).only("rule_state", "rule_changes"))
+}
