@@ -15,6 +15,8 @@ import (
 type Kind interface {
 	// Name is the key in rule files, the kind in the API, and the label in metrics: "flow".
 	Name() string
+	// Status is what a refusal is over HTTP.
+	Status() int
 	// Fields describe the fields of the rules, in the order in which they are written.
 	Fields() []Field
 
@@ -77,6 +79,7 @@ func of[R comparable](k *ruleset.Kind[R], list func(*Rules) *[]R) Kind {
 }
 
 func (k *kind[R]) Name() string { return k.Kind.Name }
+func (k *kind[R]) Status() int  { return k.Kind.Status }
 
 func (k *kind[R]) Fields() []Field {
 	fields := make([]Field, len(k.fields))

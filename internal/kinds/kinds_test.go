@@ -2,6 +2,7 @@ package kinds_test
 
 import (
 	"hash/maphash"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ func TestAll_EveryListHasItsKind(t *testing.T) {
 	require.Len(t, kinds.All, lists.NumField())
 	for i, k := range kinds.All {
 		require.Equal(t, strings.ToLower(lists.Field(i).Name), k.Name())
+		require.Contains(t, []int{http.StatusTooManyRequests, http.StatusServiceUnavailable}, k.Status())
 		require.Equal(t, k.Name(), k.NewSet(ruleset.Env{}).Kind())
 	}
 	_ = leapgate.Rules(kinds.Rules{})
