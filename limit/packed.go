@@ -163,7 +163,7 @@ func (e *packedCounter) answerKnown(d *Decision, now, limit int64, key string, n
 	if t.previous == maxPacked || t.current == maxPacked {
 		return false // there may be an excess
 	}
-	return e.settle(d, c, word, &t, question{now, limit, n, true})
+	return e.decideOn(d, c, word, &t, question{now, limit, n, true})
 }
 
 func (e *packedCounter) answer(c *cell, q question) (d Decision, alive bool) {
@@ -173,15 +173,15 @@ func (e *packedCounter) answer(c *cell, q question) (d Decision, alive bool) {
 		if word&countMask == dead {
 			return d, false
 		}
-		if e.settle(&d, c, word, &t, q) {
+		if e.decideOn(&d, c, word, &t, q) {
 			return d, true
 		}
 	}
 }
 
-// settle decides about a cell whose word means t. It returns false, and has done nothing, if
+// decideOn decides about a cell whose word means t. It returns false, and has done nothing, if
 // the cell has another word by now.
-func (e *packedCounter) settle(d *Decision, c *cell, word uint64, t *tally, q question) bool {
+func (e *packedCounter) decideOn(d *Decision, c *cell, word uint64, t *tally, q question) bool {
 	held := e.held(t)
 	if q.n > q.limit-held {
 		e.refuse(d, t, q.limit, held, q.n)
