@@ -119,7 +119,7 @@ func (e *Entry) Exit() {
 			set.finishIf[bits.TrailingZeros64(took)].Finish(now, int64(uint32(e.word)), time.Duration(rt), outcome)
 		}
 		if set.stateful != nil {
-			set.deliver()
+			set.deliver(set.registry)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (r *Resource) enter(ctx context.Context, now, n int64, by Caller) (Entry, e
 		a.set, a.now, a.n, a.by = set, now, n, by
 		ok := a.run(ctx)
 		if set.checks != nil && set.stateful != nil {
-			set.deliver()
+			set.deliver(set.registry)
 		}
 		switch {
 		case !ok:
