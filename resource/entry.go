@@ -109,7 +109,7 @@ func (e *Entry) Exit() {
 			e.finishOthers(set, now, time.Duration(rt), outcome)
 		}
 		if set.stateful != nil {
-			set.deliver()
+			set.deliver(set.registry)
 		}
 	}
 }

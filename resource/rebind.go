@@ -58,21 +58,21 @@ func (g *Registry) Changed(changes Changes) (rebind func()) {
 	}
 	pending := slices.Clone(g.unbound)
 	return func() {
-		var stateful []*guardSet
+		var stateful []*checks
 		for _, c := range pending {
-			stateful = append(stateful, g.rebindAll(c)...)
+			g.rebindAll(c, &stateful)
 		}
 		g.rebinding.Lock()
 		g.unbound = slices.DeleteFunc(g.unbound, func(c *Changes) bool { return c == own })
 		g.rebinding.Unlock()
-		for _, set := range stateful { // last, since it calls the program
-			set.deliver()
+		for _, s := range stateful { // last, since it calls the program
+			s.deliver(g)
 		}
 	}
 }
 
-// rebindAll carries out changes. It returns the sets that may have changes of states to tell.
-func (g *Registry) rebindAll(c *Changes) (stateful []*guardSet) {
+// rebindAll carries out changes. It adds the new checks to stateful if any of them has a state.
+func (g *Registry) rebindAll(c *Changes, stateful *[]*checks) {
 	g.generation.Add(1)
 	names := c.Names
 	if c.Matching != nil { // asked after the generation was raised, so none is missed
@@ -84,15 +84,9 @@ func (g *Registry) rebindAll(c *Changes) (stateful []*guardSet) {
 	}
 	now := g.clock.Now()
 	for _, name := range names {
-		for !g.rebind(name, now) {
-		}
-		if r := g.table.Get(name); r != nil {
-			if set := r.set.Load(); set.checks != nil && set.stateful != nil {
-				stateful = append(stateful, set)
-			}
+		for !g.rebind(name, now, stateful) {
 		}
 	}
-	return stateful
 }
 
 // names gives the names of all resources that are there.
@@ -109,7 +103,7 @@ func (g *Registry) names() (names []string) {
 
 // rebind is false if rules were loaded meanwhile, or the resource came or went, so that
 // the checks are stale.
-func (g *Registry) rebind(name string, now int64) bool {
+func (g *Registry) rebind(name string, now int64, stateful *[]*checks) bool {
 	generation := g.generation.Load()
 	g.mu.Lock()
 	old, ghost := g.checksOf(name, now)
@@ -143,6 +137,9 @@ func (g *Registry) rebind(name string, now int64) bool {
 		r = g.newResource(name)
 		r.named = true
 		g.settle(r, now, checks, back)
+	}
+	if checks != nil && checks.stateful != nil {
+		*stateful = append(*stateful, checks)
 	}
 	return true
 }

@@ -136,7 +136,7 @@ func (r *Resource) enter(ctx context.Context, now, n int64, by Caller, args *arg
 		a.set, a.now, a.n, a.by, a.args = set, now, n, by, args
 		ok := a.run(ctx)
 		if set.checks != nil && set.stateful != nil {
-			set.deliver()
+			set.deliver(set.registry)
 		}
 		switch {
 		case !ok:

@@ -204,12 +204,11 @@ func (s *State) changeOf(c *change, cause *Cause, now int64, at time.Time) stat.
 	}
 }
 
-// deliver tells OnChange of the changes of the resource's rules that wait. The caller holds
-// no lock.
-func (set *guardSet) deliver() {
-	for _, cause := range set.stateful {
+// deliver tells OnChange of the changes of the rules that wait. The caller holds no lock.
+func (s *checks) deliver(g *Registry) {
+	for _, cause := range s.stateful {
 		if cause.State.due.Load() {
-			cause.State.deliver(func(c change) { set.registry.tell(cause, &c) })
+			cause.State.deliver(func(c change) { g.tell(cause, &c) })
 		}
 	}
 }
