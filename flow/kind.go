@@ -21,7 +21,13 @@ var Kind = ruleset.Kind[Rule]{
 	Fields:   fields,
 	Complete: complete,
 	Describe: describe,
-	Compile:  compile,
+	Bounds: func(r *Rule) ruleset.Figure {
+		if r.Associated != "" {
+			return "" // it bounds another resource
+		}
+		return ruleset.Passes
+	},
+	Compile: compile,
 	Reads:    func(r *Rule) string { return r.Associated },
 	Relate:   relate,
 }

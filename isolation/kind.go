@@ -34,6 +34,7 @@ var Kind = ruleset.Kind[Rule]{
 	},
 	Complete: complete,
 	Describe: describe,
+	Bounds:   func(*Rule) ruleset.Figure { return ruleset.InFlight },
 	Compile:  compile,
 }
 

@@ -26,6 +26,11 @@ type Kind interface {
 	Head(rules *Rules, i int) rule.Head
 	// Describe says in one line what a rule does, which may be without its defaults.
 	Describe(rules *Rules, i int) string
+	// Complete fills in the defaults of what the kind adds to the rules of all kinds.
+	Complete(rules *Rules, i int)
+	// Bounds says which figure of its resource the threshold of a complete rule bounds, if
+	// any.
+	Bounds(rules *Rules, i int) ruleset.Figure
 	// Hash returns a number that is another, most likely, when the rule says something else.
 	Hash(seed maphash.Seed, rules *Rules, i int) uint64
 
@@ -96,8 +101,19 @@ func (k *kind[R]) Head(rules *Rules, i int) rule.Head { return k.Kind.Head(k.at(
 
 func (k *kind[R]) Describe(rules *Rules, i int) string {
 	r := *k.at(rules, i)
-	k.Complete(&r, new(ruleset.Report))
+	k.Kind.Complete(&r, new(ruleset.Report))
 	return k.Kind.Describe(&r)
+}
+
+func (k *kind[R]) Complete(rules *Rules, i int) {
+	k.Kind.Complete(k.at(rules, i), new(ruleset.Report))
+}
+
+func (k *kind[R]) Bounds(rules *Rules, i int) ruleset.Figure {
+	if k.Kind.Bounds == nil {
+		return ""
+	}
+	return k.Kind.Bounds(k.at(rules, i))
 }
 
 func (k *kind[R]) Hash(seed maphash.Seed, rules *Rules, i int) uint64 {
