@@ -1,24 +1,21 @@
 package dashboard
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"reflect"
-	"slices"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
-	"github.com/leapgate-go/leapgate/rulefile"
 )
 
 // Bounds and defaults of a [Config].
 const (
 	DefaultMaxViewers = 32
-	MostMaxViewers    = 10_000
+	MaxViewers        = 10_000
 	DefaultTitle      = "Leapgate"
 	maxTitle          = 256
 )
@@ -42,8 +39,8 @@ type Config struct {
 	Limiters []Limiter
 
 	// RuleSources are shown beside the rules: since when what is active of each has been
-	// active, and what is wrong with it. The watchers of a [RuleFiles] that is the Writer are
-	// shown without being named here.
+	// active, and what is wrong with it. Of the RuleKeepers, those that are sources are shown
+	// without being named here.
 	RuleSources []RuleSource
 
 	// ShowKeys says who sees the keys of limiters, and the origins of refused calls, which
@@ -83,9 +80,10 @@ type Config struct {
 	// Hosts, are refused before it is asked.
 	Authorize func(r *http.Request) (who string, err error)
 
-	// Writer saves rules that are kept elsewhere, such as in rule files: see [RuleFiles].
-	// Nil: rules that have a Source are read-only here.
-	Writer Writer
+	// RuleKeepers keep rules elsewhere, such as in rule files, and can change them there. Each
+	// has a name of its own. Rules that have the name of none as their Source are read-only
+	// here.
+	RuleKeepers []RuleKeeper
 
 	// Logger is told every change of a rule: who, from what, to what. Nil is slog.Default().
 	Logger *slog.Logger
@@ -97,21 +95,6 @@ type Config struct {
 type Limiter interface {
 	limit.Describer
 	Stats() limit.Stats
-}
-
-// Writer saves rules at their source.
-type Writer interface {
-	// Sources gives the sources that can be written, as in the Source of rules. It is the
-	// same at every call.
-	Sources() []string
-	// Write asks for the rules that a source shall hold, makes it hold them, and loads them
-	// into the gate, with ReplaceRules; or, with an error, it leaves all as it is. The
-	// rules are all of that source, good, and with IDs and defaults filled in. They are made
-	// from those that the gate has, so nothing else should load that source between the
-	// asking and the loading. An error of rules is given back, as it is or wrapped; one that is
-	// [rulefile.ErrChanged] tells that the source does not hold what the gate has. One Write
-	// is called at a time.
-	Write(ctx context.Context, source string, rules func() (rulefile.Rules, error)) error
 }
 
 // Challenge is an error of Authorize that asks who it is: the answer is 401 with this as
@@ -155,11 +138,23 @@ func (c *Config) complete(gate *leapgate.Gate) error {
 			fault("RuleSources[%d] is nil; want a source of rules", i)
 		}
 	}
-	if files, ok := c.Writer.(ruleFiles); ok && slices.Contains(files, nil) {
-		fault("Writer has a watcher that is nil; want RuleFiles of watchers")
+	names := make(map[string]int)
+	for i, k := range c.RuleKeepers {
+		if isNil(k) {
+			fault("RuleKeepers[%d] is nil; want a keeper of rules", i)
+			continue
+		}
+		name := k.Source()
+		if name == "" {
+			fault("RuleKeepers[%d] has no name; want one", i)
+		}
+		if other, twice := names[name]; twice {
+			fault("RuleKeepers[%d] has the name %.64q, as RuleKeepers[%d]; want another", i, name, other)
+		}
+		names[name] = i
 	}
-	if c.MaxViewers < 0 || c.MaxViewers > MostMaxViewers {
-		fault("MaxViewers is %d; want 1 to %d, or 0 for %d", c.MaxViewers, MostMaxViewers, DefaultMaxViewers)
+	if c.MaxViewers < 0 || c.MaxViewers > MaxViewers {
+		fault("MaxViewers is %d; want 1 to %d, or 0 for %d", c.MaxViewers, MaxViewers, DefaultMaxViewers)
 		c.MaxViewers = 0
 	}
 	if c.MaxViewers == 0 {
@@ -177,8 +172,8 @@ func (c *Config) complete(gate *leapgate.Gate) error {
 	if c.Address == nil {
 		c.Address = leaphttp.MustAddress(leaphttp.AddressConfig{}).Key
 	}
-	if c.Writer != nil && c.Authorize == nil {
-		fault("Writer is set and Authorize is not; want both, for nobody may change rules otherwise")
+	if c.RuleKeepers != nil && c.Authorize == nil {
+		fault("RuleKeepers are set and Authorize is not; want both, for nobody may change rules otherwise")
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

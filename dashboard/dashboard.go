@@ -41,7 +41,8 @@ type Dashboard struct {
 	page    map[string]file
 	started time.Time
 	api     map[string]endpoint
-	sources []string // of rules that can be changed here
+	sources []string              // of rules that can be changed here
+	keepers map[string]RuleKeeper // by their sources
 	stream  *stream
 
 	ruleSources []RuleSource // whose state is shown
@@ -63,7 +64,7 @@ func New(gate *leapgate.Gate, cfg Config) (*Dashboard, error) {
 		return nil, err
 	}
 	d := &Dashboard{
-		gate: gate, cfg: cfg, page: embedded(),
+		gate: gate, cfg: cfg, page: embedded(), keepers: make(map[string]RuleKeeper),
 		hosts: newHosts(cfg.Hosts),
 		seed:  maphash.MakeSeed(), secret: make([]byte, 32),
 	}
@@ -74,8 +75,9 @@ func New(gate *leapgate.Gate, cfg Config) (*Dashboard, error) {
 	d.stream = newStream(d.read, cfg.MaxViewers, cfg.MaxViewersPerAddress)
 	if cfg.Authorize != nil {
 		d.sources = []string{""}
-		if cfg.Writer != nil {
-			d.sources = append(d.sources, cfg.Writer.Sources()...)
+		for _, k := range cfg.RuleKeepers {
+			d.sources = append(d.sources, k.Source())
+			d.keepers[k.Source()] = k
 		}
 	}
 	return d, nil
@@ -105,7 +107,7 @@ const apiPath = "/api/v1/"
 // ServeHTTP serves the page and the API.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
-	if !d.local(w, r) {
+	if !d.ownHostAndOrigin(w, r) {
 		return
 	}
 	path := r.URL.Path

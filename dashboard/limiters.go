@@ -39,7 +39,7 @@ type offenderView struct {
 	Excess  int64  `json:"excess"`
 }
 
-const mostOffenders = 10 // that are shown of each limiter
+const maxOffenders = 10 // that are shown of each limiter
 
 func (d *Dashboard) limiters() []limiterView {
 	all := make([]limiterView, len(d.cfg.Limiters))
@@ -73,7 +73,7 @@ func look(l Limiter, v *limiterView) {
 	v.Allowed, v.Refused, v.Degraded, v.Away = s.Allowed, s.Refused, s.Degraded, s.Away
 	v.Expired, v.Evicted, v.Crowded, v.Bytes, v.Coarse = s.Expired, s.Evicted, s.Crowded, s.Bytes, s.Coarse
 	if o, ok := l.(interface{ Offenders(k int) []limit.Offender }); ok {
-		for _, worst := range o.Offenders(mostOffenders) {
+		for _, worst := range o.Offenders(maxOffenders) {
 			v.Offenders = append(v.Offenders, offenderView{worst.Key, worst.Refused, worst.Excess})
 		}
 	}
@@ -97,11 +97,11 @@ func haveKeys(all []limiterView) bool {
 }
 
 func (d *Dashboard) serveLimiters(w http.ResponseWriter, r *http.Request) {
-	if !d.known(w, r) {
+	if !d.noParameters(w, r) {
 		return
 	}
 	all := d.limiters()
-	if haveKeys(all) && d.sightOf(r) == keysHidden {
+	if haveKeys(all) && d.visibilityOf(r) == keysHidden {
 		all = d.withoutKeys(all)
 	}
 	answer(w, http.StatusOK, struct {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -76,13 +77,13 @@ func blockedShare(s *stat.Snapshot) float64 {
 	return s.BlockQPS / (s.PassQPS + s.BlockQPS)
 }
 
-const mostResources = 100_000 // in one answer
+const maxResources = 100_000 // in one answer
 
 func (d *Dashboard) serveResources(w http.ResponseWriter, r *http.Request) {
 	q := parameters(r, "sort", "order", "filter", "limit")
 	by := q.oneOf("sort", "passQPS", slices.Sorted(maps.Keys(orders))...)
 	order := q.oneOf("order", "", "asc", "desc")
-	limit := q.count("limit", mostResources)
+	limit := q.count("limit", maxResources)
 	if q.failed(w) {
 		return
 	}
@@ -202,7 +203,7 @@ func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	v.Rules = d.bound(&s)
-	if refusedSomebody(v.Rules) && d.sightOf(r) == keysHidden {
+	if refusedSomebody(v.Rules) && d.visibilityOf(r) == keysHidden {
 		for _, rule := range v.Rules {
 			if last := rule.Figures.LastRefusal; last != nil {
 				last.Origin = d.hash(last.Origin)
@@ -236,8 +237,10 @@ func (d *Dashboard) bound(s *stat.Snapshot) []boundView {
 			Admitted: f.Admitted, Blocked: f.Blocked, WouldBlock: f.WouldBlock,
 			Candidate: number(f.Candidate), CandidateWouldBlock: f.CandidateWouldBlock,
 		}}
-		if rule := rules[ruleKey{f.Kind, f.ID}]; rule.Kind != "" { // not of a guard that the program brought
+		if rule := rules[ruleKey{f.Kind, f.ID}]; rule.Kind != "" {
 			v.ruleView = rule
+		} else if f.Interval > 0 { // of a guard that the program brought
+			v.Bounds = string(ruleset.Passes)
 		}
 		if b := resource.LastBlock(s.Resource, *f); b != nil {
 			last := &f.LastRefusal

@@ -13,7 +13,6 @@ import (
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/rule"
-	"github.com/leapgate-go/leapgate/rulefile"
 )
 
 // ruleView is a rule as the API shows it.
@@ -24,6 +23,8 @@ type ruleView struct {
 	Version  string          `json:"version,omitempty"`
 	Source   string          `json:"source,omitempty"`
 	Editable bool            `json:"editable"`
+	Bounds   string          `json:"bounds,omitempty"`
+	Summary  string          `json:"summary,omitempty"`
 	Rule     json.RawMessage `json:"rule,omitempty"` // as in rule files
 }
 
@@ -101,9 +102,8 @@ func (d *Dashboard) views(k kinds.Kind, rules *kinds.Rules) []ruleView {
 		if mended := validTexts(k, shown, i); mended {
 			all[i].Editable = false
 		}
-	}
-	for i, text := range fileForm(k, shown) {
-		all[i].Rule = text
+		all[i].Bounds = string(k.Bounds(rules, i))
+		all[i].Summary, all[i].Rule = k.Describe(shown, i), encodeRule(k, shown, i)
 	}
 	return all
 }
@@ -120,21 +120,6 @@ func validTexts(k kinds.Kind, rules *kinds.Rules, i int) (mended bool) {
 		_ = k.Read(rules, i, n, text) // any text is good for a field that had this one
 	}
 	return mended
-}
-
-// fileForm returns each rule of a kind as a rule file in JSON has it.
-func fileForm(k kinds.Kind, rules *kinds.Rules) []json.RawMessage {
-	list := new(kinds.Rules)
-	k.Append(list, rules)
-	data, err := rulefile.Rules(*list).JSON()
-	if err != nil {
-		panic(err) // rules of a gate are good, and their texts have been made UTF-8
-	}
-	var lists map[string][]json.RawMessage
-	if err := json.Unmarshal(data, &lists); err != nil {
-		panic(err) // it is JSON
-	}
-	return lists[k.Name()]
 }
 
 // writable tells whether rules of a source can be changed here.
@@ -163,7 +148,7 @@ func (d *Dashboard) serveRules(w http.ResponseWriter, r *http.Request) {
 		d.serveAdd(w, r)
 		return
 	}
-	if !d.known(w, r) {
+	if !d.noParameters(w, r) {
 		return
 	}
 	rules := d.loaded()

@@ -11,14 +11,14 @@ import (
 const (
 	// frameInterval is how often viewers are sent a frame.
 	frameInterval = time.Second
-	// mostBehind is how many frames may wait for a viewer before it is dropped.
-	mostBehind = 4
+	// maxBehind is how many frames may wait for a viewer before it is dropped.
+	maxBehind = 4
 	// patience is how long a message may take to be written.
 	patience = 5 * time.Second
 	// retryAfter is when one for whom there was no place may ask again.
 	retryAfter = 5 * time.Second
-	// mostAddress is how many bytes of an address count.
-	mostAddress = 64
+	// maxAddress is how many bytes of an address count.
+	maxAddress = 64
 )
 
 // viewer is one who watches.
@@ -28,7 +28,7 @@ type viewer struct {
 	fresh  bool          // it has seen nothing; guarded by the stream's lock
 
 	address string
-	sees    sight
+	sees    visibility
 }
 
 // stream sends frames to those who watch. While there are any, one goroutine makes them, once
@@ -46,7 +46,7 @@ type stream struct {
 	by      map[string]int // the same by address
 	closed  bool
 	stop    chan struct{} // closed when the goroutine is to end; nil if there is none
-	board   *board        // what was sent last
+	encoder *frameEncoder // what was sent last
 	made    time.Time     // when; zero if nothing was
 	current bool          // a viewer can begin with what was sent last
 }
@@ -54,13 +54,13 @@ type stream struct {
 func newStream(read func() reading, most, each int) *stream {
 	return &stream{
 		read: read, most: most, each: each, turn: make(chan struct{}, 1),
-		viewers: make(map[*viewer]struct{}), by: make(map[string]int), board: newBoard(),
+		viewers: make(map[*viewer]struct{}), by: make(map[string]int), encoder: newFrameEncoder(),
 	}
 }
 
 // join takes a place for one who comes from an address and may see so much. If there is none,
 // or the stream is closed, it returns why not.
-func (s *stream) join(address string, sees sight) (v *viewer, why string) {
+func (s *stream) join(address string, sees visibility) (v *viewer, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -79,13 +79,13 @@ func (s *stream) join(address string, sees sight) (v *viewer, why string) {
 		s.stop = stop
 		s.runs.Go(func() { s.run(stop, wait) })
 	}
-	v = &viewer{frames: make(chan []byte, mostBehind), gone: make(chan struct{}), fresh: true, address: address, sees: sees}
+	v = &viewer{frames: make(chan []byte, maxBehind), gone: make(chan struct{}), fresh: true, address: address, sees: sees}
 	s.places++
 	s.by[address]++
 	s.viewers[v] = struct{}{}
 	if s.current {
 		v.fresh = false
-		v.frames <- s.board.all(sees)
+		v.frames <- s.encoder.all(sees)
 	}
 	return v, ""
 }
@@ -99,11 +99,11 @@ func (s *stream) leave(v *viewer) {
 		delete(s.by, v.address)
 	}
 	delete(s.viewers, v)
-	s.rest()
+	s.stopUnwatched()
 }
 
-// rest ends the goroutine if nobody watches. The caller holds mu.
-func (s *stream) rest() {
+// stopUnwatched ends the goroutine if nobody watches. The caller holds mu.
+func (s *stream) stopUnwatched() {
 	if len(s.viewers) == 0 && s.stop != nil {
 		close(s.stop)
 		s.stop = nil
@@ -149,14 +149,14 @@ func (s *stream) next(stop chan struct{}) bool {
 func (s *stream) send(r reading) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.board.update(r)
+	s.encoder.update(r)
 	s.made, s.current = time.Now(), true
 	for v := range s.viewers {
 		var frame []byte
 		if v.fresh {
-			frame, v.fresh = s.board.all(v.sees), false
+			frame, v.fresh = s.encoder.all(v.sees), false
 		} else {
-			frame = s.board.changes(v.sees)
+			frame = s.encoder.changes(v.sees)
 		}
 		select {
 		case v.frames <- frame:
@@ -164,7 +164,7 @@ func (s *stream) send(r reading) {
 			s.drop(v)
 		}
 	}
-	s.rest()
+	s.stopUnwatched()
 }
 
 // drop ends a viewer. The caller holds mu.
@@ -180,14 +180,14 @@ func (s *stream) close() {
 	for v := range s.viewers {
 		s.drop(v)
 	}
-	s.rest()
+	s.stopUnwatched()
 	s.mu.Unlock()
 	s.runs.Wait()
 }
 
 // serveEvents sends frames as server-sent events.
 func (d *Dashboard) serveEvents(w http.ResponseWriter, r *http.Request) {
-	if !d.known(w, r) {
+	if !d.noParameters(w, r) {
 		return
 	}
 	h := w.Header()
@@ -199,9 +199,9 @@ func (d *Dashboard) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	sees := keysHidden
 	if len(d.cfg.Limiters) > 0 { // there may be keys
-		sees = d.sightOf(r)
+		sees = d.visibilityOf(r)
 	}
-	v, why := d.stream.join(clip(d.cfg.Address(r), mostAddress), sees)
+	v, why := d.stream.join(clip(d.cfg.Address(r), maxAddress), sees)
 	if v == nil {
 		h.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
 		fail(w, problem{Status: http.StatusServiceUnavailable, Detail: why})

@@ -28,8 +28,8 @@ var Kind = ruleset.Kind[Rule]{
 		return ruleset.Passes
 	},
 	Compile: compile,
-	Reads:    func(r *Rule) string { return r.Associated },
-	Relate:   relate,
+	Reads:   func(r *Rule) string { return r.Associated },
+	Relate:  relate,
 }
 
 var (

@@ -15,6 +15,7 @@ export class Store {
   constructor() {
     this.resources = new Map();
     this.rules = new Map(); // by kind, a blank and the key of the ID
+    this.kinds = []; // of rules, as the server describes them
     this.limiters = [];
     this.ruleSources = [];
     this.rulesVersion = "";
