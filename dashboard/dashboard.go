@@ -57,7 +57,7 @@ type Dashboard struct {
 	hostFault, limiterFault, sourceFault sync.Once // each is logged once
 }
 
-// New makes a dashboard. It starts no goroutine. The error, if any, is [ErrConfig] and tells
+// New makes a dashboard. It starts no goroutine. The error, if any, is [ErrConfig] and says
 // everything that is wrong.
 func New(gate *leapgate.Gate, cfg Config) (*Dashboard, error) {
 	if err := cfg.complete(gate); err != nil {
@@ -122,7 +122,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.servePage(w, r, path[strings.LastIndex(path, "/")+1:])
 }
 
-// secure tells browsers what the page may do: only what it needs.
+// secure says to browsers what the page may do: only what it needs.
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")

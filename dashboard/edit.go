@@ -83,7 +83,7 @@ func (e *edit) apply(d *Dashboard, rules *kinds.Rules) error {
 	return nil
 }
 
-// perform carries an edit out, and tells the log who wanted it.
+// perform carries an edit out, and logs it.
 func (d *Dashboard) perform(ctx context.Context, e *edit, who string) error {
 	d.editing.Lock()
 	defer d.editing.Unlock()
@@ -144,7 +144,7 @@ func keeperError(err error) error {
 	}
 }
 
-// log tells the log of an edit. Whatever a rule holds, it has no control characters.
+// log writes an edit to the log. Whatever a rule holds, it has no control characters.
 func (e *edit) log(ctx context.Context, logger *slog.Logger, who string) {
 	text := func(name string, one *kinds.Rules) slog.Attr {
 		if one == nil {

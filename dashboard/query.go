@@ -14,7 +14,7 @@ const (
 	// maxQuery is the length of the longest query that is read, in bytes. The longest names
 	// fit, with each byte escaped.
 	maxQuery = 16 << 10
-	// maxFaults is how many faults one answer tells. Nobody reads more.
+	// maxFaults is how many faults one answer has. Nobody reads more.
 	maxFaults = 16
 )
 
@@ -72,7 +72,7 @@ func (q *query) fault(field, value, want string) {
 	})
 }
 
-// required gives a parameter that must be there.
+// required returns a parameter that must be there.
 func (q *query) required(name, want string) string {
 	if !q.values.Has(name) {
 		q.add(fault{Field: name, Want: want, Message: name + " is missing; want " + want})
@@ -80,7 +80,7 @@ func (q *query) required(name, want string) string {
 	return q.values.Get(name)
 }
 
-// oneOf gives a parameter that is one of these, or, if it is not there, standard.
+// oneOf returns a parameter that is one of these, or, if it is not there, standard.
 func (q *query) oneOf(name, standard string, choices ...string) string {
 	if !q.values.Has(name) {
 		return standard
@@ -92,7 +92,7 @@ func (q *query) oneOf(name, standard string, choices ...string) string {
 	return v
 }
 
-// count gives a parameter that is a number, 1 to most, or, if it is not there, most.
+// count returns a parameter that is a number, 1 to most, or, if it is not there, most.
 func (q *query) count(name string, most int) int {
 	if !q.values.Has(name) {
 		return most

@@ -118,7 +118,7 @@ func (d *Dashboard) serveResources(w http.ResponseWriter, r *http.Request) {
 	}{stamp(d.timeOf(all)), len(all), len(found), views})
 }
 
-// timeOf gives when figures were read, which is now if there are none. It is by the clock of
+// timeOf returns when figures were read, which is now if there are none. It is by the clock of
 // the gate, which need not be that of the wall.
 func (d *Dashboard) timeOf(all []stat.Snapshot) time.Time {
 	if len(all) == 0 {
@@ -127,7 +127,7 @@ func (d *Dashboard) timeOf(all []stat.Snapshot) time.Time {
 	return all[0].At
 }
 
-// snapshot gives the figures of all resources. They are read for one request at a time, so
+// snapshot returns the figures of all resources. They are read for one request at a time, so
 // that many requests do not take many processors.
 func (d *Dashboard) snapshot() []stat.Snapshot {
 	d.reading.Lock()
@@ -220,7 +220,7 @@ func refusedSomebody(rules []boundView) bool {
 	})
 }
 
-// bound gives the rules that bind a resource.
+// bound returns the rules that bind a resource.
 func (d *Dashboard) bound(s *stat.Snapshot) []boundView {
 	rules := make(map[ruleKey]ruleView, len(s.Rules))
 	for i := range s.Rules {

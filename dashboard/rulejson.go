@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -30,7 +31,7 @@ func encodeRule(k kinds.Kind, rules *kinds.Rules, i int) json.RawMessage {
 		if len(out) > 1 {
 			out = append(out, ", "...)
 		}
-		out = append(appendText(out, f.Name), ": "...)
+		out = append(strconv.AppendQuote(out, f.Name), ": "...)
 		out = append(out, encodeScalar(value)...)
 	}
 	return append(out, '}')

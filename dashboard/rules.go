@@ -79,7 +79,7 @@ func (d *Dashboard) rules(wanted func(ruleKey) bool) []ruleView {
 	return all
 }
 
-// rule gives one rule of the gate.
+// rule returns one rule of the gate.
 func (d *Dashboard) rule(key ruleKey) (ruleView, bool) {
 	found := d.rules(func(k ruleKey) bool { return k == key })
 	if len(found) == 0 {
@@ -122,7 +122,7 @@ func validTexts(k kinds.Kind, rules *kinds.Rules, i int) (mended bool) {
 	return mended
 }
 
-// writable tells whether rules of a source can be changed here.
+// writable reports whether rules of a source can be changed here.
 func (d *Dashboard) writable(source string) bool { return slices.Contains(d.sources, source) }
 
 // versionOf returns a text that changes when a rule does. It is that of this dashboard only.
@@ -162,7 +162,7 @@ func (d *Dashboard) serveRules(w http.ResponseWriter, r *http.Request) {
 	}{d.versionOfAll(rules), all})
 }
 
-// ruleOf gives the parameters that say which rule it is.
+// ruleOf returns the parameters that say which rule it is.
 func ruleOf(q *query) ruleKey {
 	q.required("kind", strings.Join(kindNames(), " or "))
 	return ruleKey{

@@ -50,6 +50,9 @@ const maxMessage = 1024 // bytes of what is said of one fault of a source
 // sourceStates returns how things stand with each source, given the rules of the gate. One
 // that panics is left out.
 func (d *Dashboard) sourceStates(rules *kinds.Rules) []sourceView {
+	if len(d.ruleSources) == 0 {
+		return []sourceView{}
+	}
 	inForce := make(map[string]int)
 	for _, k := range kinds.All {
 		for i := range k.Len(rules) {

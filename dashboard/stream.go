@@ -90,7 +90,7 @@ func (s *stream) join(address string, sees visibility) (v *viewer, why string) {
 	return v, ""
 }
 
-// leave gives the place back.
+// leave returns the place.
 func (s *stream) leave(v *viewer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,8 @@ type Kind interface {
 	Name() string
 	// Status is what a refusal is over HTTP.
 	Status() int
-	// Fields describe the fields of the rules, in the order in which they are written.
+	// Fields describe the fields of the rules, in the order in which they are written. They
+	// must not be changed.
 	Fields() []Field
 
 	// Len is how many rules of the kind there are.
@@ -76,23 +77,21 @@ type Set interface {
 type kind[R comparable] struct {
 	*ruleset.Kind[R]
 	fields []field.Field[R]
+	about  []Field
 	list   func(*Rules) *[]R
 }
 
 func of[R comparable](k *ruleset.Kind[R], list func(*Rules) *[]R) Kind {
-	return &kind[R]{k, k.AllFields(), list}
-}
-
-func (k *kind[R]) Name() string { return k.Kind.Name }
-func (k *kind[R]) Status() int  { return k.Kind.Status }
-
-func (k *kind[R]) Fields() []Field {
-	fields := make([]Field, len(k.fields))
-	for i, f := range k.fields {
-		fields[i] = Field{f.About, f.Type, f.Options}
+	kind := &kind[R]{Kind: k, fields: k.AllFields(), list: list}
+	for _, f := range kind.fields {
+		kind.about = append(kind.about, Field{f.About, f.Type, f.Options})
 	}
-	return fields
+	return kind
 }
+
+func (k *kind[R]) Name() string    { return k.Kind.Name }
+func (k *kind[R]) Status() int     { return k.Kind.Status }
+func (k *kind[R]) Fields() []Field { return k.about }
 
 func (k *kind[R]) at(rules *Rules, i int) *R { return &(*k.list(rules))[i] }
 
