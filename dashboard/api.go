@@ -39,7 +39,7 @@ func (d *Dashboard) serveAPI(w http.ResponseWriter, r *http.Request, name string
 		fail(w, problem{Status: http.StatusRequestURITooLong, Detail: fmt.Sprintf("want a query of at most %d bytes", maxQuery)})
 		return
 	}
-	// A page elsewhere could not read the answer, but could take the places of viewers.
+	// A page elsewhere could not read the answer, but could take the room of viewers.
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
 		e.serve(w, r)

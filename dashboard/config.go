@@ -50,7 +50,7 @@ type Config struct {
 	ShowKeys Audience
 
 	// MaxViewers is how many may watch at a time: 1 to 10,000; 0 is 32. Further ones get 503.
-	// One whose machine is gone without a word keeps its place until the operating system
+	// One whose machine is gone without a word counts until the operating system
 	// gives up its connection, which may be some minutes.
 	MaxViewers int
 

@@ -34,7 +34,7 @@ import (
 // Dashboard is the handler of one gate. Make one with [New] or [Handler].
 //
 // It works below any path that ends in a slash, with or without [http.StripPrefix]: it looks
-// at the end of a path only. So guard all of it, not single paths.
+// at the end of a path only. So protect all of it, not single paths.
 type Dashboard struct {
 	gate    *leapgate.Gate
 	cfg     Config

@@ -59,7 +59,7 @@ func (e *edit) apply(d *Dashboard, rules *kinds.Rules) error {
 		h := k.Head(rules, i)
 		*h.ID, *h.Source = e.id, e.source
 		k.Number(rules, i) // as loading would
-		e.id, e.after = *h.ID, only(k, rules, i)
+		e.id, e.after = *h.ID, listOfOne(k, rules, i)
 		return nil
 	}
 	if i < 0 {
@@ -68,8 +68,8 @@ func (e *edit) apply(d *Dashboard, rules *kinds.Rules) error {
 	if d.versionOf(k, rules, i) != e.version || *k.Head(rules, i).Source != e.source {
 		return errStale
 	}
-	e.before = only(k, rules, i)
-	if validTexts(k, only(k, rules, i), 0) {
+	e.before = listOfOne(k, rules, i)
+	if validTexts(k, listOfOne(k, rules, i), 0) {
 		return refused(http.StatusConflict, "the rule has names that are not UTF-8, and cannot be changed here")
 	}
 	if e.action == remove {
@@ -79,7 +79,7 @@ func (e *edit) apply(d *Dashboard, rules *kinds.Rules) error {
 	k.Set(rules, i, e.rule, 0)
 	h := k.Head(rules, i)
 	*h.ID, *h.Source = e.id, e.source
-	e.after = only(k, rules, i)
+	e.after = listOfOne(k, rules, i)
 	return nil
 }
 

@@ -98,7 +98,7 @@ func TestStream_AddressesAreForgotten(t *testing.T) {
 			s.leave(v)
 		}
 		require.Empty(t, s.by)
-		require.Zero(t, s.places)
+		require.Zero(t, s.slots)
 		s.close()
 	})
 }

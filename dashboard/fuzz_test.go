@@ -55,5 +55,5 @@ func tryDecode(t *testing.T, k kinds.Kind, data []byte) {
 		return nil
 	}))
 	loaded := kinds.Rules(gate.Rules())
-	require.Equal(t, only(k, one, 0), only(k, &loaded, 0))
+	require.Equal(t, listOfOne(k, one, 0), listOfOne(k, &loaded, 0))
 }

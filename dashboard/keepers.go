@@ -18,8 +18,8 @@ type RuleKeeper interface {
 	// gate has, so nothing else should load that Source between the asking and the loading.
 	// An error of rules is returned, as it is or wrapped. One of its own that has a method
 	// Conflict() bool, which returns true, says that it does not hold what the gate has: the
-	// answer is 409, and 502 otherwise. One call is made at a time. Who sent the request may
-	// be gone before it ends.
+	// answer is 409, and 502 otherwise. One call is made at a time. The client
+	// may be gone before it ends.
 	Save(rules func() (leapgate.Rules, error)) error
 }
 

@@ -45,14 +45,14 @@ func (d *Dashboard) limiters() []limiterView {
 	all := make([]limiterView, len(d.cfg.Limiters))
 	for i, l := range d.cfg.Limiters {
 		all[i] = limiterView{Limits: []limitView{}, Offenders: []offenderView{}}
-		d.call(&d.limiterFault, "a limiter", func() { look(l, &all[i]) })
+		d.recovered(&d.limiterFault, "a limiter", func() { readLimiter(l, &all[i]) })
 	}
 	return all
 }
 
-// call calls what the program brought. If it panics, what it has not told is left out, and the
+// recovered calls what the program brought. If it panics, what it has not told is left out, and the
 // log is told the first time: looking must not end the program.
-func (d *Dashboard) call(fault *sync.Once, what string, look func()) {
+func (d *Dashboard) recovered(fault *sync.Once, what string, look func()) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			fault.Do(func() {
@@ -63,8 +63,8 @@ func (d *Dashboard) call(fault *sync.Once, what string, look func()) {
 	look()
 }
 
-// look fills in what a limiter says.
-func look(l Limiter, v *limiterView) {
+// readLimiter fills in what a limiter says.
+func readLimiter(l Limiter, v *limiterView) {
 	for _, one := range l.Describe() {
 		v.Limits = append(v.Limits, limitView{one.Name, one.Limit, millis(one.Window)})
 	}

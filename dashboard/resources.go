@@ -202,7 +202,7 @@ func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
 			second.Pass, second.Block, second.Success, second.Exception, millis(second.AvgRT), second.MaxConcurrency,
 		}
 	}
-	v.Rules = d.bound(&s)
+	v.Rules = d.rulesOf(&s)
 	if refusedSomebody(v.Rules) && d.visibilityOf(r) == keysHidden {
 		for _, rule := range v.Rules {
 			if last := rule.Figures.LastRefusal; last != nil {
@@ -220,8 +220,8 @@ func refusedSomebody(rules []boundView) bool {
 	})
 }
 
-// bound returns the rules that bind a resource.
-func (d *Dashboard) bound(s *stat.Snapshot) []boundView {
+// rulesOf returns the rules that bind a resource.
+func (d *Dashboard) rulesOf(s *stat.Snapshot) []boundView {
 	rules := make(map[ruleKey]ruleView, len(s.Rules))
 	for i := range s.Rules {
 		rules[ruleKey{s.Rules[i].Kind, s.Rules[i].ID}] = ruleView{}

@@ -42,8 +42,8 @@ func kindOf(name string) kinds.Kind {
 	return kinds.All[i]
 }
 
-// only returns a list of one rule.
-func only(k kinds.Kind, rules *kinds.Rules, i int) *kinds.Rules {
+// listOfOne returns a list of one rule.
+func listOfOne(k kinds.Kind, rules *kinds.Rules, i int) *kinds.Rules {
 	one := new(kinds.Rules)
 	k.Set(one, k.Add(one), rules, i)
 	return one

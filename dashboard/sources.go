@@ -61,7 +61,7 @@ func (d *Dashboard) sourceStates(rules *kinds.Rules) []sourceView {
 	}
 	all := make([]sourceView, 0, len(d.ruleSources))
 	for _, source := range d.ruleSources {
-		d.call(&d.sourceFault, "a source of rules", func() {
+		d.recovered(&d.sourceFault, "a source of rules", func() {
 			v := sourceViewOf(source)
 			v.Rules = inForce[v.Source]
 			all = append(all, v)

@@ -83,6 +83,25 @@ func TestRuleSources_StateOfEach(t *testing.T) {
 		[]any{sources[2]["files"], sources[2]["rules"], sources[2]["loadedAt"], sources[2]["failingSince"]})
 }
 
+// brief is a source that knows no more than it must.
+type brief struct{ err error }
+
+func (b brief) Source() string               { return "plain" }
+func (b brief) LastLoad() (time.Time, error) { return time.Time{}, b.err }
+
+func TestRuleSources_ThatKnowLittle(t *testing.T) {
+	t.Parallel()
+	ends := errors.Join(errors.New("no answer"), &rulefile.Error{Line: 3, Column: 1, Message: "no rule"})
+	for want, err := range map[string]error{
+		`[{"source": "plain", "files": [], "rules": 0}]`:                                                                                       nil,
+		`[{"source": "plain", "files": [], "rules": 0, "errors": [{"message": "no answer"}]}]`:                                                 errors.New("no answer"),
+		`[{"source": "plain", "files": [], "rules": 0, "errors": [{"message": "no answer"}, {"line": 3, "column": 1, "message": "no rule"}]}]`: ends,
+	} {
+		d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{RuleSources: []dashboard.RuleSource{brief{err}}})
+		require.JSONEq(t, want, jsonOf(t, get(t, d, "about")["ruleSources"]))
+	}
+}
+
 // A file that is refused is told by the watcher, and that it is good again; the files that are
 // written on the page are shown without being named twice.
 func TestRuleSources_OfAWatchedFile(t *testing.T) {
