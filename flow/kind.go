@@ -21,15 +21,10 @@ var Kind = ruleset.Kind[Rule]{
 	Fields:   fields,
 	Complete: complete,
 	Describe: describe,
-	Bounds: func(r *Rule) ruleset.Figure {
-		if r.Associated != "" {
-			return "" // it bounds another resource
-		}
-		return ruleset.Passes
-	},
-	Compile: compile,
-	Reads:   func(r *Rule) string { return r.Associated },
-	Relate:  relate,
+	Compile:  compile,
+	Reads:    func(r *Rule) string { return r.Associated },
+	Relate:   relate,
+	Bounds:   bounds,
 }
 
 var (
@@ -98,6 +93,14 @@ var fields = []field.Field[Rule]{
 		Name: "associated", GoName: "Associated", Label: "Associated", Hint: "Another resource whose passes are read.",
 		With: []string{"Resource", "Match"}, Seldom: true,
 	}),
+}
+
+// bounds is what a rule bounds of its own resource.
+func bounds(r *Rule) ruleset.Figure {
+	if r.Associated != "" {
+		return ""
+	}
+	return ruleset.Passes
 }
 
 // relate tells the rules for other callers which callers the rules of the resource name.

@@ -34,8 +34,8 @@ var Kind = ruleset.Kind[Rule]{
 	},
 	Complete: complete,
 	Describe: describe,
-	Bounds:   func(*Rule) ruleset.Figure { return ruleset.InFlight },
 	Compile:  compile,
+	Bounds:   func(*Rule) ruleset.Figure { return ruleset.InFlight },
 }
 
 // complete reports the faults of a rule.

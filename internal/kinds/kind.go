@@ -27,14 +27,14 @@ type Kind interface {
 	Head(rules *Rules, i int) rule.Head
 	// Describe says in one line what a rule does, which may be without its defaults.
 	Describe(rules *Rules, i int) string
+	// Hash returns a number that is another, most likely, when the rule says something else.
+	Hash(seed maphash.Seed, rules *Rules, i int) uint64
+
 	// Complete fills in the defaults of what the kind adds to the rules of all kinds.
 	Complete(rules *Rules, i int)
 	// Bounds says which figure of its resource the threshold of a complete rule bounds, if
 	// any.
 	Bounds(rules *Rules, i int) ruleset.Figure
-	// Hash returns a number that is another, most likely, when the rule says something else.
-	Hash(seed maphash.Seed, rules *Rules, i int) uint64
-
 	// Add appends an empty rule, and returns its index.
 	Add(rules *Rules) int
 	// Read sets a field of a rule to a value that is not [field.Null], or says what would
@@ -104,6 +104,10 @@ func (k *kind[R]) Describe(rules *Rules, i int) string {
 	return k.Kind.Describe(&r)
 }
 
+func (k *kind[R]) Hash(seed maphash.Seed, rules *Rules, i int) uint64 {
+	return maphash.Comparable(seed, *k.at(rules, i))
+}
+
 func (k *kind[R]) Complete(rules *Rules, i int) {
 	k.Kind.Complete(k.at(rules, i), new(ruleset.Report))
 }
@@ -113,10 +117,6 @@ func (k *kind[R]) Bounds(rules *Rules, i int) ruleset.Figure {
 		return ""
 	}
 	return k.Kind.Bounds(k.at(rules, i))
-}
-
-func (k *kind[R]) Hash(seed maphash.Seed, rules *Rules, i int) uint64 {
-	return maphash.Comparable(seed, *k.at(rules, i))
 }
 
 func (k *kind[R]) Add(rules *Rules) int {

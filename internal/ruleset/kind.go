@@ -23,9 +23,6 @@ type Kind[R comparable] struct {
 	// Describe says in one line what a complete rule does, for tables.
 	Describe func(r *R) string
 
-	// Bounds says which figure of its resource the threshold of a complete rule bounds, for
-	// charts. Nil: none.
-	Bounds func(r *R) Figure
 	// Compile makes the check of a complete rule for a resource. old is that of the rule that
 	// had this ID before, on this resource if the rule has a pattern; nil if there was none.
 	// What it remembers goes on as far as it still fits. It must not call the set.
@@ -36,6 +33,9 @@ type Kind[R comparable] struct {
 	// Relate changes the checks of one resource where they depend on each other. Nil: they
 	// do not.
 	Relate func(checks []resource.Check)
+	// Bounds says which figure of its resource the threshold of a complete rule bounds, for
+	// charts. Nil: none.
+	Bounds func(r *R) Figure
 }
 
 // Figure is a figure of a resource, by its name in the API.
