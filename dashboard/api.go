@@ -15,6 +15,7 @@ func (d *Dashboard) endpoints() map[string]endpoint {
 	get := []string{http.MethodGet}
 	return map[string]endpoint{
 		"about":     {get, d.serveAbout},
+		"kinds":     {get, d.serveKinds},
 		"events":    {get, d.serveEvents},
 		"resources": {get, d.serveResources},
 		"resource":  {get, d.serveResource},
@@ -34,11 +35,11 @@ func (d *Dashboard) serveAPI(w http.ResponseWriter, r *http.Request, name string
 	if !allowed(w, r, e.methods...) {
 		return
 	}
-	if len(r.URL.RawQuery) > mostQuery {
-		fail(w, problem{Status: http.StatusRequestURITooLong, Detail: fmt.Sprintf("want a query of at most %d bytes", mostQuery)})
+	if len(r.URL.RawQuery) > maxQuery {
+		fail(w, problem{Status: http.StatusRequestURITooLong, Detail: fmt.Sprintf("want a query of at most %d bytes", maxQuery)})
 		return
 	}
-	// A page elsewhere could not read the answer, but could take the places of viewers.
+	// A page elsewhere could not read the answer, but could take the room of viewers.
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
 		e.serve(w, r)
@@ -47,8 +48,8 @@ func (d *Dashboard) serveAPI(w http.ResponseWriter, r *http.Request, name string
 	}
 }
 
-// known answers a request that has any parameters.
-func (d *Dashboard) known(w http.ResponseWriter, r *http.Request) bool {
+// noParameters answers a request that has any parameters.
+func (d *Dashboard) noParameters(w http.ResponseWriter, r *http.Request) bool {
 	return !parameters(r).failed(w)
 }
 
@@ -69,10 +70,10 @@ type capabilities struct {
 }
 
 func (d *Dashboard) serveAbout(w http.ResponseWriter, r *http.Request) {
-	if !d.known(w, r) {
+	if !d.noParameters(w, r) {
 		return
 	}
-	a := about{Title: d.cfg.Title, Version: 1, HiddenKeys: d.cfg.ShowKeys != Everybody, Sources: []string{}, RuleSources: d.sourceStates()}
+	a := about{Title: d.cfg.Title, Version: 1, HiddenKeys: d.cfg.ShowKeys != Everybody, Sources: []string{}, RuleSources: d.sourceStates(d.loaded())}
 	if d.cfg.Authorize != nil {
 		a.Capabilities.Edit, a.Sources = true, d.sources
 		who, ok := d.editor(r)
@@ -89,7 +90,7 @@ func (d *Dashboard) serveAbout(w http.ResponseWriter, r *http.Request) {
 
 // serveWho answers as a change of a rule would be answered, and changes nothing.
 func (d *Dashboard) serveWho(w http.ResponseWriter, r *http.Request) {
-	if !d.known(w, r) {
+	if !d.noParameters(w, r) {
 		return
 	}
 	if who, ok := d.authorized(w, r); ok {

@@ -19,11 +19,11 @@ import (
 // Bounds on failed authorisations. A person mistypes a few times; 10 a minute are 5 million
 // guesses a year, which a good password outlives.
 const (
-	mostFailures  = 10
+	maxFailures   = 10
 	failureWindow = time.Minute
-	mostAddresses = 4096 // that are counted one by one; all others count together
-	mostWrong     = 1024 // wrong credentials that are remembered
-	mostReason    = 256  // bytes of an error that the log is told
+	maxAddresses  = 4096 // that are counted one by one; all others count together
+	maxWrong      = 1024 // wrong credentials that are remembered
+	maxReason     = 256  // bytes of an error that the log is told
 )
 
 // attempts asks [Config.Authorize], and bounds how often an address may fail: what is beyond is
@@ -42,7 +42,7 @@ type attempts struct {
 
 func newAttempts(cfg *Config, secret []byte) *attempts {
 	failures, err := limit.NewCounter(limit.Config{
-		Name: "failed authorisations", Limit: mostFailures, Window: failureWindow, MaxKeys: mostAddresses, WhenFull: limit.Share,
+		Name: "failed authorisations", Limit: maxFailures, Window: failureWindow, MaxKeys: maxAddresses, WhenFull: limit.Share,
 	})
 	if err != nil {
 		panic(err) // the configuration is a good one
@@ -72,7 +72,7 @@ func (a *attempts) askReader(r *http.Request) (who string, err error) {
 	return a.ask(r)
 }
 
-func (a *attempts) addressOf(r *http.Request) string { return clip(a.address(r), mostAddress) }
+func (a *attempts) addressOf(r *http.Request) string { return clip(a.address(r), maxAddress) }
 
 // ask asks whether the one who sends a request may change rules, and counts it if not.
 func (a *attempts) ask(r *http.Request) (who string, err error) {
@@ -102,7 +102,7 @@ func (a *attempts) ask(r *http.Request) (who string, err error) {
 	}
 	a.logger.LogAttrs(r.Context(), level, "leapgate: failed authorisation on the dashboard",
 		slog.String("address", escape.Text(address)), slog.String("method", r.Method),
-		slog.String("error", escape.Text(clip(err.Error(), mostReason))))
+		slog.String("error", escape.Text(clip(err.Error(), maxReason))))
 	return "", err
 }
 
@@ -124,7 +124,7 @@ func (a *attempts) isWrong(sum [sha256.Size]byte) bool {
 func (a *attempts) remember(sum [sha256.Size]byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.wrong) >= mostWrong {
+	if len(a.wrong) >= maxWrong {
 		clear(a.wrong) // who is forgotten counts again
 	}
 	a.wrong[sum] = struct{}{}

@@ -1,24 +1,21 @@
 package dashboard
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"reflect"
-	"slices"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
-	"github.com/leapgate-go/leapgate/rulefile"
 )
 
 // Bounds and defaults of a [Config].
 const (
 	DefaultMaxViewers = 32
-	MostMaxViewers    = 10_000
+	MaxViewers        = 10_000
 	DefaultTitle      = "Leapgate"
 	maxTitle          = 256
 )
@@ -42,8 +39,8 @@ type Config struct {
 	Limiters []Limiter
 
 	// RuleSources are shown beside the rules: since when what is active of each has been
-	// active, and what is wrong with it. The watchers of a [RuleFiles] that is the Writer are
-	// shown without being named here.
+	// active, and what is wrong with it. Of the RuleKeepers, those that are sources are shown
+	// without being named here.
 	RuleSources []RuleSource
 
 	// ShowKeys says who sees the keys of limiters, and the origins of refused calls, which
@@ -53,7 +50,7 @@ type Config struct {
 	ShowKeys Audience
 
 	// MaxViewers is how many may watch at a time: 1 to 10,000; 0 is 32. Further ones get 503.
-	// One whose machine is gone without a word keeps its place until the operating system
+	// One whose machine is gone without a word counts until the operating system
 	// gives up its connection, which may be some minutes.
 	MaxViewers int
 
@@ -83,9 +80,10 @@ type Config struct {
 	// Hosts, are refused before it is asked.
 	Authorize func(r *http.Request) (who string, err error)
 
-	// Writer saves rules that are kept elsewhere, such as in rule files: see [RuleFiles].
-	// Nil: rules that have a Source are read-only here.
-	Writer Writer
+	// RuleKeepers keep rules elsewhere, such as in rule files, and can change them there. Each
+	// has a name of its own. Rules that have the name of none as their Source are read-only
+	// here.
+	RuleKeepers []RuleKeeper
 
 	// Logger is told every change of a rule: who, from what, to what. Nil is slog.Default().
 	Logger *slog.Logger
@@ -99,21 +97,6 @@ type Limiter interface {
 	Stats() limit.Stats
 }
 
-// Writer saves rules at their source.
-type Writer interface {
-	// Sources gives the sources that can be written, as in the Source of rules. It is the
-	// same at every call.
-	Sources() []string
-	// Write asks for the rules that a source shall hold, makes it hold them, and loads them
-	// into the gate, with ReplaceRules; or, with an error, it leaves all as it is. The
-	// rules are all of that source, good, and with IDs and defaults filled in. They are made
-	// from those that the gate has, so nothing else should load that source between the
-	// asking and the loading. An error of rules is given back, as it is or wrapped; one that is
-	// [rulefile.ErrChanged] tells that the source does not hold what the gate has. One Write
-	// is called at a time.
-	Write(ctx context.Context, source string, rules func() (rulefile.Rules, error)) error
-}
-
 // Challenge is an error of Authorize that asks who it is: the answer is 401 with this as
 // WWW-Authenticate. With `Basic realm="rules", charset="UTF-8"` browsers ask by
 // themselves; with `Bearer` the page asks for a token, and sends it along.
@@ -125,7 +108,7 @@ func (Challenge) Error() string { return "say who you are" }
 // ErrConfig is what every error of [New] is.
 var ErrConfig = errors.New("dashboard: bad configuration")
 
-// complete fills in the defaults, and tells everything that is wrong.
+// complete fills in the defaults, and returns everything that is wrong.
 func (c *Config) complete(gate *leapgate.Gate) error {
 	var faults []error
 	fault := func(format string, args ...any) {
@@ -155,11 +138,23 @@ func (c *Config) complete(gate *leapgate.Gate) error {
 			fault("RuleSources[%d] is nil; want a source of rules", i)
 		}
 	}
-	if files, ok := c.Writer.(ruleFiles); ok && slices.Contains(files, nil) {
-		fault("Writer has a watcher that is nil; want RuleFiles of watchers")
+	names := make(map[string]int)
+	for i, k := range c.RuleKeepers {
+		if isNil(k) {
+			fault("RuleKeepers[%d] is nil; want a keeper of rules", i)
+			continue
+		}
+		name := k.Source()
+		if name == "" {
+			fault("RuleKeepers[%d] has no name; want one", i)
+		}
+		if other, twice := names[name]; twice {
+			fault("RuleKeepers[%d] has the name %.64q, as RuleKeepers[%d]; want another", i, name, other)
+		}
+		names[name] = i
 	}
-	if c.MaxViewers < 0 || c.MaxViewers > MostMaxViewers {
-		fault("MaxViewers is %d; want 1 to %d, or 0 for %d", c.MaxViewers, MostMaxViewers, DefaultMaxViewers)
+	if c.MaxViewers < 0 || c.MaxViewers > MaxViewers {
+		fault("MaxViewers is %d; want 1 to %d, or 0 for %d", c.MaxViewers, MaxViewers, DefaultMaxViewers)
 		c.MaxViewers = 0
 	}
 	if c.MaxViewers == 0 {
@@ -177,8 +172,8 @@ func (c *Config) complete(gate *leapgate.Gate) error {
 	if c.Address == nil {
 		c.Address = leaphttp.MustAddress(leaphttp.AddressConfig{}).Key
 	}
-	if c.Writer != nil && c.Authorize == nil {
-		fault("Writer is set and Authorize is not; want both, for nobody may change rules otherwise")
+	if c.RuleKeepers != nil && c.Authorize == nil {
+		fault("RuleKeepers are set and Authorize is not; want both, for nobody may change rules otherwise")
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

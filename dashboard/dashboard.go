@@ -34,14 +34,15 @@ import (
 // Dashboard is the handler of one gate. Make one with [New] or [Handler].
 //
 // It works below any path that ends in a slash, with or without [http.StripPrefix]: it looks
-// at the end of a path only. So guard all of it, not single paths.
+// at the end of a path only. So protect all of it, not single paths.
 type Dashboard struct {
 	gate    *leapgate.Gate
 	cfg     Config
 	page    map[string]file
 	started time.Time
 	api     map[string]endpoint
-	sources []string // of rules that can be changed here
+	sources []string              // of rules that can be changed here
+	keepers map[string]RuleKeeper // by their sources
 	stream  *stream
 
 	ruleSources []RuleSource // whose state is shown
@@ -56,14 +57,14 @@ type Dashboard struct {
 	hostFault, limiterFault, sourceFault sync.Once // each is logged once
 }
 
-// New makes a dashboard. It starts no goroutine. The error, if any, is [ErrConfig] and tells
+// New makes a dashboard. It starts no goroutine. The error, if any, is [ErrConfig] and says
 // everything that is wrong.
 func New(gate *leapgate.Gate, cfg Config) (*Dashboard, error) {
 	if err := cfg.complete(gate); err != nil {
 		return nil, err
 	}
 	d := &Dashboard{
-		gate: gate, cfg: cfg, page: embedded(),
+		gate: gate, cfg: cfg, page: embedded(), keepers: make(map[string]RuleKeeper),
 		hosts: newHosts(cfg.Hosts),
 		seed:  maphash.MakeSeed(), secret: make([]byte, 32),
 	}
@@ -74,8 +75,9 @@ func New(gate *leapgate.Gate, cfg Config) (*Dashboard, error) {
 	d.stream = newStream(d.read, cfg.MaxViewers, cfg.MaxViewersPerAddress)
 	if cfg.Authorize != nil {
 		d.sources = []string{""}
-		if cfg.Writer != nil {
-			d.sources = append(d.sources, cfg.Writer.Sources()...)
+		for _, k := range cfg.RuleKeepers {
+			d.sources = append(d.sources, k.Source())
+			d.keepers[k.Source()] = k
 		}
 	}
 	return d, nil
@@ -105,7 +107,7 @@ const apiPath = "/api/v1/"
 // ServeHTTP serves the page and the API.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
-	if !d.local(w, r) {
+	if !d.ownHostAndOrigin(w, r) {
 		return
 	}
 	path := r.URL.Path
@@ -120,7 +122,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.servePage(w, r, path[strings.LastIndex(path, "/")+1:])
 }
 
-// secure tells browsers what the page may do: only what it needs.
+// secure says to browsers what the page may do: only what it needs.
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -11,7 +11,6 @@ import (
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/rule"
-	"github.com/leapgate-go/leapgate/rulefile"
 )
 
 // action is what is done to a rule.
@@ -47,8 +46,8 @@ func refused(status int, format string, args ...any) error {
 // errStale is the error of an edit of a rule that has changed since it was read.
 var errStale = errors.New("the rule has changed since you read it")
 
-// in carries the edit out in the rules of the gate, which are changed.
-func (e *edit) in(d *Dashboard, rules *kinds.Rules) error {
+// apply carries the edit out in the rules of the gate, which are changed.
+func (e *edit) apply(d *Dashboard, rules *kinds.Rules) error {
 	k := e.kind
 	i := indexOf(k, rules, e.id)
 	if e.action == add {
@@ -60,7 +59,7 @@ func (e *edit) in(d *Dashboard, rules *kinds.Rules) error {
 		h := k.Head(rules, i)
 		*h.ID, *h.Source = e.id, e.source
 		k.Number(rules, i) // as loading would
-		e.id, e.after = *h.ID, only(k, rules, i)
+		e.id, e.after = *h.ID, listOfOne(k, rules, i)
 		return nil
 	}
 	if i < 0 {
@@ -69,8 +68,8 @@ func (e *edit) in(d *Dashboard, rules *kinds.Rules) error {
 	if d.versionOf(k, rules, i) != e.version || *k.Head(rules, i).Source != e.source {
 		return errStale
 	}
-	e.before = only(k, rules, i)
-	if validTexts(k, only(k, rules, i), 0) {
+	e.before = listOfOne(k, rules, i)
+	if validTexts(k, listOfOne(k, rules, i), 0) {
 		return refused(http.StatusConflict, "the rule has names that are not UTF-8, and cannot be changed here")
 	}
 	if e.action == remove {
@@ -80,11 +79,11 @@ func (e *edit) in(d *Dashboard, rules *kinds.Rules) error {
 	k.Set(rules, i, e.rule, 0)
 	h := k.Head(rules, i)
 	*h.ID, *h.Source = e.id, e.source
-	e.after = only(k, rules, i)
+	e.after = listOfOne(k, rules, i)
 	return nil
 }
 
-// perform carries an edit out, and tells the log who wanted it.
+// perform carries an edit out, and logs it.
 func (d *Dashboard) perform(ctx context.Context, e *edit, who string) error {
 	d.editing.Lock()
 	defer d.editing.Unlock()
@@ -99,10 +98,9 @@ func (d *Dashboard) perform(ctx context.Context, e *edit, who string) error {
 	case !d.writable(e.source):
 		return refused(http.StatusConflict, "the rule is kept in %s, which cannot be written here: change it there", escape.Text(e.source))
 	case e.source == "":
-		err = d.gate.EditRules(func(all *leapgate.Rules) error { return e.in(d, (*kinds.Rules)(all)) })
+		err = d.gate.EditRules(func(all *leapgate.Rules) error { return e.apply(d, (*kinds.Rules)(all)) })
 	default:
-		err = d.cfg.Writer.Write(context.WithoutCancel(ctx), e.source, func() (rulefile.Rules, error) { return d.next(e) })
-		err = ofWriter(err)
+		err = keeperError(d.keepers[e.source].Save(func() (leapgate.Rules, error) { return d.next(e) }))
 	}
 	if err == nil {
 		e.log(ctx, d.cfg.Logger, who)
@@ -111,15 +109,15 @@ func (d *Dashboard) perform(ctx context.Context, e *edit, who string) error {
 }
 
 // next returns all rules of the source of an edit, as they are after it.
-func (d *Dashboard) next(e *edit) (rulefile.Rules, error) {
+func (d *Dashboard) next(e *edit) (leapgate.Rules, error) {
 	rules := d.loaded()
-	if err := e.in(d, rules); err != nil {
-		return rulefile.Rules{}, err
+	if err := e.apply(d, rules); err != nil {
+		return leapgate.Rules{}, err
 	}
 	for _, k := range kinds.All {
 		k.Delete(rules, func(h rule.Head) bool { return *h.Source != e.source })
 	}
-	return rulefile.Rules(*rules), nil
+	return leapgate.Rules(*rules), nil
 }
 
 // indexOf is the index of the rule with that ID, −1 if there is none.
@@ -132,26 +130,27 @@ func indexOf(k kinds.Kind, rules *kinds.Rules, id string) int {
 	return -1
 }
 
-// ofWriter gives the error of a Writer.
-func ofWriter(err error) error {
+// keeperError returns what is told of the error of a RuleKeeper.
+func keeperError(err error) error {
 	var r *refusal
+	var conflict interface{ Conflict() bool }
 	switch {
 	case err == nil || errors.Is(err, errStale) || errors.As(err, &r) || errors.Is(err, rule.ErrFault) || errors.Is(err, leapgate.ErrClosed):
 		return err // what it was told
-	case errors.Is(err, rulefile.ErrChanged):
+	case errors.As(err, &conflict) && conflict.Conflict():
 		return refused(http.StatusConflict, "%s", escape.Text(err.Error()))
 	default:
 		return refused(http.StatusBadGateway, "the rule was not saved: %s", escape.Text(err.Error()))
 	}
 }
 
-// log tells the log of an edit. Whatever a rule holds, it has no control characters.
+// log writes an edit to the log. Whatever a rule holds, it has no control characters.
 func (e *edit) log(ctx context.Context, logger *slog.Logger, who string) {
 	text := func(name string, one *kinds.Rules) slog.Attr {
 		if one == nil {
 			return slog.Attr{} // which is left out
 		}
-		return slog.String(name, escape.Text(string(fileForm(e.kind, one)[0])))
+		return slog.String(name, escape.Text(string(encodeRule(e.kind, one, 0))))
 	}
 	attrs := []slog.Attr{
 		slog.String("who", escape.Text(who)), slog.String("action", string(e.action)),

@@ -87,7 +87,7 @@ func ExampleConfig_authorize() {
 }
 
 // What is changed on the page is written into the rule file.
-func ExampleRuleFiles() {
+func ExampleRuleKeeper() {
 	folder, err := os.MkdirTemp("", "rules")
 	if err != nil {
 		panic(err)
@@ -106,9 +106,9 @@ func ExampleRuleFiles() {
 	defer watcher.Close()
 	board := dashboard.Handler(gate, dashboard.Config{
 		// The server listens on 127.0.0.1 alone, and pages that are led there are refused.
-		Authorize: func(*http.Request) (string, error) { return "whoever is at the machine", nil },
-		Writer:    dashboard.RuleFiles(watcher),
-		Logger:    silent,
+		Authorize:   func(*http.Request) (string, error) { return "whoever is at the machine", nil },
+		RuleKeepers: []dashboard.RuleKeeper{watcher},
+		Logger:      silent,
 	})
 
 	ask := func(method, body, version string) *httptest.ResponseRecorder {

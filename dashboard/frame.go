@@ -13,15 +13,16 @@ type reading struct {
 	at           time.Time
 	resources    []stat.Snapshot
 	rulesVersion string
-	ruleSources  []byte         // JSON
-	limiters     [sights][]byte // JSON
+	ruleSources  []byte               // JSON
+	limiters     [visibilities][]byte // JSON
 }
 
 func (d *Dashboard) read() reading {
 	r := reading{resources: d.gate.Snapshot()}
 	r.at = d.timeOf(r.resources)
-	r.rulesVersion = d.versionOfAll(d.loaded())
-	r.ruleSources = jsonOf(d.sourceStates())
+	rules := d.loaded()
+	r.rulesVersion = d.versionOfAll(rules)
+	r.ruleSources = jsonOf(d.sourceStates(rules))
 	all := d.limiters()
 	r.limiters[keysShown] = jsonOf(all)
 	r.limiters[keysHidden] = r.limiters[keysShown]
@@ -40,34 +41,35 @@ func jsonOf(v any) []byte {
 	return data
 }
 
-// board is what all viewers have seen, and those who come will see first.
-type board struct {
+// frameEncoder makes the frames of a stream. It knows what all viewers have seen, and those
+// who come will see first.
+type frameEncoder struct {
 	at           time.Time // of the last frame
 	rulesVersion string
-	resources    table[string, figures]
-	rules        table[ruleKey, sums]
+	resources    table[string, resourceFigures]
+	rules        table[ruleKey, ruleFigures]
 	ruleSources  []byte
-	limiters     [sights][]byte
+	limiters     [visibilities][]byte
 	newSources   bool // since the frame before
 	newLimiters  bool
-	sums         map[ruleKey]sums
+	sums         map[ruleKey]ruleFigures
 
 	// The last frame, as it is sent; nil until somebody needs it. It is not written again,
 	// for viewers may be about to send it.
-	delta, full [sights][]byte
+	delta, full [visibilities][]byte
 	size        int // of the last one that was made
 }
 
-func newBoard() *board {
-	b := &board{sums: make(map[ruleKey]sums)}
-	b.resources.columns, b.rules.columns = figureColumns, sumColumns
-	b.resources.name = appendName
-	b.resources.values = func(b []byte, f figures) []byte { return f.append(b) }
-	b.rules.name = func(b []byte, k ruleKey) []byte {
+func newFrameEncoder() *frameEncoder {
+	e := &frameEncoder{sums: make(map[ruleKey]ruleFigures)}
+	e.resources.columns, e.rules.columns = resourceColumns, ruleColumns
+	e.resources.name = appendName
+	e.resources.values = func(b []byte, f resourceFigures) []byte { return f.append(b) }
+	e.rules.name = func(b []byte, k ruleKey) []byte {
 		return appendName(append(appendText(b, k.kind), ','), k.id)
 	}
-	b.rules.values = func(b []byte, s sums) []byte { return s.append(b) }
-	return b
+	e.rules.values = func(b []byte, f ruleFigures) []byte { return f.append(b) }
+	return e
 }
 
 // appendName appends a name, and what it is in a query if that cannot be told from it.
@@ -80,78 +82,78 @@ func appendName(b []byte, name string) []byte {
 }
 
 // update makes the next frame.
-func (b *board) update(r reading) {
-	b.resources.begin()
-	b.rules.begin()
-	clear(b.sums)
+func (e *frameEncoder) update(r reading) {
+	e.resources.begin()
+	e.rules.begin()
+	clear(e.sums)
 	for i := range r.resources {
 		s := &r.resources[i]
-		b.resources.set(s.Resource, figuresOf(s))
+		e.resources.set(s.Resource, figuresOf(s))
 		for k := range s.Rules {
 			key := ruleKey{s.Rules[k].Kind, s.Rules[k].ID}
-			sum := b.sums[key]
+			sum := e.sums[key]
 			sum.add(&s.Rules[k])
-			b.sums[key] = sum
+			e.sums[key] = sum
 		}
 	}
-	for key, sum := range b.sums {
-		b.rules.set(key, sum)
+	for key, sum := range e.sums {
+		e.rules.set(key, sum)
 	}
-	b.resources.end()
-	b.rules.end()
-	b.newSources = !bytes.Equal(b.ruleSources, r.ruleSources)
-	b.newLimiters = !bytes.Equal(b.limiters[keysShown], r.limiters[keysShown])
-	b.at, b.rulesVersion, b.ruleSources, b.limiters = r.at, r.rulesVersion, r.ruleSources, r.limiters
-	clear(b.delta[:])
-	clear(b.full[:])
+	e.resources.end()
+	e.rules.end()
+	e.newSources = !bytes.Equal(e.ruleSources, r.ruleSources)
+	e.newLimiters = !bytes.Equal(e.limiters[keysShown], r.limiters[keysShown])
+	e.at, e.rulesVersion, e.ruleSources, e.limiters = r.at, r.rulesVersion, r.ruleSources, r.limiters
+	clear(e.delta[:])
+	clear(e.full[:])
 }
 
 // changes returns what the last update changed, for one who may see so much.
-func (b *board) changes(s sight) []byte {
-	if b.delta[s] == nil {
-		b.delta[s] = b.encode(make([]byte, 0, b.size+b.size/4), s, false)
-		b.size = len(b.delta[s])
+func (e *frameEncoder) changes(s visibility) []byte {
+	if e.delta[s] == nil {
+		e.delta[s] = e.encode(make([]byte, 0, e.size+e.size/4), s, false)
+		e.size = len(e.delta[s])
 	}
-	return b.delta[s]
+	return e.delta[s]
 }
 
 // all returns the last frame for one who has seen none.
-func (b *board) all(s sight) []byte {
-	if b.full[s] == nil {
-		b.full[s] = b.encode(nil, s, true)
+func (e *frameEncoder) all(s visibility) []byte {
+	if e.full[s] == nil {
+		e.full[s] = e.encode(nil, s, true)
 	}
-	return b.full[s]
+	return e.full[s]
 }
 
 // encode writes a frame as a message of an event stream. It is written out, because it is what
 // costs while somebody looks.
-func (b *board) encode(out []byte, s sight, full bool) []byte {
+func (e *frameEncoder) encode(out []byte, s visibility, full bool) []byte {
 	out = append(out, "event: frame\ndata: {\"at\":"...)
-	out = appendStamp(out, b.at)
+	out = appendStamp(out, e.at)
 	if full {
 		out = append(out, `,"full":true,"columns":{"resources":`...)
-		out = appendTexts(out, b.resources.columns)
+		out = appendTexts(out, e.resources.columns)
 		out = append(out, `,"rules":`...)
-		out = appendTexts(out, b.rules.columns)
+		out = appendTexts(out, e.rules.columns)
 		out = append(out, '}')
 	} else {
 		out = append(out, `,"full":false`...)
 	}
 	out = append(out, `,"rulesVersion":`...)
-	out = appendText(out, b.rulesVersion)
+	out = appendText(out, e.rulesVersion)
 	out = append(out, `,"resources":`...)
 	if full {
-		out = b.resources.appendAll(out)
-		out = b.rules.appendAll(append(out, `,"rules":`...))
+		out = e.resources.appendAll(out)
+		out = e.rules.appendAll(append(out, `,"rules":`...))
 	} else {
-		out = b.resources.appendUpdate(out)
-		out = b.rules.appendUpdate(append(out, `,"rules":`...))
+		out = e.resources.appendUpdate(out)
+		out = e.rules.appendUpdate(append(out, `,"rules":`...))
 	}
-	if full || b.newSources {
-		out = append(append(out, `,"ruleSources":`...), b.ruleSources...)
+	if full || e.newSources {
+		out = append(append(out, `,"ruleSources":`...), e.ruleSources...)
 	}
-	if full || b.newLimiters {
-		out = append(append(out, `,"limiters":`...), b.limiters[s]...)
+	if full || e.newLimiters {
+		out = append(append(out, `,"limiters":`...), e.limiters[s]...)
 	}
 	return append(out, "}\n\n"...)
 }

@@ -44,7 +44,7 @@ func BenchmarkFrame(b *testing.B) {
 				s.stop = make(chan struct{})
 				all := make([]*viewer, viewers)
 				for i := range all {
-					all[i] = &viewer{frames: make(chan []byte, mostBehind), gone: make(chan struct{})}
+					all[i] = &viewer{frames: make(chan []byte, maxBehind), gone: make(chan struct{})}
 					s.viewers[all[i]] = struct{}{}
 				}
 				size := 0

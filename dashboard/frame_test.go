@@ -12,7 +12,7 @@ import (
 )
 
 func passed(n int64) reading {
-	return reading{resources: []stat.Snapshot{{Resource: "a", Pass: n}}, ruleSources: []byte("[]"), limiters: [sights][]byte{[]byte("[]"), []byte("[]")}}
+	return reading{resources: []stat.Snapshot{{Resource: "a", Pass: n}}, ruleSources: []byte("[]"), limiters: [visibilities][]byte{[]byte("[]"), []byte("[]")}}
 }
 
 // Viewers leave and others come while the figures are read. They wait for that reading, and
@@ -84,7 +84,7 @@ func TestStream_AddressesAreForgotten(t *testing.T) {
 		s := newStream(func() reading { return reading{} }, 5, 2)
 		var there []*viewer
 		for i := range 1000 {
-			v, why := s.join(fmt.Sprint("address ", i%3), sight(i%2))
+			v, why := s.join(fmt.Sprint("address ", i%3), visibility(i%2))
 			if v == nil {
 				require.NotEmpty(t, why)
 				s.leave(there[0])
@@ -98,7 +98,7 @@ func TestStream_AddressesAreForgotten(t *testing.T) {
 			s.leave(v)
 		}
 		require.Empty(t, s.by)
-		require.Zero(t, s.places)
+		require.Zero(t, s.slots)
 		s.close()
 	})
 }

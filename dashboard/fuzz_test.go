@@ -11,9 +11,9 @@ import (
 	"github.com/leapgate-go/leapgate/internal/kinds"
 )
 
-// FuzzDecode: whatever is sent, there is either one good rule, which comes back from its own
+// FuzzDecodeRule: whatever is sent, there is either one good rule, which comes back from its own
 // file form, or there are faults that can be shown.
-func FuzzDecode(f *testing.F) {
+func FuzzDecodeRule(f *testing.F) {
 	for _, seed := range []string{
 		`{"resource": "a", "threshold": 1}`, `{"id": "x", "resource": "a*", "match": "glob", "threshold": 2.5, "interval": "1m", "mode": "shadow"}`,
 		`{"match": "default", "maxInFlight": 3, "maxWait": "5s"}`, `{"resource": "a", "threshold": 1}], "isolation": [{}`, `[]`, `null`, `{`, `{"a": {"b": [1e999]}}`,
@@ -30,7 +30,7 @@ func FuzzDecode(f *testing.F) {
 
 func tryDecode(t *testing.T, k kinds.Kind, data []byte) {
 	t.Helper()
-	one, faults := decode(k, data)
+	one, faults := decodeRule(k, data)
 	if faults != nil {
 		for _, fault := range faults {
 			require.NotEmpty(t, fault.Message)
@@ -43,7 +43,7 @@ func tryDecode(t *testing.T, k kinds.Kind, data []byte) {
 	require.Empty(t, k.Validate(one))
 	require.True(t, json.Valid(data))
 	require.Empty(t, *k.Head(one, 0).Source)
-	again, faults := decode(k, fileForm(k, one)[0])
+	again, faults := decodeRule(k, encodeRule(k, one, 0))
 	require.Empty(t, faults)
 	require.Equal(t, one, again)
 
@@ -55,5 +55,5 @@ func tryDecode(t *testing.T, k kinds.Kind, data []byte) {
 		return nil
 	}))
 	loaded := kinds.Rules(gate.Rules())
-	require.Equal(t, only(k, one, 0), only(k, &loaded, 0))
+	require.Equal(t, listOfOne(k, one, 0), listOfOne(k, &loaded, 0))
 }

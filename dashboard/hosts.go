@@ -125,9 +125,9 @@ func foreign(r *http.Request) bool {
 		strings.TrimSuffix(host, port) != strings.TrimSuffix(strings.ToLower(r.Host), port)
 }
 
-// local answers a request that comes under a name that is none of ours, or from a page of
+// ownHostAndOrigin answers a request that comes under a name that is none of ours, or from a page of
 // another origin.
-func (d *Dashboard) local(w http.ResponseWriter, r *http.Request) bool {
+func (d *Dashboard) ownHostAndOrigin(w http.ResponseWriter, r *http.Request) bool {
 	if !d.hosts.allow(r.Host) {
 		d.hostFault.Do(func() {
 			d.cfg.Logger.LogAttrs(r.Context(), slog.LevelWarn,

@@ -39,20 +39,20 @@ type offenderView struct {
 	Excess  int64  `json:"excess"`
 }
 
-const mostOffenders = 10 // that are shown of each limiter
+const maxOffenders = 10 // that are shown of each limiter
 
 func (d *Dashboard) limiters() []limiterView {
 	all := make([]limiterView, len(d.cfg.Limiters))
 	for i, l := range d.cfg.Limiters {
 		all[i] = limiterView{Limits: []limitView{}, Offenders: []offenderView{}}
-		d.call(&d.limiterFault, "a limiter", func() { look(l, &all[i]) })
+		d.recovered(&d.limiterFault, "a limiter", func() { readLimiter(l, &all[i]) })
 	}
 	return all
 }
 
-// call calls what the program brought. If it panics, what it has not told is left out, and the
+// recovered calls what the program brought. If it panics, what it has not told is left out, and the
 // log is told the first time: looking must not end the program.
-func (d *Dashboard) call(fault *sync.Once, what string, look func()) {
+func (d *Dashboard) recovered(fault *sync.Once, what string, look func()) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			fault.Do(func() {
@@ -63,8 +63,8 @@ func (d *Dashboard) call(fault *sync.Once, what string, look func()) {
 	look()
 }
 
-// look fills in what a limiter says.
-func look(l Limiter, v *limiterView) {
+// readLimiter fills in what a limiter says.
+func readLimiter(l Limiter, v *limiterView) {
 	for _, one := range l.Describe() {
 		v.Limits = append(v.Limits, limitView{one.Name, one.Limit, millis(one.Window)})
 	}
@@ -73,7 +73,7 @@ func look(l Limiter, v *limiterView) {
 	v.Allowed, v.Refused, v.Degraded, v.Away = s.Allowed, s.Refused, s.Degraded, s.Away
 	v.Expired, v.Evicted, v.Crowded, v.Bytes, v.Coarse = s.Expired, s.Evicted, s.Crowded, s.Bytes, s.Coarse
 	if o, ok := l.(interface{ Offenders(k int) []limit.Offender }); ok {
-		for _, worst := range o.Offenders(mostOffenders) {
+		for _, worst := range o.Offenders(maxOffenders) {
 			v.Offenders = append(v.Offenders, offenderView{worst.Key, worst.Refused, worst.Excess})
 		}
 	}
@@ -97,11 +97,11 @@ func haveKeys(all []limiterView) bool {
 }
 
 func (d *Dashboard) serveLimiters(w http.ResponseWriter, r *http.Request) {
-	if !d.known(w, r) {
+	if !d.noParameters(w, r) {
 		return
 	}
 	all := d.limiters()
-	if haveKeys(all) && d.sightOf(r) == keysHidden {
+	if haveKeys(all) && d.visibilityOf(r) == keysHidden {
 		all = d.withoutKeys(all)
 	}
 	answer(w, http.StatusOK, struct {

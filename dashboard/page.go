@@ -36,7 +36,7 @@ var mediaTypes = map[string]string{
 
 const index = "index.html"
 
-// embedded gives the files of the page by name.
+// embedded returns the files of the page by name.
 var embedded = sync.OnceValue(func() map[string]file {
 	entries, err := pageFiles.ReadDir("page")
 	if err != nil {
@@ -98,7 +98,7 @@ func pack(body []byte) []byte {
 	return packed.Bytes()
 }
 
-// takesGzip tells whether who asks accepts gzip by name, as all browsers do.
+// takesGzip reports whether the client accepts gzip by name, as all browsers do.
 func takesGzip(r *http.Request) bool {
 	for one := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		coding, weight, weighted := strings.Cut(strings.ToLower(one), ";")

@@ -198,29 +198,29 @@ func TestPage_IsItsOwn(t *testing.T) {
 	}
 }
 
-// A form without a field would lose it, since saving replaces the whole rule.
+// A form without a field would lose it, since saving replaces the whole rule. The form has the
+// fields that its kind is told to have.
 func TestPage_TheFormHasAllFields(t *testing.T) {
 	t.Parallel()
 	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{Authorize: ann, Logger: quiet()})
-	form := pageFiles(t)["form.js"]
-	for kind, of := range map[string]string{"flow": form[strings.Index(form, "\n  flow: ["):strings.Index(form, "\n  isolation: [")], "isolation": form[strings.Index(form, "\n  isolation: ["):]} {
-		of += form[strings.Index(form, "const target ="):strings.Index(form, "const fields =")]
-		faults, _ := refused(t, d, http.StatusUnprocessableEntity, "POST", "rules?kind="+kind, `{"nothing": 1}`)
+	for _, kind := range list(get(t, d, "kinds"), "kinds") {
+		faults, _ := refused(t, d, http.StatusUnprocessableEntity, "POST", "rules?kind="+kind["name"].(string), `{"nothing": 1}`)
 		_, names, found := strings.Cut(strings.Join(faults, "\n"), "want one of ")
 		require.True(t, found, "%q", faults)
 		names, _, _ = strings.Cut(names, "\n")
-		all := strings.Split(names, ", ")
-		require.Greater(t, len(all), 5)
-		for _, name := range all {
-			require.Contains(t, of, `["`+name+`", "`, "the form of %s rules", kind)
+		var told []string
+		for _, field := range list(kind, "fields") {
+			told = append(told, field["name"].(string))
 		}
+		require.Greater(t, len(told), 5)
+		require.Equal(t, strings.Split(names, ", "), told)
 	}
 }
 
 func TestConfig_EveryFaultIsTold(t *testing.T) {
 	t.Parallel()
 	_, err := dashboard.New(nil, dashboard.Config{
-		Title: strings.Repeat("x", 257), MaxViewers: 10_001, MaxViewersPerAddress: -1, ShowKeys: 9, Hosts: []string{"gate.example.com", "http://gate.example.com", "gate:8080", "", "*.example.com", "gäte.example"}, Limiters: []dashboard.Limiter{nil}, Writer: dashboard.RuleFiles(),
+		Title: strings.Repeat("x", 257), MaxViewers: 10_001, MaxViewersPerAddress: -1, ShowKeys: 9, Hosts: []string{"gate.example.com", "http://gate.example.com", "gate:8080", "", "*.example.com", "gäte.example"}, Limiters: []dashboard.Limiter{nil}, RuleKeepers: []dashboard.RuleKeeper{},
 	})
 	require.ErrorIs(t, err, dashboard.ErrConfig)
 	require.EqualError(t, err, `dashboard: bad configuration: the gate is nil; want one
@@ -234,7 +234,7 @@ dashboard: bad configuration: Limiters[0] is nil; want a limiter
 dashboard: bad configuration: MaxViewers is 10001; want 1 to 10000, or 0 for 32
 dashboard: bad configuration: MaxViewersPerAddress is -1; want 1 to MaxViewers, which is 32, or 0 for half of it
 dashboard: bad configuration: ShowKeys is Audience(9); want Editors, Everybody or Nobody
-dashboard: bad configuration: Writer is set and Authorize is not; want both, for nobody may change rules otherwise`)
+dashboard: bad configuration: RuleKeepers are set and Authorize is not; want both, for nobody may change rules otherwise`)
 	require.Panics(t, func() { dashboard.Handler(nil, dashboard.Config{}) })
 	_, err = dashboard.New(newGate(t, newClock()), dashboard.Config{})
 	require.NoError(t, err)

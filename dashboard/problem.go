@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// problem is an error as the API tells it: RFC 9457.
+// problem is an error as the API shows it: RFC 9457.
 type problem struct {
 	Title  string  `json:"title"` // filled in by fail
 	Status int     `json:"status"`

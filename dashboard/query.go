@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// mostQuery is the length of the longest query that is read, in bytes. The longest names
+	// maxQuery is the length of the longest query that is read, in bytes. The longest names
 	// fit, with each byte escaped.
-	mostQuery = 16 << 10
-	// mostFaults is how many faults one answer tells. Nobody reads more.
-	mostFaults = 16
+	maxQuery = 16 << 10
+	// maxFaults is how many faults one answer has. Nobody reads more.
+	maxFaults = 16
 )
 
 // andMore stands for the faults that are not told.
@@ -35,7 +35,7 @@ func parameters(r *http.Request, known ...string) *query {
 		q.add(fault{Message: "the query cannot be read: " + err.Error()})
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if len(q.faults) > mostFaults {
+		if len(q.faults) > maxFaults {
 			break // before the texts of others are made
 		}
 		switch {
@@ -58,9 +58,9 @@ func parameters(r *http.Request, known ...string) *query {
 // add notes a fault; of those beyond the bound, only that there are any.
 func (q *query) add(f fault) {
 	switch {
-	case len(q.faults) < mostFaults:
+	case len(q.faults) < maxFaults:
 		q.faults = append(q.faults, f)
-	case len(q.faults) == mostFaults:
+	case len(q.faults) == maxFaults:
 		q.faults = append(q.faults, andMore)
 	}
 }
@@ -72,7 +72,7 @@ func (q *query) fault(field, value, want string) {
 	})
 }
 
-// required gives a parameter that must be there.
+// required returns a parameter that must be there.
 func (q *query) required(name, want string) string {
 	if !q.values.Has(name) {
 		q.add(fault{Field: name, Want: want, Message: name + " is missing; want " + want})
@@ -80,7 +80,7 @@ func (q *query) required(name, want string) string {
 	return q.values.Get(name)
 }
 
-// oneOf gives a parameter that is one of these, or, if it is not there, standard.
+// oneOf returns a parameter that is one of these, or, if it is not there, standard.
 func (q *query) oneOf(name, standard string, choices ...string) string {
 	if !q.values.Has(name) {
 		return standard
@@ -92,7 +92,7 @@ func (q *query) oneOf(name, standard string, choices ...string) string {
 	return v
 }
 
-// count gives a parameter that is a number, 1 to most, or, if it is not there, most.
+// count returns a parameter that is a number, 1 to most, or, if it is not there, most.
 func (q *query) count(name string, most int) int {
 	if !q.values.Has(name) {
 		return most
@@ -123,11 +123,11 @@ func faulty(status int, faults []fault) problem {
 	return problem{Status: status, Detail: strings.Join(messages, "; "), Faults: faults}
 }
 
-const mostShown = 64 // bytes of what a client sent that it is shown again
+const maxShown = 64 // bytes of what a client sent that it is shown again
 
 func quoted(s string) string { return strconv.Quote(shortened(s)) }
 
-func shortened(s string) string { return clip(s, mostShown) }
+func shortened(s string) string { return clip(s, maxShown) }
 
 // clip returns the beginning of a text, of so many bytes at most, if it is longer.
 func clip(s string, most int) string {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -76,13 +77,13 @@ func blockedShare(s *stat.Snapshot) float64 {
 	return s.BlockQPS / (s.PassQPS + s.BlockQPS)
 }
 
-const mostResources = 100_000 // in one answer
+const maxResources = 100_000 // in one answer
 
 func (d *Dashboard) serveResources(w http.ResponseWriter, r *http.Request) {
 	q := parameters(r, "sort", "order", "filter", "limit")
 	by := q.oneOf("sort", "passQPS", slices.Sorted(maps.Keys(orders))...)
 	order := q.oneOf("order", "", "asc", "desc")
-	limit := q.count("limit", mostResources)
+	limit := q.count("limit", maxResources)
 	if q.failed(w) {
 		return
 	}
@@ -117,7 +118,7 @@ func (d *Dashboard) serveResources(w http.ResponseWriter, r *http.Request) {
 	}{stamp(d.timeOf(all)), len(all), len(found), views})
 }
 
-// timeOf gives when figures were read, which is now if there are none. It is by the clock of
+// timeOf returns when figures were read, which is now if there are none. It is by the clock of
 // the gate, which need not be that of the wall.
 func (d *Dashboard) timeOf(all []stat.Snapshot) time.Time {
 	if len(all) == 0 {
@@ -126,7 +127,7 @@ func (d *Dashboard) timeOf(all []stat.Snapshot) time.Time {
 	return all[0].At
 }
 
-// snapshot gives the figures of all resources. They are read for one request at a time, so
+// snapshot returns the figures of all resources. They are read for one request at a time, so
 // that many requests do not take many processors.
 func (d *Dashboard) snapshot() []stat.Snapshot {
 	d.reading.Lock()
@@ -232,8 +233,8 @@ func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
 			second.Pass, second.Block, second.Success, second.Exception, millis(second.AvgRT), second.MaxConcurrency,
 		}
 	}
-	v.Rules = d.bound(&s)
-	if refusedSomebody(v.Rules) && d.sightOf(r) == keysHidden {
+	v.Rules = d.rulesOf(&s)
+	if refusedSomebody(v.Rules) && d.visibilityOf(r) == keysHidden {
 		for _, rule := range v.Rules {
 			if last := rule.Figures.LastRefusal; last != nil {
 				last.Origin = d.hash(last.Origin)
@@ -250,8 +251,8 @@ func refusedSomebody(rules []boundView) bool {
 	})
 }
 
-// bound gives the rules that bind a resource.
-func (d *Dashboard) bound(s *stat.Snapshot) []boundView {
+// rulesOf returns the rules that bind a resource.
+func (d *Dashboard) rulesOf(s *stat.Snapshot) []boundView {
 	rules := make(map[ruleKey]ruleView, len(s.Rules))
 	for i := range s.Rules {
 		rules[ruleKey{s.Rules[i].Kind, s.Rules[i].ID}] = ruleView{}
@@ -268,8 +269,10 @@ func (d *Dashboard) bound(s *stat.Snapshot) []boundView {
 			Candidate: number(f.Candidate), CandidateWouldBlock: f.CandidateWouldBlock,
 			stateView: stateOf(f),
 		}}
-		if rule := rules[ruleKey{f.Kind, f.ID}]; rule.Kind != "" { // not of a guard that the program brought
+		if rule := rules[ruleKey{f.Kind, f.ID}]; rule.Kind != "" {
 			v.ruleView = rule
+		} else if f.Interval > 0 { // of a guard that the program brought
+			v.Bounds = string(ruleset.Passes)
 		}
 		if b := resource.LastBlock(s.Resource, *f); b != nil {
 			last := &f.LastRefusal

@@ -13,7 +13,6 @@ import (
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/rule"
-	"github.com/leapgate-go/leapgate/rulefile"
 )
 
 // ruleView is a rule as the API shows it.
@@ -24,6 +23,8 @@ type ruleView struct {
 	Version  string          `json:"version,omitempty"`
 	Source   string          `json:"source,omitempty"`
 	Editable bool            `json:"editable"`
+	Bounds   string          `json:"bounds,omitempty"`
+	Summary  string          `json:"summary,omitempty"`
 	Rule     json.RawMessage `json:"rule,omitempty"` // as in rule files
 }
 
@@ -41,8 +42,8 @@ func kindOf(name string) kinds.Kind {
 	return kinds.All[i]
 }
 
-// only returns a list of one rule.
-func only(k kinds.Kind, rules *kinds.Rules, i int) *kinds.Rules {
+// listOfOne returns a list of one rule.
+func listOfOne(k kinds.Kind, rules *kinds.Rules, i int) *kinds.Rules {
 	one := new(kinds.Rules)
 	k.Set(one, k.Add(one), rules, i)
 	return one
@@ -78,7 +79,7 @@ func (d *Dashboard) rules(wanted func(ruleKey) bool) []ruleView {
 	return all
 }
 
-// rule gives one rule of the gate.
+// rule returns one rule of the gate.
 func (d *Dashboard) rule(key ruleKey) (ruleView, bool) {
 	found := d.rules(func(k ruleKey) bool { return k == key })
 	if len(found) == 0 {
@@ -101,9 +102,8 @@ func (d *Dashboard) views(k kinds.Kind, rules *kinds.Rules) []ruleView {
 		if mended := validTexts(k, shown, i); mended {
 			all[i].Editable = false
 		}
-	}
-	for i, text := range fileForm(k, shown) {
-		all[i].Rule = text
+		all[i].Bounds = string(k.Bounds(rules, i))
+		all[i].Summary, all[i].Rule = k.Describe(shown, i), encodeRule(k, shown, i)
 	}
 	return all
 }
@@ -122,22 +122,7 @@ func validTexts(k kinds.Kind, rules *kinds.Rules, i int) (mended bool) {
 	return mended
 }
 
-// fileForm returns each rule of a kind as a rule file in JSON has it.
-func fileForm(k kinds.Kind, rules *kinds.Rules) []json.RawMessage {
-	list := new(kinds.Rules)
-	k.Append(list, rules)
-	data, err := rulefile.Rules(*list).JSON()
-	if err != nil {
-		panic(err) // rules of a gate are good, and their texts have been made UTF-8
-	}
-	var lists map[string][]json.RawMessage
-	if err := json.Unmarshal(data, &lists); err != nil {
-		panic(err) // it is JSON
-	}
-	return lists[k.Name()]
-}
-
-// writable tells whether rules of a source can be changed here.
+// writable reports whether rules of a source can be changed here.
 func (d *Dashboard) writable(source string) bool { return slices.Contains(d.sources, source) }
 
 // versionOf returns a text that changes when a rule does. It is that of this dashboard only.
@@ -163,7 +148,7 @@ func (d *Dashboard) serveRules(w http.ResponseWriter, r *http.Request) {
 		d.serveAdd(w, r)
 		return
 	}
-	if !d.known(w, r) {
+	if !d.noParameters(w, r) {
 		return
 	}
 	rules := d.loaded()
@@ -177,7 +162,7 @@ func (d *Dashboard) serveRules(w http.ResponseWriter, r *http.Request) {
 	}{d.versionOfAll(rules), all})
 }
 
-// ruleOf gives the parameters that say which rule it is.
+// ruleOf returns the parameters that say which rule it is.
 func ruleOf(q *query) ruleKey {
 	q.required("kind", strings.Join(kindNames(), " or "))
 	return ruleKey{

@@ -2,16 +2,25 @@ package dashboard
 
 import (
 	"errors"
-	"slices"
+	"time"
 
-	"github.com/leapgate-go/leapgate/rulefile"
+	"github.com/leapgate-go/leapgate/internal/kinds"
 )
 
-// RuleSource is where rules of the gate come from, and may fail to. A [*rulefile.Watcher] is one.
+// RuleSource is where rules of the gate come from, and may fail to. A *rulefile.Watcher is one.
+// Its methods must be safe for concurrent use.
+//
+// What else it knows is shown if it has these methods: Files() []string, of what the rules
+// in force were read from; FailingSince() time.Time, since when there has been an error;
+// LosesComments() bool, which reports whether saving loses comments. An error may consist of
+// several, as errors.Join makes them; one with a method
+// Parts() (file string, line, column int, field, message string) is shown with its place.
 type RuleSource interface {
-	// Status returns what is active of it and what is wrong with it. Path is its name, as in
-	// the Source of its rules. It must be safe for concurrent use.
-	Status() rulefile.Status
+	// Source returns its name, as in the Source of its rules. It is the same at every call.
+	Source() string
+	// LastLoad returns when rules were last loaded from it, zero if they never were, and why
+	// what it holds now could not be loaded, nil if it could.
+	LastLoad() (at time.Time, err error)
 }
 
 // sourceView is a source of rules as the API shows it.
@@ -36,47 +45,73 @@ type sourceFault struct {
 	Message string `json:"message"`
 }
 
-const mostMessage = 1024 // bytes of what is said of one fault of a source
+const maxMessage = 1024 // bytes of what is said of one fault of a source
 
-// ruleSources returns those that are shown: the configured ones, and the files that are written
-// here.
-func (c *Config) ruleSources() []RuleSource {
-	all := slices.Clone(c.RuleSources)
-	files, _ := c.Writer.(ruleFiles)
-	for _, w := range files {
-		if !slices.Contains(all, RuleSource(w)) {
-			all = append(all, w)
+// sourceStates returns how things stand with each source, given the rules of the gate. One
+// that panics is left out.
+func (d *Dashboard) sourceStates(rules *kinds.Rules) []sourceView {
+	if len(d.ruleSources) == 0 {
+		return []sourceView{}
+	}
+	inForce := make(map[string]int)
+	for _, k := range kinds.All {
+		for i := range k.Len(rules) {
+			inForce[*k.Head(rules, i).Source]++
 		}
 	}
-	return all
-}
-
-// sourceStates returns how things stand with each source. One that panics is left out.
-func (d *Dashboard) sourceStates() []sourceView {
 	all := make([]sourceView, 0, len(d.ruleSources))
 	for _, source := range d.ruleSources {
-		d.call(&d.sourceFault, "a source of rules", func() { all = append(all, sourceViewOf(source.Status())) })
+		d.recovered(&d.sourceFault, "a source of rules", func() {
+			v := sourceViewOf(source)
+			v.Rules = inForce[v.Source]
+			all = append(all, v)
+		})
 	}
 	return all
 }
 
-func sourceViewOf(s rulefile.Status) sourceView {
-	v := sourceView{
-		Source: s.Path, Files: append([]string{}, s.Files...), Rules: s.FlowRules + s.IsolationRules,
-		LoadedAt: stamp(s.Since), FailingSince: stamp(s.ErrSince), LosesComments: s.LosesComments,
+func sourceViewOf(s RuleSource) sourceView {
+	at, err := s.LastLoad()
+	v := sourceView{Source: s.Source(), Files: []string{}, LoadedAt: stamp(at), Errors: sourceFaults(nil, err)}
+	if s, ok := s.(interface{ Files() []string }); ok {
+		v.Files = append(v.Files, s.Files()...)
 	}
-	var found rulefile.Errors
-	if s.Err != nil && !errors.As(s.Err, &found) {
-		found = rulefile.Errors{{Message: s.Err.Error()}}
+	if s, ok := s.(interface{ FailingSince() time.Time }); ok && err != nil {
+		v.FailingSince = stamp(s.FailingSince())
 	}
-	for _, e := range found {
-		if len(v.Errors) == mostFaults {
-			v.Errors = append(v.Errors, sourceFault{Message: andMore.Message})
-			break
-		}
-		v.Errors = append(v.Errors, sourceFault{
-			File: e.File, Line: e.Line, Column: e.Column, Field: clip(e.Field, mostShown), Message: clip(e.Message, mostMessage),
-		})
+	if s, ok := s.(interface{ LosesComments() bool }); ok {
+		v.LosesComments = s.LosesComments()
 	}
 	return v
+}
+
+// placed is an error that knows where it is.
+type placed interface {
+	error
+	Parts() (file string, line, column int, field, message string)
+}
+
+// sourceFaults appends what is wrong with a source.
+func sourceFaults(all []sourceFault, err error) []sourceFault {
+	if err == nil || len(all) > maxFaults {
+		return all
+	}
+	if len(all) == maxFaults {
+		return append(all, sourceFault{Message: andMore.Message})
+	}
+	if _, ok := errors.AsType[placed](err); !ok {
+		return append(all, sourceFault{Message: clip(err.Error(), maxMessage)})
+	}
+	switch err := err.(type) { //nolint:errorlint // it is taken apart
+	case placed:
+		file, line, column, field, message := err.Parts()
+		return append(all, sourceFault{file, line, column, clip(field, maxShown), clip(message, maxMessage)})
+	case interface{ Unwrap() []error }:
+		for _, one := range err.Unwrap() {
+			all = sourceFaults(all, one)
+		}
+		return all
+	default:
+		return sourceFaults(all, errors.Unwrap(err))
+	}
 }

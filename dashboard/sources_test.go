@@ -14,33 +14,57 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/atomic"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/dashboard"
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/rulefile"
 )
 
 // source is a source of rules as it is told.
-type source struct{ status func() rulefile.Status }
+type source struct {
+	name      string
+	files     []string
+	at, since time.Time
+	err       func() error
+}
 
-func (s *source) Status() rulefile.Status { return s.status() }
+func (s *source) Source() string          { return s.name }
+func (s *source) Files() []string         { return s.files }
+func (s *source) FailingSince() time.Time { return s.since }
+func (s *source) LastLoad() (time.Time, error) {
+	if s.err == nil {
+		return s.at, nil
+	}
+	return s.at, s.err()
+}
+
+// rulesFor are so many good rules.
+func rulesFor(n int) []flow.Rule {
+	rules := make([]flow.Rule, n)
+	for i := range rules {
+		rules[i] = flow.Rule{ID: fmt.Sprint(n, " ", i), Resource: "a"}
+	}
+	return rules
+}
 
 func at(seconds int64) time.Time { return time.Unix(1_700_000_000+seconds, 0) }
 
 func TestRuleSources_StateOfEach(t *testing.T) {
 	t.Parallel()
-	good := &source{func() rulefile.Status {
-		return rulefile.Status{Path: "db", FlowRules: 2, IsolationRules: 1, Since: at(0), Loads: 1}
-	}}
-	never := &source{func() rulefile.Status {
-		return rulefile.Status{Path: "other", ErrSince: at(60), Err: errors.New("no answer\n" + strings.Repeat("x", 5000))}
-	}}
-	refused := &source{func() rulefile.Status {
+	good := &source{name: "db", at: at(0)}
+	never := &source{name: "other", since: at(60), err: func() error { return errors.New("no answer\n" + strings.Repeat("x", 5000)) }}
+	refused := &source{name: "rules.d", files: []string{"rules.d/a.yaml", "rules.d/b.yaml"}, at: at(0), since: at(90), err: func() error {
 		errs := rulefile.Errors{{File: "rules.d/a\xff.yaml", Line: 3, Column: 16, Field: "threshold", Value: "-1", Want: "more", Message: "threshold is -1; want more"}}
 		for range 50 {
 			errs = append(errs, &rulefile.Error{File: "rules.d/b.yaml", Message: "it is no YAML"})
 		}
-		return rulefile.Status{Path: "rules.d", Files: []string{"rules.d/a.yaml", "rules.d/b.yaml"}, FlowRules: 7, Since: at(0), ErrSince: at(90), Err: fmt.Errorf("folder: %w", errs)}
+		return fmt.Errorf("folder: %w", errs)
 	}}
-	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{RuleSources: []dashboard.RuleSource{good, never, refused}})
+	g := newGate(t, newClock(), flow.Rule{Resource: "a"})
+	require.NoError(t, g.ReplaceRules("db", leapgate.Rules{Flow: rulesFor(2), Isolation: []isolation.Rule{{Resource: "a", MaxInFlight: 1}}}))
+	require.NoError(t, g.ReplaceRules("rules.d", leapgate.Rules{Flow: rulesFor(7)}))
+	d := dashboard.Handler(g, dashboard.Config{RuleSources: []dashboard.RuleSource{good, never, refused}})
 	sources := list(get(t, d, "about"), "ruleSources")
 	require.Len(t, sources, 3)
 	require.Equal(t, map[string]any{"source": "db", "files": []any{}, "rules": 3.0, "loadedAt": "2023-11-14T22:13:20.000Z"}, sources[0])
@@ -59,6 +83,25 @@ func TestRuleSources_StateOfEach(t *testing.T) {
 		[]any{sources[2]["files"], sources[2]["rules"], sources[2]["loadedAt"], sources[2]["failingSince"]})
 }
 
+// brief is a source that knows no more than it must.
+type brief struct{ err error }
+
+func (b brief) Source() string               { return "plain" }
+func (b brief) LastLoad() (time.Time, error) { return time.Time{}, b.err }
+
+func TestRuleSources_ThatKnowLittle(t *testing.T) {
+	t.Parallel()
+	ends := errors.Join(errors.New("no answer"), &rulefile.Error{Line: 3, Column: 1, Message: "no rule"})
+	for want, err := range map[string]error{
+		`[{"source": "plain", "files": [], "rules": 0}]`:                                                                                       nil,
+		`[{"source": "plain", "files": [], "rules": 0, "errors": [{"message": "no answer"}]}]`:                                                 errors.New("no answer"),
+		`[{"source": "plain", "files": [], "rules": 0, "errors": [{"message": "no answer"}, {"line": 3, "column": 1, "message": "no rule"}]}]`: ends,
+	} {
+		d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{RuleSources: []dashboard.RuleSource{brief{err}}})
+		require.JSONEq(t, want, jsonOf(t, get(t, d, "about")["ruleSources"]))
+	}
+}
+
 // A file that is refused is told by the watcher, and that it is good again; the files that are
 // written on the page are shown without being named twice.
 func TestRuleSources_OfAWatchedFile(t *testing.T) {
@@ -66,8 +109,8 @@ func TestRuleSources_OfAWatchedFile(t *testing.T) {
 	path, g, w := watched(t)
 	for _, cfg := range []dashboard.Config{
 		{RuleSources: []dashboard.RuleSource{w}},
-		{Authorize: ann, Logger: quiet(), Writer: dashboard.RuleFiles(w)},
-		{Authorize: ann, Logger: quiet(), Writer: dashboard.RuleFiles(w), RuleSources: []dashboard.RuleSource{w}},
+		{Authorize: ann, Logger: quiet(), RuleKeepers: []dashboard.RuleKeeper{w}},
+		{Authorize: ann, Logger: quiet(), RuleKeepers: []dashboard.RuleKeeper{w}, RuleSources: []dashboard.RuleSource{w}},
 	} {
 		d := dashboard.Handler(g, cfg)
 		state := func() map[string]any {
@@ -103,23 +146,22 @@ func TestRuleSources_OfAWatchedFile(t *testing.T) {
 func TestRuleSources_InFramesWhenTheyChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		good := rulefile.Status{Path: "db", FlowRules: 2, Since: at(0)}
-		failing := good
-		failing.Err, failing.ErrSince = errors.New("gone"), at(5)
-		var status atomic.Pointer[rulefile.Status]
-		status.Store(&good)
-		d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{RuleSources: []dashboard.RuleSource{&source{func() rulefile.Status { return *status.Load() }}}})
+		var failing atomic.Error
+		db := &source{name: "db", at: at(0), since: at(5), err: failing.Load}
+		g := newGate(t, newClock())
+		require.NoError(t, g.ReplaceRules("db", leapgate.Rules{Flow: rulesFor(2)}))
+		d := dashboard.Handler(g, dashboard.Config{RuleSources: []dashboard.RuleSource{db}})
 		pipe, _ := serve(t, d)
 		w := watch(t, pipe)
 		const asGood = `[{"source": "db", "files": [], "rules": 2, "loadedAt": "2023-11-14T22:13:20.000Z"}]`
 		require.JSONEq(t, asGood, string(w.next().RuleSources))
 		require.Nil(t, w.next().RuleSources)
-		status.Store(&failing)
+		failing.Store(errors.New("gone"))
 		require.JSONEq(t, `[{"source": "db", "files": [], "rules": 2, "loadedAt": "2023-11-14T22:13:20.000Z", "failingSince": "2023-11-14T22:13:25.000Z", "errors": [{"message": "gone"}]}]`,
 			string(w.next().RuleSources))
 		late := watch(t, pipe)
 		require.Contains(t, string(late.next().RuleSources), "gone")
-		status.Store(&good)
+		failing.Store(nil)
 		require.JSONEq(t, asGood, string(w.next().RuleSources))
 	})
 }
@@ -129,7 +171,7 @@ func TestRuleSources_ThatPanic(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), RuleSources: []dashboard.RuleSource{
-		&source{func() rulefile.Status { panic("no\nstatus") }}, &source{func() rulefile.Status { return rulefile.Status{Path: "good"} }},
+		&source{err: func() error { panic("no\nstatus") }}, &source{name: "good"},
 	}})
 	for range 3 {
 		sources := list(get(t, d, "about"), "ruleSources")
@@ -139,15 +181,23 @@ func TestRuleSources_ThatPanic(t *testing.T) {
 	require.Equal(t, 1, strings.Count(log.String(), "panicked"))
 }
 
+// unnamed is a keeper without a name.
+type unnamed struct{ *keeper }
+
+func (unnamed) Source() string { return "" }
+
 func TestRuleSources_ThatAreNil(t *testing.T) {
 	t.Parallel()
 	var none *rulefile.Watcher
 	var noLimiter *fakeLimiter
 	_, err := dashboard.New(newGate(t, newClock()), dashboard.Config{
-		RuleSources: []dashboard.RuleSource{nil, none}, Limiters: []dashboard.Limiter{noLimiter}, Authorize: ann, Writer: dashboard.RuleFiles(none),
+		RuleSources: []dashboard.RuleSource{nil, none}, Limiters: []dashboard.Limiter{noLimiter}, Authorize: ann, RuleKeepers: []dashboard.RuleKeeper{none, nil, &keeper{}, unnamed{}, &keeper{}},
 	})
 	require.EqualError(t, err, `dashboard: bad configuration: Limiters[0] is nil; want a limiter
 dashboard: bad configuration: RuleSources[0] is nil; want a source of rules
 dashboard: bad configuration: RuleSources[1] is nil; want a source of rules
-dashboard: bad configuration: Writer has a watcher that is nil; want RuleFiles of watchers`)
+dashboard: bad configuration: RuleKeepers[0] is nil; want a keeper of rules
+dashboard: bad configuration: RuleKeepers[1] is nil; want a keeper of rules
+dashboard: bad configuration: RuleKeepers[3] has no name; want one
+dashboard: bad configuration: RuleKeepers[4] has the name "db", as RuleKeepers[2]; want another`)
 }

@@ -11,65 +11,65 @@ import (
 const (
 	// frameInterval is how often viewers are sent a frame.
 	frameInterval = time.Second
-	// mostBehind is how many frames may wait for a viewer before it is dropped.
-	mostBehind = 4
+	// maxBehind is how many frames may wait for a viewer before it is dropped.
+	maxBehind = 4
 	// patience is how long a message may take to be written.
 	patience = 5 * time.Second
-	// retryAfter is when one for whom there was no place may ask again.
+	// retryAfter is when one for whom there was no room may ask again.
 	retryAfter = 5 * time.Second
-	// mostAddress is how many bytes of an address count.
-	mostAddress = 64
+	// maxAddress is how many bytes of an address count.
+	maxAddress = 64
 )
 
 // viewer is one who watches.
 type viewer struct {
 	frames chan []byte   // sent to under the stream's lock
 	gone   chan struct{} // closed when it is dropped
-	fresh  bool          // it has seen nothing; guarded by the stream's lock
+	fresh  bool          // it has seen nothing; read and written under the stream's lock
 
 	address string
-	sees    sight
+	sees    visibility
 }
 
 // stream sends frames to those who watch. While there are any, one goroutine makes them, once
 // for all.
 type stream struct {
-	read func() reading
-	most int // in all
-	each int // of one address
-	runs sync.WaitGroup
-	turn chan struct{} // held by the goroutine that reads
+	read          func() reading
+	max           int // viewers in all
+	maxPerAddress int
+	running       sync.WaitGroup
+	reading       chan struct{} // holds one while a goroutine reads
 
 	mu      sync.Mutex // guards what is below
 	viewers map[*viewer]struct{}
-	places  int            // taken by viewers, and by those that were dropped and have not ended yet
+	slots   int            // taken by viewers, and by those that were dropped and have not ended yet
 	by      map[string]int // the same by address
 	closed  bool
 	stop    chan struct{} // closed when the goroutine is to end; nil if there is none
-	board   *board        // what was sent last
-	made    time.Time     // when; zero if nothing was
-	current bool          // a viewer can begin with what was sent last
+	encoder *frameEncoder
+	made    time.Time // when the last frame was; zero if none was
+	current bool      // a viewer can begin with the last frame
 }
 
-func newStream(read func() reading, most, each int) *stream {
+func newStream(read func() reading, max, maxPerAddress int) *stream {
 	return &stream{
-		read: read, most: most, each: each, turn: make(chan struct{}, 1),
-		viewers: make(map[*viewer]struct{}), by: make(map[string]int), board: newBoard(),
+		read: read, max: max, maxPerAddress: maxPerAddress, reading: make(chan struct{}, 1),
+		viewers: make(map[*viewer]struct{}), by: make(map[string]int), encoder: newFrameEncoder(),
 	}
 }
 
-// join takes a place for one who comes from an address and may see so much. If there is none,
+// join takes a slot for one who comes from an address and may see so much. If there is none,
 // or the stream is closed, it returns why not.
-func (s *stream) join(address string, sees sight) (v *viewer, why string) {
+func (s *stream) join(address string, sees visibility) (v *viewer, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
 		return nil, "the dashboard is closed"
-	case s.places >= s.most:
-		return nil, "no place is left: at most " + strconv.Itoa(s.most) + " may watch"
-	case s.by[address] >= s.each:
-		return nil, "no place is left for your address: at most " + strconv.Itoa(s.each) + " may watch from one"
+	case s.slots >= s.max:
+		return nil, "no place is left: at most " + strconv.Itoa(s.max) + " may watch"
+	case s.by[address] >= s.maxPerAddress:
+		return nil, "no place is left for your address: at most " + strconv.Itoa(s.maxPerAddress) + " may watch from one"
 	}
 	if s.stop == nil {
 		// Those who come and go do not cause a frame each.
@@ -77,33 +77,33 @@ func (s *stream) join(address string, sees sight) (v *viewer, why string) {
 		s.current = wait > 0
 		stop := make(chan struct{})
 		s.stop = stop
-		s.runs.Go(func() { s.run(stop, wait) })
+		s.running.Go(func() { s.run(stop, wait) })
 	}
-	v = &viewer{frames: make(chan []byte, mostBehind), gone: make(chan struct{}), fresh: true, address: address, sees: sees}
-	s.places++
+	v = &viewer{frames: make(chan []byte, maxBehind), gone: make(chan struct{}), fresh: true, address: address, sees: sees}
+	s.slots++
 	s.by[address]++
 	s.viewers[v] = struct{}{}
 	if s.current {
 		v.fresh = false
-		v.frames <- s.board.all(sees)
+		v.frames <- s.encoder.all(sees)
 	}
 	return v, ""
 }
 
-// leave gives the place back.
+// leave returns the slot.
 func (s *stream) leave(v *viewer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.places--
+	s.slots--
 	if s.by[v.address]--; s.by[v.address] == 0 {
 		delete(s.by, v.address)
 	}
 	delete(s.viewers, v)
-	s.rest()
+	s.stopUnwatched()
 }
 
-// rest ends the goroutine if nobody watches. The caller holds mu.
-func (s *stream) rest() {
+// stopUnwatched ends the goroutine if nobody watches. The caller holds mu.
+func (s *stream) stopUnwatched() {
 	if len(s.viewers) == 0 && s.stop != nil {
 		close(s.stop)
 		s.stop = nil
@@ -134,8 +134,8 @@ func (s *stream) run(stop chan struct{}, wait time.Duration) {
 // it: what it reads is sent, and then is the turn of the next, so that frames never go back, and
 // those who come and go cannot have many read at once.
 func (s *stream) next(stop chan struct{}) bool {
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
+	s.reading <- struct{}{}
+	defer func() { <-s.reading }()
 	select {
 	case <-stop:
 		return false
@@ -149,14 +149,14 @@ func (s *stream) next(stop chan struct{}) bool {
 func (s *stream) send(r reading) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.board.update(r)
+	s.encoder.update(r)
 	s.made, s.current = time.Now(), true
 	for v := range s.viewers {
 		var frame []byte
 		if v.fresh {
-			frame, v.fresh = s.board.all(v.sees), false
+			frame, v.fresh = s.encoder.all(v.sees), false
 		} else {
-			frame = s.board.changes(v.sees)
+			frame = s.encoder.changes(v.sees)
 		}
 		select {
 		case v.frames <- frame:
@@ -164,7 +164,7 @@ func (s *stream) send(r reading) {
 			s.drop(v)
 		}
 	}
-	s.rest()
+	s.stopUnwatched()
 }
 
 // drop ends a viewer. The caller holds mu.
@@ -180,14 +180,14 @@ func (s *stream) close() {
 	for v := range s.viewers {
 		s.drop(v)
 	}
-	s.rest()
+	s.stopUnwatched()
 	s.mu.Unlock()
-	s.runs.Wait()
+	s.running.Wait()
 }
 
 // serveEvents sends frames as server-sent events.
 func (d *Dashboard) serveEvents(w http.ResponseWriter, r *http.Request) {
-	if !d.known(w, r) {
+	if !d.noParameters(w, r) {
 		return
 	}
 	h := w.Header()
@@ -199,9 +199,9 @@ func (d *Dashboard) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	sees := keysHidden
 	if len(d.cfg.Limiters) > 0 { // there may be keys
-		sees = d.sightOf(r)
+		sees = d.visibilityOf(r)
 	}
-	v, why := d.stream.join(clip(d.cfg.Address(r), mostAddress), sees)
+	v, why := d.stream.join(clip(d.cfg.Address(r), maxAddress), sees)
 	if v == nil {
 		h.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
 		fail(w, problem{Status: http.StatusServiceUnavailable, Detail: why})

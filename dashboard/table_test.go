@@ -84,24 +84,24 @@ func TestTable_ViewersKnowWhatThereIs(t *testing.T) {
 
 func TestTable_NothingIsSaidOfWhatStays(t *testing.T) {
 	t.Parallel()
-	b := newBoard()
+	b := newFrameEncoder()
 	b.update(reading{})
 	require.JSONEq(t, `{}`, string(b.resources.appendUpdate(nil)))
 	b.resources.begin()
-	b.resources.set("a\xff", figures{pass: 1})
+	b.resources.set("a\xff", resourceFigures{pass: 1})
 	b.resources.end()
 	require.JSONEq(t, `{"new": [[1, "a\ufffd", "a%FF"]], "rows": [[1, 0,0,0,0, 0,0,0,0, 0,1,0,0,0,0,0]]}`, string(b.resources.appendUpdate(nil)))
 	b.resources.begin()
-	b.resources.set("a\xff", figures{pass: 1})
+	b.resources.set("a\xff", resourceFigures{pass: 1})
 	b.resources.end()
 	require.JSONEq(t, `{}`, string(b.resources.appendUpdate(nil)))
 	b.resources.begin()
 	b.resources.end()
 	require.JSONEq(t, `{"gone": [1]}`, string(b.resources.appendUpdate(nil)))
 	require.JSONEq(t, `{}`, string(b.resources.appendAll(nil)))
-	require.Len(t, figureColumns, 16)
-	require.Equal(t, len(figureColumns)-1, countCommas(figures{}.append(nil)))
-	require.Equal(t, len(sumColumns)-1, countCommas(sums{}.append(nil)))
+	require.Len(t, resourceColumns, 16)
+	require.Equal(t, len(resourceColumns)-1, countCommas(resourceFigures{}.append(nil)))
+	require.Equal(t, len(ruleColumns)-1, countCommas(ruleFigures{}.append(nil)))
 }
 
 func countCommas(b []byte) (n int) {

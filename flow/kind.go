@@ -24,6 +24,7 @@ var Kind = ruleset.Kind[Rule]{
 	Compile:  compile,
 	Reads:    func(r *Rule) string { return r.Associated },
 	Relate:   relate,
+	Bounds:   bounds,
 }
 
 var (
@@ -92,6 +93,14 @@ var fields = []field.Field[Rule]{
 		Name: "associated", GoName: "Associated", Label: "Associated", Hint: "Another resource whose passes are read.",
 		With: []string{"Resource", "Match"}, Seldom: true,
 	}),
+}
+
+// bounds is what a rule bounds of its own resource.
+func bounds(r *Rule) ruleset.Figure {
+	if r.Associated != "" {
+		return ""
+	}
+	return ruleset.Passes
 }
 
 // relate tells the rules for other callers which callers the rules of the resource name.

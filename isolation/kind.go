@@ -35,6 +35,7 @@ var Kind = ruleset.Kind[Rule]{
 	Complete: complete,
 	Describe: describe,
 	Compile:  compile,
+	Bounds:   func(*Rule) ruleset.Figure { return ruleset.InFlight },
 }
 
 // complete reports the faults of a rule.

@@ -6,12 +6,21 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/escape"
 )
 
 // ErrChanged is the error of [Watcher.Save] if the path does not hold what is active: it was
 // changed and not loaded yet, or is no good. What others wrote is not overwritten.
-var ErrChanged = errors.New("leapgate: the rule file is not the one that is active")
+var ErrChanged error = conflict("leapgate: the rule file is not the one that is active")
+
+// conflict is an error of two who have written the same.
+type conflict string
+
+func (c conflict) Error() string { return string(c) }
+
+// Conflict is how those see it who do not import this package.
+func (conflict) Conflict() bool { return true }
 
 // Save writes rules into the watched file, and loads them into the gate: they are what is
 // active when it returns. It asks for them when nothing is loaded from the file until then, so
@@ -31,7 +40,7 @@ var ErrChanged = errors.New("leapgate: the rule file is not the one that is acti
 // [Errors], with a file that others have changed meanwhile [ErrChanged], after Close
 // [ErrClosed]; otherwise it is what the system or the gate says. With an error nothing is
 // changed.
-func (w *Watcher) Save(rules func() (Rules, error)) error {
+func (w *Watcher) Save(rules func() (leapgate.Rules, error)) error {
 	return w.locked(func() error {
 		if w.closed {
 			return ErrClosed
@@ -40,7 +49,7 @@ func (w *Watcher) Save(rules func() (Rules, error)) error {
 	})
 }
 
-func (w *Watcher) save(rules func() (Rules, error)) error {
+func (w *Watcher) save(rules func() (leapgate.Rules, error)) error {
 	c, err := w.unchanged()
 	if err != nil {
 		return err
@@ -49,17 +58,17 @@ func (w *Watcher) save(rules func() (Rules, error)) error {
 		return fmt.Errorf("leapgate: the rules of %s are in %d files; want one to save them in", escape.Text(w.cfg.Path), len(c.files))
 	}
 	name := c.files[0].name
-	next, err := rules()
+	given, err := rules()
 	if err != nil {
 		return err
 	}
-	data, lost, err := next.rewrite(name, c.files[0].data)
+	data, lost, err := Rules(given).rewrite(name, c.files[0].data)
 	if err != nil {
 		return err
 	}
 	c = contentOf([]file{{name, data}})
 	d := c.draft()
-	next, err = d.finish() // what the file says, as if it were loaded
+	next, err := d.finish() // what the file says, as if it were loaded
 	if err != nil {
 		return err
 	}

@@ -18,11 +18,13 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 )
 
-func of(threshold float64) func() (Rules, error) {
+func of(threshold float64) func() (leapgate.Rules, error) {
 	return just(Rules{Flow: []flow.Rule{{ID: "a", Resource: "x", Threshold: threshold, Source: "not written"}}})
 }
 
-func just(rules Rules) func() (Rules, error) { return func() (Rules, error) { return rules, nil } }
+func just(rules Rules) func() (leapgate.Rules, error) {
+	return func() (leapgate.Rules, error) { return leapgate.Rules(rules), nil }
+}
 
 // onlyFiles tells that nothing was left beside the rule files.
 func onlyFiles(t *testing.T, folder string, names ...string) {
@@ -112,7 +114,7 @@ func TestSave_WhatOthersWroteStays(t *testing.T) {
 	require.ErrorIs(t, w.Save(of(-1)), ErrRuleFile)
 	require.ErrorIs(t, w.Save(just(Rules{Flow: []flow.Rule{{ID: "\xff", Resource: "x"}}})), ErrRuleFile)
 	own := errors.New("not now")
-	require.ErrorIs(t, w.Save(func() (Rules, error) { return Rules{}, own }), own)
+	require.ErrorIs(t, w.Save(func() (leapgate.Rules, error) { return leapgate.Rules{}, own }), own)
 	gate.refuse = errors.New("not these")
 	keeps(ruleText(1), ErrRuleFile)
 	gate.refuse = nil
@@ -200,7 +202,7 @@ func TestSave_IsReadWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	writeFile(t, path, ruleText(1))
 	w, _, _ := still(t, path)
-	many := func(threshold float64) func() (Rules, error) {
+	many := func(threshold float64) func() (leapgate.Rules, error) {
 		var r Rules
 		for range 20 {
 			r.Flow = append(r.Flow, flow.Rule{Resource: strings.Repeat("x", 500), Threshold: threshold})

@@ -456,7 +456,7 @@ func TestWatcher_PipeInThePlaceOfTheFile(t *testing.T) {
 	require.NoError(t, os.Rename(path+".pipe", path))
 	wait(t, w, func(status rulefile.Status) bool { return status.Err != nil }, gate.String)
 	require.ErrorContains(t, w.Status().Err, "no regular file")
-	require.ErrorIs(t, w.Save(func() (rulefile.Rules, error) { return rulefile.Rules{}, nil }), rulefile.ErrChanged)
+	require.ErrorIs(t, w.Save(func() (leapgate.Rules, error) { return leapgate.Rules{}, nil }), rulefile.ErrChanged)
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, os.WriteFile(path, good, 0o600))
 	wait(t, w, func(status rulefile.Status) bool { return status.Err == nil }, gate.String)

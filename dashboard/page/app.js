@@ -65,6 +65,21 @@ async function askAbout() {
   update();
 }
 
+let asking = false;
+
+async function askKinds() {
+  if (asking) return;
+  asking = true;
+  try {
+    ({ kinds: store.kinds } = await request("kinds"));
+    update();
+  } catch {
+    // They are asked for again with the next frame.
+  } finally {
+    asking = false;
+  }
+}
+
 // sources tells of sources of rules that are refused, in every view, and once to those who do not see it.
 let said = "";
 
@@ -92,7 +107,10 @@ function connection(state, why, at) {
   // Told once when it is lost and once when it is back, not at every try.
   if (state === "lost" && last !== "lost") setText($("announce"), "Connection lost. " + why);
   if (state === "live" && last === "lost") setText($("announce"), "Connection is back.");
-  if (state === "live" && last !== "live") askAbout();
+  if (state === "live" && last !== "live") {
+    askAbout();
+    askKinds(); // the server may be another one than before
+  }
   if (state !== "connecting") last = state;
 }
 
@@ -104,6 +122,7 @@ function countdown() {
 const stream = follow({
   onFrame: (frame) => {
     store.take(frame);
+    if (!store.kinds.length) askKinds();
     sources(store.ruleSources);
     update();
   },

@@ -84,10 +84,11 @@ class Panel {
     setText(this.owner, !editing || rule.editable ? owner : owner ? `read-only: kept in ${owner}` : "read-only");
     setAttr(this.owner, "title", rule.source ? `This rule belongs to ${owner}` + (rule.editable ? "" : "; change it there") : null);
     this.owner.hidden = !this.owner.textContent;
-    this.acts.hidden = !editing || !rule.editable;
+    const known = this.context.store.kinds.find((k) => k.name === rule.kind);
+    this.acts.hidden = !editing || !rule.editable || !known;
     setText(this.toggle, mode === "enforce" ? "Put into shadow" : "Enforce");
     this.#describe(rule);
-    this.#figures(figures, rule.rule ?? {});
+    this.#figures(figures, rule.rule ?? {}, known);
     this.#refusals(figures, now);
   }
 
@@ -104,22 +105,23 @@ class Panel {
   }
 
   // describe says in one line what the rule is, with a link to the resource if it is for one.
-  #describe({ kind, rule }) {
+  #describe(given) {
+    const { rule } = given;
     const exact = rule?.resource && (rule.match ?? "exact") === "exact" && !rule.resource.includes("\ufffd");
-    setText(this.what, describe(kind, rule));
+    setText(this.what, describe(given, this.context.store.kinds));
     setText(this.where, exact ? shown(rule.resource) : "");
     setAttr(this.where, "href", exact ? "#/resource/" + query(rule.resource) : null);
     setAttr(this.about, "title", this.about.textContent);
     this.about.hidden = !this.about.textContent;
   }
 
-  #figures(f, rule) {
+  #figures(f, rule, kind) {
     const show = (key, text) => {
       this.figures[key].group.hidden = text === null;
       if (text !== null) setText(this.figures[key].value, text);
       this.figures[key].group.classList.toggle("some", text !== "0");
     };
-    const threshold = f.threshold ?? rule.threshold ?? rule.maxInFlight;
+    const threshold = f.threshold ?? rule[kind?.fields.find((field) => field.required)?.name];
     const lower = f.effective !== undefined && f.effective !== f.threshold;
     show("threshold", threshold === undefined ? null : lower ? `${number(f.effective)} now, of ${number(threshold)}` : number(threshold));
     show("admitted", count(f.admitted ?? 0));
@@ -164,25 +166,20 @@ function tell({ at, origin, reason }, now) {
 }
 
 // describe says what a rule is, up to the name of its resource.
-function describe(kind, rule) {
-  if (!rule) return kind === "flow" || kind === "isolation" ? "" : "A rule of a guard that the program brought.";
-  const parts = [];
-  if (kind === "isolation") parts.push(`At most ${number(rule.maxInFlight ?? 0)} in flight`, rule.maxWait && `waits up to ${rule.maxWait}`);
-  else {
-    parts.push(`${number(rule.threshold ?? 0)} in ${rule.interval ?? "1s"}`, rule.behavior === "pace" && `paced, waits up to ${rule.maxWait ?? "0s"}`,
-      rule.strict && "strict", rule.strategy === "warm-up" && `warms up in ${rule.warmUpPeriod}`, rule.strategy === "memory-adaptive" && "adapts to memory",
-      rule.origin && `for ${shown(rule.origin)}`, rule.associated && `while ${shown(rule.associated)} passes more`);
-  }
-  const all = { glob: `on all that match ${shown(rule.resource ?? "")}`, regexp: `on all that match ${shown(rule.resource ?? "")}`, default: "on all that no rule names" };
-  return [...parts, all[rule.match] ?? (rule.resource?.includes("\ufffd") ? "on " + shown(rule.resource) : "on ")].filter(Boolean).join(" · ");
+function describe({ kind, summary, rule }, kinds) {
+  if (!rule) return !kinds.length || kinds.some((k) => k.name === kind) ? "" : "A rule of a guard that the program brought.";
+  const pattern = `on all that match ${shown(rule.resource ?? "")}`;
+  const where = { glob: pattern, regexp: pattern, default: "on all that no rule names" };
+  return `${shown(summary[0].toUpperCase() + summary.slice(1))} · ${where[rule.match] ?? (rule.resource?.includes("\ufffd") ? "on " + shown(rule.resource) : "on ")}`;
 }
 
-/** lines are the thresholds of a resource's rules, as lines for its charts: per second, or in flight. */
-export function lines(rules, inFlight) {
-  return rules.flatMap(({ kind, id, rule, figures: f }) => {
-    if (!f || f.mode === "off" || f.effective === null || rule?.associated || (kind === "isolation") !== inFlight || (!inFlight && !f.interval)) return [];
-    const scale = inFlight ? 1 : 1000 / f.interval;
-    const per = inFlight ? "" : f.interval === 1000 ? "/s" : " in " + span(f.interval);
+/** lines are the thresholds of the rules of a resource that bound one of its figures, as lines for the chart
+ * of that: per second, or in flight. */
+export function lines(rules, figure) {
+  return rules.flatMap(({ id, bounds, rule, figures: f }) => {
+    if (!f || f.mode === "off" || f.effective === null || bounds !== figure) return [];
+    const scale = f.interval ? 1000 / f.interval : 1;
+    const per = !f.interval ? "" : f.interval === 1000 ? "/s" : " in " + span(f.interval);
     const whose = rule?.origin ? ` for ${rule.origin}` : "";
     const all = [{ label: `${id}${whose} ${number(f.effective)}${per}`, value: f.effective * scale, class: f.mode === "shadow" ? "shadow" : "" }];
     if (f.candidate) all.push({ label: `${id}, candidate ${number(f.candidate)}${per}`, value: f.candidate * scale, class: "shadow" });

@@ -3,8 +3,8 @@
 import { Problem, query, request } from "./api.js";
 import { Chart } from "./chart.js";
 import { el, setText, shown } from "./dom.js";
-import { addRule } from "./form.js";
 import { count, duration, rate, share } from "./format.js";
+import { AddButtons } from "./kinds.js";
 import { strip } from "./overview.js";
 import { Panels, lines } from "./panel.js";
 import { minute } from "./store.js";
@@ -36,15 +36,13 @@ export class ResourceView {
     this.flight = new Chart({ title: "Calls in flight", format: rate, least: 4, none: "no calls", series: [{ key: "maxConcurrency", label: "in flight", class: "flight", area: true }] });
     this.panels = new Panels(this.context, "h3");
     this.note = el("p", { class: "note" });
-    this.add = el("div", { class: "section" }, el("h2", { text: "Rules" }),
-      el("button", { type: "button", class: "add", text: "Add flow rule", onclick: () => this.#add("flow") }),
-      el("button", { type: "button", class: "add", text: "Add isolation rule", onclick: () => this.#add("isolation") }));
+    this.adds = new AddButtons(this.context, { resource: this.title });
     this.none = el("p", { class: "note", hidden: true, text: "No rule binds this resource: everything passes, and is counted." });
     this.totals = Object.fromEntries(totals.map(([k]) => [k, el("dd")]));
     this.gone = el("p", { class: "empty", hidden: true });
     const name = shown(this.title);
     this.body = el("div", {}, this.strip.element, el("div", { class: "charts" }, this.rates.element, this.latencies.element, this.flight.element),
-      this.add, this.note, this.none, this.panels.element,
+      el("div", { class: "section" }, el("h2", { text: "Rules" }), this.adds.element), this.note, this.none, this.panels.element,
       el("div", { class: "section" }, el("h2", { text: "Since the beginning" })),
       el("div", { class: "panel" }, el("dl", { class: "figures" }, ...totals.map(([k, label]) => el("div", {}, el("dt", { text: label }), this.totals[k])))));
     this.element = el("div", {}, el("p", { class: "crumb" }, el("a", { href: "#/", text: "← Resources" })),
@@ -101,7 +99,7 @@ export class ResourceView {
     this.panels.set(r.rules, Date.parse(r.at));
     this.none.hidden = r.rules.length > 0;
     const { edit } = this.context.about.capabilities;
-    for (const button of this.add.querySelectorAll("button")) button.hidden = !edit;
+    this.adds.update();
     setText(this.note, edit ? "" : "Rules are read-only here: the program does not let this page change them.");
     this.note.hidden = edit;
     this.#draw(running - 1);
@@ -112,12 +110,8 @@ export class ResourceView {
     const history = (key) => Array.from({ length: minute }, (_, i) => this.seconds.get(end - minute + 1 + i)?.[key] ?? null);
     const resource = this.context.store.resources.get(this.key);
     const past = (key) => (resource ? this.context.store.past(resource, key, end) : new Array(minute).fill(null));
-    this.rates.update({ end: end * 1000, values: { pass: history("pass"), block: history("block") }, lines: lines(this.rules, false) });
+    this.rates.update({ end: end * 1000, values: { pass: history("pass"), block: history("block") }, lines: lines(this.rules, "pass") });
     this.latencies.update({ end: end * 1000, values: { p50: past("p50"), p95: past("p95"), p99: past("p99") } });
-    this.flight.update({ end: end * 1000, values: { maxConcurrency: history("maxConcurrency") }, lines: lines(this.rules, true) });
-  }
-
-  #add(kind) {
-    addRule(this.context, kind, { resource: this.title });
+    this.flight.update({ end: end * 1000, values: { maxConcurrency: history("maxConcurrency") }, lines: lines(this.rules, "concurrency") });
   }
 }

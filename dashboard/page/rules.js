@@ -2,8 +2,8 @@
 
 import { query, request } from "./api.js";
 import { el, setText } from "./dom.js";
-import { addRule } from "./form.js";
 import { count } from "./format.js";
+import { AddButtons } from "./kinds.js";
 import { Panels } from "./panel.js";
 import { Sources } from "./sources.js";
 
@@ -24,12 +24,10 @@ export class RulesView {
     this.panels = new Panels(this.context, "h2");
     this.filter = el("input", { type: "search", placeholder: "Filter rules", "aria-label": "Filter rules by ID or resource", "aria-keyshortcuts": "/", autocomplete: "off", spellcheck: "false", oninput: () => this.#show() });
     this.matched = el("p", { class: "muted" });
-    this.adds = el("div", { class: "section" }, el("h1", { text: "Rules" }),
-      el("button", { type: "button", class: "add", text: "Add flow rule", onclick: () => addRule(this.context, "flow", {}) }),
-      el("button", { type: "button", class: "add", text: "Add isolation rule", onclick: () => addRule(this.context, "isolation", {}) }));
+    this.adds = new AddButtons(this.context, {});
     this.note = el("p", { class: "note" });
     this.none = el("p", { class: "empty", hidden: true });
-    this.element = el("div", {}, this.adds, this.note, this.sources.element,
+    this.element = el("div", {}, el("div", { class: "section" }, el("h1", { text: "Rules" }), this.adds.element), this.note, this.sources.element,
       el("div", { class: "tools" }, el("div", { class: "filter" }, this.filter, el("kbd", { text: "/", "aria-hidden": "true" })), this.matched),
       this.panels.element, this.none);
   }
@@ -64,13 +62,14 @@ export class RulesView {
   #show() {
     if (!this.store) return;
     const known = new Set(this.rules.map((r) => r.kind + " " + query(r.id, r.raw)));
-    const plugged = [...this.store.rules.values()].filter((r) => !known.has(r.key) && r.kind !== "flow" && r.kind !== "isolation");
+    const { kinds } = this.store;
+    const plugged = [...this.store.rules.values()].filter((r) => !known.has(r.key) && kinds.length && !kinds.some((k) => k.name === r.kind));
     const all = [...this.rules, ...plugged];
     const want = this.filter.value.trim().toLowerCase();
     const items = all.filter((r) => !want || (r.id + "\n" + (r.rule?.resource ?? "")).toLowerCase().includes(want));
     this.panels.set(items.slice(0, most).map((r) => ({ ...r, figures: this.#figures(r) })), this.store.now());
     const { edit } = this.context.about.capabilities;
-    for (const button of this.adds.querySelectorAll("button")) button.hidden = !edit;
+    this.adds.update();
     setText(this.note, edit ? "" : "Rules are read-only here: the program does not let this page change them.");
     this.note.hidden = edit;
     setText(this.matched, items.length > most ? `The first ${most} of ${count(items.length)}` : want ? `${count(items.length)} of ${count(all.length)}` : "");

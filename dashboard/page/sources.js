@@ -5,7 +5,7 @@ import { el, setAttr, setText, shown } from "./dom.js";
 import { age, count, moment } from "./format.js";
 
 /** refused are the sources that fail. */
-export const refused = (sources) => sources.filter((s) => s.failingSince);
+export const refused = (sources) => sources.filter((s) => s.errors);
 
 /** trouble says in one line what is wrong with sources; "" if nothing is. */
 export function trouble(sources) {
@@ -63,12 +63,13 @@ class Panel {
     setText(this.name, shown(source));
     setAttr(this.name, "title", shown(source));
     const when = (at) => `${moment(Date.parse(at))} (${age(Date.now() - Date.parse(at))})`;
-    setText(this.state, failingSince ? "refused" : loadedAt ? "in force" : "not loaded");
-    this.state.className = "badge " + (failingSince ? "away" : loadedAt ? "good" : "");
+    const fails = errors.length > 0;
+    setText(this.state, fails ? "refused" : loadedAt ? "in force" : "not loaded");
+    this.state.className = "badge " + (fails ? "away" : loadedAt ? "good" : "");
     const number = `${count(rules)} ${rules === 1 ? "rule" : "rules"}`;
-    setText(this.loaded, loadedAt ? `${failingSince ? "Still in force: " : ""}${number}, loaded ${when(loadedAt)}.` : "No rules have been loaded from it.");
-    setText(this.failing, failingSince ? `What it holds has been refused since ${when(failingSince)}:` : "");
-    this.failing.hidden = !failingSince;
+    setText(this.loaded, loadedAt ? `${fails ? "Still in force: " : ""}${number}, loaded ${when(loadedAt)}.` : "No rules have been loaded from it.");
+    setText(this.failing, failingSince ? `What it holds has been refused since ${when(failingSince)}:` : "What it holds is refused:");
+    this.failing.hidden = !fails;
     this.#faults(errors, source);
   }
 

@@ -5,8 +5,8 @@ import { query } from "./api.js";
 /** minute is how many seconds are kept. */
 export const minute = 60;
 
-// place is where a second is kept. Seconds may be below 0: the clock of a gate can begin anywhere.
-const place = (second) => ((second % minute) + minute) % minute;
+// slotOf is where a second is kept. Seconds may be below 0: the clock of a gate can begin anywhere.
+const slotOf = (second) => ((second % minute) + minute) % minute;
 
 const kept = ["passQPS", "blockQPS", "p50", "p95", "p99"];
 
@@ -15,6 +15,7 @@ export class Store {
   constructor() {
     this.resources = new Map();
     this.rules = new Map(); // by kind, a blank and the key of the ID
+    this.kinds = []; // of rules, as the server describes them
     this.limiters = [];
     this.ruleSources = [];
     this.rulesVersion = "";
@@ -48,7 +49,7 @@ export class Store {
     if (frame.ruleSources) this.ruleSources = frame.ruleSources;
     if (frame.limiters) this.limiters = frame.limiters;
     this.rulesVersion = frame.rulesVersion ?? this.rulesVersion;
-    const slot = place(this.second);
+    const slot = slotOf(this.second);
     for (const r of this.resources.values()) for (const k of kept) r.past[k][slot] = r[k];
   }
 
@@ -80,7 +81,7 @@ export class Store {
     if (Math.abs(at - this.at - 1000) < 500 && Math.abs(second - next) <= 1) second = next;
     if (second < this.second - minute) this.second = second - minute; // the server's clock was set back: nothing holds
     for (let s = Math.max(this.second + 1, second - minute + 1); s <= second; s++) {
-      for (const r of this.resources.values()) for (const k of kept) r.past[k][place(s)] = NaN;
+      for (const r of this.resources.values()) for (const k of kept) r.past[k][slotOf(s)] = NaN;
     }
     this.second = Math.max(second, this.second);
   }
@@ -90,7 +91,7 @@ export class Store {
     const values = new Array(minute);
     for (let i = 0; i < minute; i++) {
       const s = end - minute + 1 + i;
-      const v = s > this.second || s <= this.second - minute ? NaN : resource.past[key][place(s)];
+      const v = s > this.second || s <= this.second - minute ? NaN : resource.past[key][slotOf(s)];
       values[i] = Number.isNaN(v) ? null : v;
     }
     return values;

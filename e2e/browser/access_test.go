@@ -45,7 +45,7 @@ func TestAccessibility(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = goodFile.Close() })
 	s := serve(t, gate, dashboard.Config{
-		Authorize: writers, Limiters: []dashboard.Limiter{logins}, Writer: dashboard.RuleFiles(refusedFile, goodFile),
+		Authorize: writers, Limiters: []dashboard.Limiter{logins}, RuleKeepers: []dashboard.RuleKeeper{refusedFile, goodFile},
 	})
 	p := open(t, s.url)
 	p.do(chromedp.Evaluate[chromedp.Void](string(axe)))

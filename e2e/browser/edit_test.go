@@ -3,7 +3,6 @@
 package browser
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"github.com/leapgate-go/leapgate/dashboard"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/rule"
-	"github.com/leapgate-go/leapgate/rulefile"
 )
 
 // navigateAway leaves the page, which ends its stream.
@@ -134,7 +132,7 @@ func TestRule_NotSaved(t *testing.T) {
 	t.Parallel()
 	gate := newShop(t)
 	require.NoError(t, gate.ReplaceRules("db", leapgate.Rules{Flow: []flow.Rule{{ID: "kept", Resource: "GET /orders", Threshold: 1000}}}))
-	p := open(t, serve(t, gate, dashboard.Config{Authorize: everybody, Writer: away{}}).url+"#/rules")
+	p := open(t, serve(t, gate, dashboard.Config{Authorize: everybody, RuleKeepers: []dashboard.RuleKeeper{away{}}}).url+"#/rules")
 	p.allowed(`status of 502`)
 	p.until("the rules", `document.querySelectorAll(".rule").length === 4`)
 	p.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll(".rule")].find((r) => r.querySelector(".title").textContent === "kept").querySelector(".remove").click()`))
@@ -145,11 +143,11 @@ func TestRule_NotSaved(t *testing.T) {
 	require.Len(t, gate.FlowRules(), 3)
 }
 
-// away is a Writer that cannot write.
+// away is a RuleKeeper that cannot be reached.
 type away struct{}
 
-func (away) Sources() []string { return []string{"db"} }
-func (away) Write(context.Context, string, func() (rulefile.Rules, error)) error {
+func (away) Source() string { return "db" }
+func (away) Save(func() (leapgate.Rules, error)) error {
 	return errors.New("the database is away")
 }
 

@@ -114,7 +114,7 @@ func TestSource_CommentsThatWouldBeLost(t *testing.T) {
 	watcher, err := rulefile.Watch(rulefile.Config{Path: path, Gate: gate, Logger: quiet()})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = watcher.Close() })
-	p := open(t, serve(t, gate, dashboard.Config{Authorize: everybody, Writer: dashboard.RuleFiles(watcher)}).url+"#/rules")
+	p := open(t, serve(t, gate, dashboard.Config{Authorize: everybody, RuleKeepers: []dashboard.RuleKeeper{watcher}}).url+"#/rules")
 	p.until("the rules", `document.querySelectorAll(".rule").length === 4`)
 	ofFile := `[...document.querySelectorAll(".rule")].find((r) => r.querySelector(".title").textContent === "of-the-file")`
 	const own = `document.querySelector(".rule")`

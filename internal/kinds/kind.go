@@ -17,7 +17,8 @@ type Kind interface {
 	Name() string
 	// Status is what a refusal is over HTTP.
 	Status() int
-	// Fields describe the fields of the rules, in the order in which they are written.
+	// Fields describe the fields of the rules, in the order in which they are written. They
+	// must not be changed.
 	Fields() []Field
 
 	// Len is how many rules of the kind there are.
@@ -29,6 +30,11 @@ type Kind interface {
 	// Hash returns a number that is another, most likely, when the rule says something else.
 	Hash(seed maphash.Seed, rules *Rules, i int) uint64
 
+	// Complete fills in the defaults of what the kind adds to the rules of all kinds.
+	Complete(rules *Rules, i int)
+	// Bounds says which figure of its resource the threshold of a complete rule bounds, if
+	// any.
+	Bounds(rules *Rules, i int) ruleset.Figure
 	// Add appends an empty rule, and returns its index.
 	Add(rules *Rules) int
 	// Read sets a field of a rule to a value that is not [field.Null], or says what would
@@ -71,23 +77,21 @@ type Set interface {
 type kind[R comparable] struct {
 	*ruleset.Kind[R]
 	fields []field.Field[R]
+	about  []Field
 	list   func(*Rules) *[]R
 }
 
 func of[R comparable](k *ruleset.Kind[R], list func(*Rules) *[]R) Kind {
-	return &kind[R]{k, k.AllFields(), list}
-}
-
-func (k *kind[R]) Name() string { return k.Kind.Name }
-func (k *kind[R]) Status() int  { return k.Kind.Status }
-
-func (k *kind[R]) Fields() []Field {
-	fields := make([]Field, len(k.fields))
-	for i, f := range k.fields {
-		fields[i] = Field{f.About, f.Type, f.Options}
+	kind := &kind[R]{Kind: k, fields: k.AllFields(), list: list}
+	for _, f := range kind.fields {
+		kind.about = append(kind.about, Field{f.About, f.Type, f.Options})
 	}
-	return fields
+	return kind
 }
+
+func (k *kind[R]) Name() string    { return k.Kind.Name }
+func (k *kind[R]) Status() int     { return k.Kind.Status }
+func (k *kind[R]) Fields() []Field { return k.about }
 
 func (k *kind[R]) at(rules *Rules, i int) *R { return &(*k.list(rules))[i] }
 
@@ -96,12 +100,23 @@ func (k *kind[R]) Head(rules *Rules, i int) rule.Head { return k.Kind.Head(k.at(
 
 func (k *kind[R]) Describe(rules *Rules, i int) string {
 	r := *k.at(rules, i)
-	k.Complete(&r, new(ruleset.Report))
+	k.Kind.Complete(&r, new(ruleset.Report))
 	return k.Kind.Describe(&r)
 }
 
 func (k *kind[R]) Hash(seed maphash.Seed, rules *Rules, i int) uint64 {
 	return maphash.Comparable(seed, *k.at(rules, i))
+}
+
+func (k *kind[R]) Complete(rules *Rules, i int) {
+	k.Kind.Complete(k.at(rules, i), new(ruleset.Report))
+}
+
+func (k *kind[R]) Bounds(rules *Rules, i int) ruleset.Figure {
+	if k.Kind.Bounds == nil {
+		return ""
+	}
+	return k.Kind.Bounds(k.at(rules, i))
 }
 
 func (k *kind[R]) Add(rules *Rules) int {

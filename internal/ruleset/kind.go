@@ -33,7 +33,19 @@ type Kind[R comparable] struct {
 	// Relate changes the checks of one resource where they depend on each other. Nil: they
 	// do not.
 	Relate func(checks []resource.Check)
+	// Bounds says which figure of its resource the threshold of a complete rule bounds, for
+	// charts. Nil: none.
+	Bounds func(r *R) Figure
 }
+
+// Figure is a figure of a resource, by its name in the API.
+type Figure string
+
+// The figures that a rule may bound.
+const (
+	Passes   Figure = "pass" // in the interval of the rule
+	InFlight Figure = "concurrency"
+)
 
 // Env is what the checks of a gate read besides their rules.
 type Env struct {

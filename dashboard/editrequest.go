@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,14 +10,12 @@ import (
 	"strings"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
-	"github.com/leapgate-go/leapgate/internal/kinds"
-	"github.com/leapgate-go/leapgate/rulefile"
 )
 
-// mostBody is the size of the largest rule that is read. The longest names in \u escapes fit.
-const mostBody = 64 << 10
+// maxBody is the size of the largest rule that is read. The longest names in \u escapes fit.
+const maxBody = 64 << 10
 
-// authorized tells who wants to change a rule, or answers that he may not.
+// authorized returns the name of the one who wants to change a rule, or answers that it is not allowed.
 func (d *Dashboard) authorized(w http.ResponseWriter, r *http.Request) (who string, ok bool) {
 	if d.cfg.Authorize == nil {
 		fail(w, problem{Status: http.StatusForbidden, Detail: "rules cannot be changed here: the program has not turned it on"})
@@ -50,49 +47,17 @@ func body(w http.ResponseWriter, r *http.Request) (data []byte, ok bool) {
 		fail(w, problem{Status: http.StatusUnsupportedMediaType, Detail: "want Content-Type: application/json"})
 		return nil, false
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		fail(w, problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("want at most %d bytes", mostBody)})
+		fail(w, problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("want at most %d bytes", maxBody)})
 		return nil, false
 	case err != nil:
 		fail(w, problem{Status: http.StatusBadRequest, Detail: "the body could not be read"})
 		return nil, false
 	}
 	return data, true
-}
-
-// decode reads one rule as rule files have it.
-func decode(k kinds.Kind, data []byte) (rule *kinds.Rules, faults []fault) {
-	rule = new(kinds.Rules)
-	var one json.RawMessage // so that the body is one value, and cannot end the list
-	if err := json.Unmarshal(data, &one); err != nil {
-		return rule, []fault{{Message: "the body is not JSON: " + escape.Text(err.Error())}}
-	}
-	file, err := rulefile.Parse("rule.json", fmt.Appendf(nil, "{%q: [%s]}", k.Name(), data))
-	if err == nil {
-		return (*kinds.Rules)(&file), nil
-	}
-	var errs rulefile.Errors
-	if !errors.As(err, &errs) {
-		return rule, []fault{{Message: escape.Text(err.Error())}}
-	}
-	for _, e := range errs {
-		if len(faults) == mostFaults {
-			return rule, append(faults, andMore)
-		}
-		if e.Want != "" {
-			faults = append(faults, valueFault(e.Field, e.Value, e.Want))
-			continue
-		}
-		field := e.Field
-		if field == k.Name() { // the list that the rule was put in
-			field = ""
-		}
-		faults = append(faults, fault{Field: shortened(field), Message: e.Message})
-	}
-	return rule, faults
 }
 
 // valueFault is a field that holds a wrong value, or none.
@@ -112,7 +77,7 @@ func (d *Dashboard) serve(w http.ResponseWriter, r *http.Request, who string, e 
 		if !ok {
 			return
 		}
-		rule, faults := decode(k, data)
+		rule, faults := decodeRule(k, data)
 		if faults == nil {
 			switch id := *k.Head(rule, 0).ID; {
 			case e.action == add:

@@ -1,7 +1,6 @@
 package dashboard_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -25,6 +24,12 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/rulefile"
+)
+
+// A watched rule file is a source of rules, and keeps them.
+var (
+	_ dashboard.RuleSource = (*rulefile.Watcher)(nil)
+	_ dashboard.RuleKeeper = (*rulefile.Watcher)(nil)
 )
 
 const fileText = `# the shop's rules
@@ -57,7 +62,7 @@ func textOf(t *testing.T, path string) string {
 	return string(data)
 }
 
-func TestRuleFiles_WithoutAWriterTheyAreReadOnly(t *testing.T) {
+func TestRuleKeepers_FilesWithoutAKeeperTheyAreReadOnly(t *testing.T) {
 	t.Parallel()
 	path, g, _ := watched(t)
 	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet()})
@@ -75,10 +80,10 @@ func TestRuleFiles_WithoutAWriterTheyAreReadOnly(t *testing.T) {
 	require.Equal(t, http.StatusOK, answer.StatusCode, v)
 }
 
-func TestRuleFiles_AreWrittenAndReloaded(t *testing.T) {
+func TestRuleKeepers_FilesAreWrittenAndReloaded(t *testing.T) {
 	t.Parallel()
 	path, g, w := watched(t)
-	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet(), Writer: dashboard.RuleFiles(w)})
+	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet(), RuleKeepers: []dashboard.RuleKeeper{w}})
 	require.Equal(t, []any{"", path}, get(t, d, "about")["sources"])
 	given := get(t, d, "rule?kind=flow&id=a/1")
 	require.Equal(t, []any{path, true}, []any{given["source"], given["editable"]})
@@ -132,7 +137,7 @@ isolation:
 }
 
 // Somebody edits the file at the same time, and is not done. The watcher waits for him.
-func TestRuleFiles_WhatOthersWriteIsNotLost(t *testing.T) {
+func TestRuleKeepers_FilesWhatOthersWriteIsNotLost(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(fileText), 0o600))
@@ -140,7 +145,7 @@ func TestRuleFiles_WhatOthersWriteIsNotLost(t *testing.T) {
 	w, err := rulefile.Watch(rulefile.Config{Path: path, Gate: g, Logger: quiet(), Settle: time.Minute})
 	require.NoError(t, err)
 	defer w.Close()
-	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet(), Writer: dashboard.RuleFiles(w)})
+	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet(), RuleKeepers: []dashboard.RuleKeeper{w}})
 	version := ifMatch(t, d, "flow", "a/1")
 	half := fileText + "  - id: more\n"
 	require.NoError(t, os.WriteFile(path, []byte(half), 0o600))
@@ -161,10 +166,10 @@ func TestRuleFiles_WhatOthersWriteIsNotLost(t *testing.T) {
 	refused(t, d, http.StatusBadGateway, "DELETE", "rule?kind=flow&id=a/1", "", ifMatch(t, d, "flow", "a/1")...)
 }
 
-func TestRuleFiles_OfAClosedGate(t *testing.T) {
+func TestRuleKeepers_FilesOfAClosedGate(t *testing.T) {
 	t.Parallel()
 	path, g, w := watched(t)
-	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet(), Writer: dashboard.RuleFiles(w)})
+	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet(), RuleKeepers: []dashboard.RuleKeeper{w}})
 	version := ifMatch(t, d, "flow", "a/1")
 	require.NoError(t, g.Close())
 	_, detail := refused(t, d, http.StatusConflict, "PUT", "rule?kind=flow&id=a/1", `{"resource": "a", "threshold": 7}`, version...)
@@ -172,28 +177,25 @@ func TestRuleFiles_OfAClosedGate(t *testing.T) {
 	require.Equal(t, fileText, textOf(t, path))
 }
 
-// keeper is a Writer that keeps what it is told, and fails when it should.
+// keeper is a RuleKeeper that keeps what it is told, and fails when it should.
 type keeper struct {
-	busy  atomic.Int32 // calls of Write at this time
+	busy  atomic.Int32 // calls of Save at this time
 	gate  *leapgate.Gate
-	rules rulefile.Rules
+	rules leapgate.Rules
 	asked int
 	fail  error
 	first bool // fail before asking
 }
 
-func (k *keeper) Sources() []string { return []string{"db"} }
+func (k *keeper) Source() string { return "db" }
 
-func (k *keeper) Write(ctx context.Context, source string, rules func() (rulefile.Rules, error)) error {
+func (k *keeper) Save(rules func() (leapgate.Rules, error)) error {
 	if n := k.busy.Inc(); n > 1 {
 		return fmt.Errorf("%d at once", n)
 	}
 	defer k.busy.Dec()
 	if k.first {
 		return k.fail
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
 	}
 	r, err := rules()
 	if err != nil {
@@ -205,15 +207,15 @@ func (k *keeper) Write(ctx context.Context, source string, rules func() (rulefil
 		return k.fail
 	}
 	k.rules = r
-	return k.gate.ReplaceRules(source, leapgate.Rules(r))
+	return k.gate.ReplaceRules(k.Source(), r)
 }
 
-func TestWriter_OfTheProgram(t *testing.T) {
+func TestRuleKeepers_OfTheProgram(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, newClock(), flow.Rule{ID: "own", Resource: "a", Threshold: 1}, flow.Rule{ID: "kept", Resource: "a", Threshold: 2, Source: "db"},
 		flow.Rule{ID: "file", Resource: "a", Threshold: 2, Source: "rules.yaml"})
 	k := &keeper{gate: g}
-	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet(), Writer: k})
+	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet(), RuleKeepers: []dashboard.RuleKeeper{k}})
 	put := func(status int, body string) string {
 		t.Helper()
 		answer, v := ask(t, d, "PUT", "rule?kind=flow&id=kept", body, ifMatch(t, d, "flow", "kept")...)
@@ -242,13 +244,13 @@ func TestWriter_OfTheProgram(t *testing.T) {
 	require.Equal(t, before, g.FlowRules())
 }
 
-// A Writer, or an Authorize, that panics ends the request alone: the next goes on.
-func TestWriter_ThatPanics(t *testing.T) {
+// A RuleKeeper, or an Authorize, that panics ends the request alone: the next goes on.
+func TestRuleKeepers_ThatPanics(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, newClock(), flow.Rule{ID: "kept", Resource: "a", Threshold: 2, Source: "db"})
 	k := &keeper{gate: g}
 	breaks := true
-	d := dashboard.Handler(g, dashboard.Config{Logger: quiet(), Writer: breaking{k, &breaks}, Authorize: func(r *http.Request) (string, error) {
+	d := dashboard.Handler(g, dashboard.Config{Logger: quiet(), RuleKeepers: []dashboard.RuleKeeper{breaking{k, &breaks}}, Authorize: func(r *http.Request) (string, error) {
 		if r.Header.Get("Authorization") == "" {
 			panic("nobody")
 		}
@@ -270,8 +272,8 @@ type breaking struct {
 	now *bool
 }
 
-func (b breaking) Write(ctx context.Context, source string, rules func() (rulefile.Rules, error)) error {
-	return b.keeper.Write(ctx, source, func() (rulefile.Rules, error) {
+func (b breaking) Save(rules func() (leapgate.Rules, error)) error {
+	return b.keeper.Save(func() (leapgate.Rules, error) {
 		r, err := rules()
 		if *b.now {
 			panic("half way")
@@ -281,12 +283,12 @@ func (b breaking) Write(ctx context.Context, source string, rules func() (rulefi
 }
 
 // Many change rules of one source at once: each is written, one after the other.
-func TestWriter_OneAtATime(t *testing.T) {
+func TestRuleKeepers_OneAtATime(t *testing.T) {
 	t.Parallel()
 	const editors, edits = 6, 10
 	g := newGate(t, newClock(), flow.Rule{ID: "kept", Resource: "a", Threshold: 2, Source: "db"})
 	k := &keeper{gate: g}
-	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet(), Writer: k})
+	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet(), RuleKeepers: []dashboard.RuleKeeper{k}})
 	var wg sync.WaitGroup
 	for editor := range editors {
 		wg.Go(func() {
@@ -304,5 +306,5 @@ func TestWriter_OneAtATime(t *testing.T) {
 	}
 	wg.Wait()
 	require.Equal(t, 1+editors*edits, k.rules.Len())
-	require.Equal(t, rulefile.Rules{Flow: g.FlowRules(), Isolation: g.Rules().Isolation}, k.rules)
+	require.Equal(t, leapgate.Rules{Flow: g.FlowRules(), Isolation: g.Rules().Isolation}, k.rules)
 }

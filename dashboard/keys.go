@@ -26,17 +26,17 @@ var audiences = enum.Enum{What: "Audience", Names: []string{"Editors", "Everybod
 // String returns the name: "Editors".
 func (a Audience) String() string { return audiences.String(uint8(a)) }
 
-// sight is what one who asks may see.
-type sight int
+// visibility is what one who asks may see.
+type visibility int
 
 const (
-	keysHidden sight = iota
+	keysHidden visibility = iota
 	keysShown
-	sights
+	visibilities
 )
 
-// sightOf returns what the one who asks may see.
-func (d *Dashboard) sightOf(r *http.Request) sight {
+// visibilityOf returns what the one who asks may see.
+func (d *Dashboard) visibilityOf(r *http.Request) visibility {
 	switch d.cfg.ShowKeys {
 	case Everybody:
 		return keysShown
