@@ -6,7 +6,7 @@ import (
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/leapgate-go/leapgate/internal/ruleset"
-	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/internal/stripes"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -23,9 +23,9 @@ type controller struct {
 // state is what a rule remembers.
 type state struct {
 	places     places
-	admitted   metric.Counter
-	blocked    metric.Counter
-	wouldBlock metric.Counter
+	admitted   stripes.Counter
+	blocked    stripes.Counter
+	wouldBlock stripes.Counter
 	last       resource.LastRefusal
 }
 

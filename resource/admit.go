@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/internal/meter"
 )
 
 // admission is one call on its way through the checks of a resource. It lives on
@@ -108,10 +108,10 @@ func (a *admission) pass(wouldBlock bool) (ok bool) {
 		return false
 	}
 	if wouldBlock { // the call is in flight by now, so this cannot come too late
-		m.Add(now, metric.WouldBlock, n)
+		m.Add(now, meter.WouldBlock, n)
 	}
 	if a.occupied {
-		m.Add(now, metric.OccupiedPass, n)
+		m.Add(now, meter.OccupiedPass, n)
 	}
 	return true
 }

@@ -11,7 +11,6 @@ import (
 
 	"go.uber.org/atomic"
 
-	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -127,7 +126,7 @@ type Delay struct {
 	Cause    *Cause
 	// Blocked, if it is not nil, counts the call if it does not wait to the end: what
 	// the rule blocked.
-	Blocked *metric.Counter
+	Blocked interface{ Add(n int64) }
 }
 
 // Turn is the turn of one call in the queue of a check. It belongs to the call, which
@@ -213,9 +212,14 @@ func (c pluggedCheck) Reserve(now, n int64, by Caller) (v Verdict) {
 	if v.Refused != nil && v.Refused.Cause == nil { // it may be shared, in mode shadow
 		v.Refused = &BlockError{c.cause, v.Refused.Observed, v.Refused.RetryAfter}
 	}
-	if v.Delay != nil && v.Delay.Turn != nil {
+	if v.Delay != nil {
 		delay := *v.Delay
-		delay.Turn = pluggedTurn{delay.Turn, c.faults}
+		if delay.Turn != nil {
+			delay.Turn = pluggedTurn{delay.Turn, c.faults}
+		}
+		if delay.Blocked != nil {
+			delay.Blocked = pluggedCounter{delay.Blocked, c.faults}
+		}
 		v.Delay = &delay
 	}
 	return v
@@ -280,6 +284,16 @@ func (t pluggedTurn) Due(now int64, sooner func()) time.Duration {
 func (t pluggedTurn) GiveBack(now int64) {
 	defer t.faults.recover("GiveBack")
 	t.turn.GiveBack(now)
+}
+
+type pluggedCounter struct {
+	counter interface{ Add(n int64) }
+	faults  *faultLog
+}
+
+func (c pluggedCounter) Add(n int64) {
+	defer c.faults.recover("Add")
+	c.counter.Add(n)
 }
 
 // faultLog counts the panics of one guard, and logs each cause once.

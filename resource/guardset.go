@@ -9,6 +9,8 @@ import (
 
 	"go.uber.org/atomic"
 
+	"github.com/leapgate-go/leapgate/internal/meter"
+	"github.com/leapgate-go/leapgate/internal/stats"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -19,14 +21,14 @@ import (
 // two; what is seldom needed is in its stay.
 type guardSet struct {
 	registry *Registry
-	metric   *metric.Metric // nil: the resource has no place in the registry
-	*stay                   // nil if metric is
-	*checks                 // nil: nobody is to be asked
+	metric   *meter.Meter // nil: the resource has no place in the registry
+	*stay                 // nil if metric is
+	*checks               // nil: nobody is to be asked
 }
 
 // stay is what else belongs to a resource as long as it has its place.
 type stay struct {
-	stat    *stat.Stat    // the metric's
+	stat    *stats.Stats  // the metric's
 	waiting *atomic.Int64 // calls that wait for their turn
 	before  before        // what the checks had counted when the resource got its place
 }
@@ -48,8 +50,8 @@ const MaxShadowFinishers = 16
 
 // newGuardSet makes the set of a resource that appears.
 func newGuardSet(registry *Registry, checks *checks) *guardSet {
-	s := stat.New()
-	return &guardSet{registry, s.Metric(), &stay{stat: s, waiting: new(atomic.Int64)}, checks}
+	s := stats.New()
+	return &guardSet{registry, s.Meter(), &stay{stat: s, waiting: new(atomic.Int64)}, checks}
 }
 
 // with returns the set of the same resource when other rules are loaded.
@@ -120,11 +122,11 @@ func (s *checks) addShadow(c Check) {
 func (set *guardSet) snapshot(name string, now int64, at time.Time, carried metric.Counts) stat.Snapshot {
 	s := set.stat.Snapshot(now)
 	s.Resource, s.At = name, at
-	totals := set.metric.Totals()
+	totals := metric.Counts(set.metric.Totals())
 	if name == Other {
 		totals = totals.Plus(carried)
 	}
-	s.SetTotals(totals)
+	stats.SetTotals(&s, totals)
 	s.Rules = set.rules(now, at)
 	if end, used := set.metric.LastBucket(); used && now-end > int64(idleTime) {
 		set.stat.Trim(now)

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate/internal/clock"
+	"github.com/leapgate-go/leapgate/internal/meter"
 	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/stat"
@@ -174,7 +175,7 @@ func (g *Registry) newResource(name string) *Resource {
 // attach finds where to count a call through r, which has no place itself: in r,
 // registered anew, or in another resource of that name, or in other; but not in
 // void, which is retired. It gives no set if the gate is closed.
-func (g *Registry) attach(r *Resource, void *metric.Metric, now int64) (*guardSet, error) {
+func (g *Registry) attach(r *Resource, void *meter.Meter, now int64) (*guardSet, error) {
 	if err := CheckName(r.name); err != nil {
 		return nil, err
 	}
@@ -373,7 +374,7 @@ func (g *Registry) homeOf(r *Resource) (home *guardSet, carried metric.Counts) {
 func (g *Registry) Sum(name string, now int64, e metric.Event) int64 {
 	if r := g.table.Get(name); r != nil {
 		if set := r.set.Load(); set.metric != nil {
-			return set.metric.Sum(now, e)
+			return set.metric.Sum(now, uint8(e))
 		}
 	}
 	return 0

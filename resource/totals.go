@@ -56,7 +56,8 @@ func (g *Registry) Totals() []Totals {
 	for i := range cut {
 		p, t := &cut[i], &all[i]
 		t.Resource, t.Serial, t.Since, t.Named = p.name, p.serial, at.Add(time.Duration(p.born-now)), p.named
-		t.Counts, t.Latencies = p.home.metric.TotalsAndLatencies()
+		counts, latencies := p.home.metric.TotalsAndLatencies()
+		t.Counts, t.Latencies = counts, metric.Latencies(latencies)
 		t.Rules = p.home.rules(now, at)
 		if t.Resource == Other {
 			t.Counts = t.Counts.Plus(carried.counts)

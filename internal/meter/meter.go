@@ -1,6 +1,7 @@
-// Package metric counts the events of one thing over a sliding window.
+// Package meter counts the calls of one thing over a sliding window. It is the engine of
+// package metric and of the resources of a gate.
 //
-// A [Metric] owns one set of totals, which only grow, and a ring of marks: the
+// A [Meter] owns one set of totals, which only grow, and a ring of marks: the
 // totals as they stood when each bucket of the window opened. What happened in
 // the window is the totals now minus the oldest mark that is still live. An
 // event is added once, whatever number of windows look at it, nothing is ever
@@ -13,7 +14,7 @@
 //
 // All methods are safe for concurrent use. None takes a lock. Those that add
 // allocate only to open a bucket, or the first time.
-package metric
+package meter
 
 import (
 	"math"
@@ -23,11 +24,12 @@ import (
 
 	uber "go.uber.org/atomic"
 
+	"github.com/leapgate-go/leapgate/internal/stripes"
 	"github.com/leapgate-go/leapgate/leaparray"
 )
 
-// Metric is a set of totals with a window of marks. Make one with [New].
-type Metric struct {
+// Meter is a set of totals with a window of marks. Make one with [New].
+type Meter struct {
 	head
 	_     [64 - unsafe.Sizeof(head{})]byte
 	first stripe // on a cache line of its own
@@ -42,7 +44,7 @@ type head struct {
 	seconds float64                 // the interval
 	// rare are apart: a metric of two cache lines lies on cache lines everywhere, and what is
 	// written now and then does not disturb those who read the head.
-	rare  *[int(numEvents) - striped]Counter
+	rare  *[NumEvents - striped]stripes.Counter
 	final *finalTotals // of a retired metric
 }
 
@@ -69,8 +71,8 @@ type bucket struct {
 
 // New makes a metric whose window has the given number of buckets and covers
 // interval. What is wrong with either is [leaparray.ErrConfig].
-func New(buckets int, interval time.Duration) (*Metric, error) {
-	m := &Metric{head: head{seconds: interval.Seconds(), rare: new([int(numEvents) - striped]Counter)}}
+func New(buckets int, interval time.Duration) (*Meter, error) {
+	m := &Meter{head: head{seconds: interval.Seconds(), rare: new([NumEvents - striped]stripes.Counter)}}
 	ring, err := leaparray.New(buckets, interval, m.open)
 	if err != nil {
 		return nil, err
@@ -83,11 +85,11 @@ func New(buckets int, interval time.Duration) (*Metric, error) {
 // open, with its start and its mark; further rings of marks over the same totals
 // follow it. It may be called more than once for one bucket, by several goroutines
 // at once. It must be set before the first event.
-func (m *Metric) WhenOpening(f func(start int64, mark *Mark)) { m.opening = f }
+func (m *Meter) WhenOpening(f func(start int64, mark *Mark)) { m.opening = f }
 
 // open makes a bucket. The ring calls it after it loaded its newest bucket and
 // before it publishes the new one, so marks never go back.
-func (m *Metric) open(start int64, prev *leaparray.WindowWrap[bucket]) *bucket {
+func (m *Meter) open(start int64, prev *leaparray.WindowWrap[bucket]) *bucket {
 	b := new(bucket)
 	m.mark(&b.Mark)
 	b.before = b.Counts
@@ -107,20 +109,20 @@ func (m *Metric) open(start int64, prev *leaparray.WindowWrap[bucket]) *bucket {
 }
 
 // Mark gives the totals as they are now, for a further ring of marks.
-func (m *Metric) Mark() *Mark {
+func (m *Meter) Mark() *Mark {
 	mark := new(Mark)
 	m.mark(mark)
 	return mark
 }
 
-func (m *Metric) mark(k *Mark) {
+func (m *Meter) mark(k *Mark) {
 	k.Counts = m.Totals()
 	k.minRT.Store(noRT)
 	k.concurrency.Store(m.inFlight())
 }
 
 // MaxConcurrency is the highest number of calls in flight that was seen in the bucket of
-// the mark. See [Metric.MaxConcurrency].
+// the mark. See [Meter.MaxConcurrency].
 func (k *Mark) MaxConcurrency() int64 { return k.concurrency.Load() }
 
 // Saw notes that n calls were seen in flight, here and in the marks that this one lies
@@ -137,7 +139,7 @@ func (k *Mark) Saw(n int64) {
 
 // LieUnder makes the mark of a coarser ring see as many calls in flight as this one has
 // seen, and will see. It must be called before the bucket of the mark is published, as by
-// the function of [Metric.WhenOpening].
+// the function of [Meter.WhenOpening].
 func (k *Mark) LieUnder(coarse *Mark) {
 	k.above = coarse
 	coarse.Saw(k.MaxConcurrency())
@@ -153,8 +155,8 @@ func (k *Mark) took(rt int64) {
 
 // Add counts n of an event. It adds nothing if n is below 1 or the event is
 // unknown: totals only grow.
-func (m *Metric) Add(now int64, e Event, n int64) {
-	if n < 1 || e >= numEvents {
+func (m *Meter) Add(now int64, e uint8, n int64) {
+	if n < 1 || e >= NumEvents {
 		return
 	}
 	if e == Pass {
@@ -164,8 +166,8 @@ func (m *Metric) Add(now int64, e Event, n int64) {
 	if !m.ring.Newest().Covers(now) {
 		m.ring.Current(now)
 	}
-	if int(e) >= striped {
-		m.rare[int(e)-striped].Add(n)
+	if e >= striped {
+		m.rare[e-striped].Add(n)
 		return
 	}
 	m.stripe(m.pick()).counts[e].Add(n)
@@ -173,13 +175,13 @@ func (m *Metric) Add(now int64, e Event, n int64) {
 
 // AddRT counts one completed call: one success and its response time, in the
 // sum, the minimum and the histogram. A response time below 0 counts as 0.
-func (m *Metric) AddRT(now int64, rt time.Duration) {
+func (m *Meter) AddRT(now int64, rt time.Duration) {
 	m.Complete(now, m.pick(), 1, max(0, int64(rt)), false)
 }
 
 // Pass counts n passes and gives the stripe that took them, which the caller
-// hands to [Metric.Complete].
-func (m *Metric) Pass(now, n int64) (stripe int) {
+// hands to [Meter.Complete].
+func (m *Meter) Pass(now, n int64) (stripe int) {
 	newest := m.ring.Newest()
 	if !newest.Covers(now) {
 		newest = m.ring.Current(now)
@@ -207,7 +209,7 @@ func peakIsAbove(serial uint32, inFlight, peak uint64) bool {
 // is looked for only then: to add them up at every pass would cost more than the pass.
 //
 //go:noinline
-func (m *Metric) rise(b *bucket, s *stripe, inFlight uint64) {
+func (m *Meter) rise(b *bucket, s *stripe, inFlight uint64) {
 	if int64(inFlight) < 0 || m.state.Load() == retired {
 		return // calls were completed that have not passed, or this pass is void
 	}
@@ -222,7 +224,7 @@ func (m *Metric) rise(b *bucket, s *stripe, inFlight uint64) {
 
 // inFlight adds up the calls in flight on all stripes. Passes are read before completions,
 // so that the sum is never above the truth at some time in between.
-func (m *Metric) inFlight() (sum int64) {
+func (m *Meter) inFlight() (sum int64) {
 	for i := range m.numStripes() {
 		sum += m.stripe(i).counts[Pass].Load()
 	}
@@ -234,7 +236,7 @@ func (m *Metric) inFlight() (sum int64) {
 
 // Complete counts n successes that took rt nanoseconds each, and n exceptions
 // if the call failed. Totals are written in this order; see readOrder.
-func (m *Metric) Complete(now int64, stripe int, n, rt int64, failed bool) {
+func (m *Meter) Complete(now int64, stripe int, n, rt int64, failed bool) {
 	current := m.ring.Newest()
 	if !current.Covers(now) {
 		current = m.ring.Current(now)
@@ -244,7 +246,7 @@ func (m *Metric) Complete(now int64, stripe int, n, rt int64, failed bool) {
 	if failed {
 		s.counts[Exception].Add(n)
 	}
-	cell := latencyCell(rt)
+	cell := cellOf(rt)
 	if !inSpan(s.span.Load(), cell) {
 		s.widen(cell)
 	}
@@ -256,8 +258,8 @@ func (m *Metric) Complete(now int64, stripe int, n, rt int64, failed bool) {
 }
 
 // Total is the number of events since the metric was made.
-func (m *Metric) Total(e Event) int64 {
-	if e >= numEvents {
+func (m *Meter) Total(e uint8) int64 {
+	if e >= NumEvents {
 		return 0
 	}
 	sum := m.readTotal(e)
@@ -267,9 +269,9 @@ func (m *Metric) Total(e Event) int64 {
 	return sum
 }
 
-func (m *Metric) readTotal(e Event) (sum int64) {
-	if int(e) >= striped {
-		return m.rare[int(e)-striped].Load()
+func (m *Meter) readTotal(e uint8) (sum int64) {
+	if e >= striped {
+		return m.rare[e-striped].Load()
 	}
 	set := m.stripes.Load()
 	if set == nil {
@@ -284,7 +286,7 @@ func (m *Metric) readTotal(e Event) (sum int64) {
 // Totals are all events since the metric was made. Success ≤ Pass holds in them
 // at any time, if every completed call has passed. An exception may be seen a moment
 // before its success.
-func (m *Metric) Totals() Counts {
+func (m *Meter) Totals() Counts {
 	c := m.readTotals()
 	if !m.Holds() { // what was read may be void
 		return m.final.counts
@@ -292,7 +294,7 @@ func (m *Metric) Totals() Counts {
 	return c
 }
 
-func (m *Metric) readTotals() (c Counts) {
+func (m *Meter) readTotals() (c Counts) {
 	// What is rare is added after the pass it belongs to, so it is read before.
 	for i := range m.rare {
 		c[striped+i] = m.rare[i].Load()
@@ -305,21 +307,24 @@ func (m *Metric) readTotals() (c Counts) {
 	return c
 }
 
-// TotalsAndLatencies are [Metric.Totals] and [Metric.Latencies] as of one reading: every
+// TotalsAndLatencies are [Meter.Totals] and [Meter.Latencies] as of one reading: every
 // call in the one that completed is in the other. Success ≤ Pass holds as well. The sum of
 // response times and the exceptions are read later, and may have a few calls more. Calls
-// must complete by [Metric.Complete] or [Metric.AddRT]: successes that were added by
+// must complete by [Meter.Complete] or [Meter.AddRT]: successes that were added by
 // themselves have no latency, and are left out.
-func (m *Metric) TotalsAndLatencies() (Counts, Latencies) {
+func (m *Meter) TotalsAndLatencies() (Counts, Latencies) {
 	l := m.Latencies()
 	c := m.Totals()
-	c[Success] = l.Count() // which came before the successes that c was read with
+	c[Success] = 0
+	for _, n := range l.Counts {
+		c[Success] += n // they came before the successes that c was read with
+	}
 	return c, l
 }
 
 // Sum is the number of events in the window: in the buckets that are live at now.
-func (m *Metric) Sum(now int64, e Event) int64 {
-	if e >= numEvents {
+func (m *Meter) Sum(now int64, e uint8) int64 {
+	if e >= NumEvents {
 		return 0
 	}
 	// The usual case, without a call: the newest bucket is that of now.
@@ -343,16 +348,19 @@ func (m *Metric) Sum(now int64, e Event) int64 {
 	}
 }
 
-// Window is what [Metric.Sum] gives, for all events. The sums are not ordered
+// Window is what [Meter.Sum] gives, for all events. The sums are not ordered
 // against each other: a call that began before the window may end in it.
-func (m *Metric) Window(now int64) Counts {
+func (m *Meter) Window(now int64) Counts {
 	for {
 		newest := m.ring.Newest()
 		mark := m.windowMark(newest, now)
 		if mark == nil {
 			return Counts{}
 		}
-		sum := m.Totals().Minus(*mark)
+		sum := m.Totals()
+		for e := range sum {
+			sum[e] -= mark[e]
+		}
 		if m.ring.Newest() == newest {
 			return sum
 		}
@@ -361,7 +369,7 @@ func (m *Metric) Window(now int64) Counts {
 
 // windowMark gives the totals at the beginning of the window of now, nil if no
 // bucket is live.
-func (m *Metric) windowMark(newest *leaparray.WindowWrap[bucket], now int64) *Counts {
+func (m *Meter) windowMark(newest *leaparray.WindowWrap[bucket], now int64) *Counts {
 	if newest.Covers(now) {
 		return &newest.Value().before
 	}
@@ -369,7 +377,7 @@ func (m *Metric) windowMark(newest *leaparray.WindowWrap[bucket], now int64) *Co
 }
 
 //go:noinline
-func (m *Metric) oldestMark(now int64) *Counts {
+func (m *Meter) oldestMark(now int64) *Counts {
 	if oldest := m.ring.Oldest(now); oldest != nil {
 		return &oldest.Value().Counts
 	}
@@ -379,16 +387,13 @@ func (m *Metric) oldestMark(now int64) *Counts {
 // QPS is the number of events in the window per second of its length. The
 // bucket of now is not over yet, so it is low by what the rest of that bucket
 // will bring.
-func (m *Metric) QPS(now int64, e Event) float64 {
+func (m *Meter) QPS(now int64, e uint8) float64 {
 	return float64(m.Sum(now, e)) / m.seconds
 }
 
-// Interval is the length of the window.
-func (m *Metric) Interval() time.Duration { return m.ring.Interval() }
-
 // AvgRT is the average response time of the calls completed in the window, 0
 // with no calls.
-func (m *Metric) AvgRT(now int64) time.Duration { return AvgRT(m.Window(now)) }
+func (m *Meter) AvgRT(now int64) time.Duration { return AvgRT(m.Window(now)) }
 
 // AvgRT is the average response time of the completed calls in c, 0 with none.
 func AvgRT(c Counts) time.Duration {
@@ -400,7 +405,7 @@ func AvgRT(c Counts) time.Duration {
 
 // MinRT is the shortest response time of the calls completed in the window, 0
 // with no calls.
-func (m *Metric) MinRT(now int64) time.Duration {
+func (m *Meter) MinRT(now int64) time.Duration {
 	least := int64(noRT)
 	for w := range m.ring.Live(now) {
 		least = min(least, w.Value().minRT.Load())
@@ -413,7 +418,7 @@ func (m *Metric) MinRT(now int64) time.Duration {
 
 // Concurrency is the number of calls in flight, never below 0. While calls come and go it
 // may be a little below the truth, and is never above it.
-func (m *Metric) Concurrency() int64 {
+func (m *Meter) Concurrency() int64 {
 	n := m.inFlight()
 	if !m.Holds() { // what was read may be void
 		return 0
@@ -426,7 +431,7 @@ func (m *Metric) Concurrency() int64 {
 // (see hotRate). Otherwise it may be a little below the truth. It is never above it: a
 // peak is noticed by a pass that leaves more calls in flight on its stripe than any pass
 // before it in the bucket.
-func (m *Metric) MaxConcurrency(now int64) int64 {
+func (m *Meter) MaxConcurrency(now int64) int64 {
 	most := m.Concurrency()
 	if newest := m.ring.Newest(); newest != nil {
 		newest.Value().Saw(most)
@@ -439,7 +444,7 @@ func (m *Metric) MaxConcurrency(now int64) int64 {
 
 // LastBucket gives the end of the bucket that was opened last: no event is
 // later. It is false if there was none yet.
-func (m *Metric) LastBucket() (end int64, ok bool) {
+func (m *Meter) LastBucket() (end int64, ok bool) {
 	newest := m.ring.Newest()
 	if newest == nil {
 		return 0, false
@@ -448,4 +453,4 @@ func (m *Metric) LastBucket() (end int64, ok bool) {
 }
 
 // Trim lets go of the marks that are out of date; see [leaparray.LeapArray.Trim].
-func (m *Metric) Trim(now int64) { m.ring.Trim(now) }
+func (m *Meter) Trim(now int64) { m.ring.Trim(now) }

@@ -1,4 +1,4 @@
-package metric
+package meter
 
 import (
 	"flag"
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 // newMetric makes a metric with the window of a resource: 10 × 100 ms.
-func newMetric() *Metric {
+func newMetric() *Meter {
 	m, err := New(10, time.Second)
 	if err != nil {
 		panic(err)
@@ -66,6 +66,24 @@ func fewer(n int) int {
 
 const ms = int64(time.Millisecond)
 
+var names = [NumEvents]string{"pass", "block", "exception", "success", "rt", "occupied-pass", "would-block", "ignored"}
+
+func plus(c, d Counts) Counts {
+	for e := range c {
+		c[e] += d[e]
+	}
+	return c
+}
+
+func minus(c, d Counts) Counts {
+	for e := range c {
+		c[e] -= d[e]
+	}
+	return c
+}
+
+func inFlight(c Counts) int64 { return c[Pass] - c[Success] }
+
 func TestNew_BadConfiguration(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -84,17 +102,17 @@ func TestNew_BadConfiguration(t *testing.T) {
 	}
 	m, err := New(4, 2*time.Second)
 	require.NoError(t, err)
-	require.Equal(t, 2*time.Second, m.Interval())
+	require.Equal(t, 500*time.Millisecond, m.ring.Length())
 }
 
 func TestMetric_NoEvents(t *testing.T) {
 	t.Parallel()
 	m := newMetric()
 	check := func(now int64) {
-		for e := range numEvents {
-			require.Zero(t, m.Sum(now, e), e.String())
-			require.Zero(t, m.QPS(now, e), e.String())
-			require.Zero(t, m.Total(e), e.String())
+		for e := range uint8(NumEvents) {
+			require.Zero(t, m.Sum(now, e), names[e])
+			require.Zero(t, m.QPS(now, e), names[e])
+			require.Zero(t, m.Total(e), names[e])
 		}
 		require.Equal(t, Counts{}, m.Window(now))
 		require.Equal(t, Counts{}, m.Totals())
@@ -114,12 +132,12 @@ func TestMetric_NoEvents(t *testing.T) {
 func TestAdd_NothingToAdd(t *testing.T) {
 	t.Parallel()
 	m := newMetric()
-	for e := range numEvents {
+	for e := range uint8(NumEvents) {
 		for _, n := range []int64{0, -1, math.MinInt64} {
 			m.Add(0, e, n)
 		}
 	}
-	for _, e := range []Event{numEvents, numEvents + 1, 255} {
+	for _, e := range []uint8{NumEvents, NumEvents + 1, 255} {
 		m.Add(0, e, 1)
 		require.Zero(t, m.Total(e))
 		require.Zero(t, m.Sum(0, e))
@@ -132,7 +150,7 @@ func TestAdd_NothingToAdd(t *testing.T) {
 
 func TestAdd_EachEvent(t *testing.T) {
 	t.Parallel()
-	for e := range numEvents {
+	for e := range uint8(NumEvents) {
 		m := newMetric()
 		// Long ago, so that an exception is one of a completed call.
 		before := Counts{Pass: 50, Success: 50}
@@ -142,18 +160,18 @@ func TestAdd_EachEvent(t *testing.T) {
 		m.Add(50*ms, e, 3)
 		m.Add(250*ms, e, 4)
 		want[e] = 7
-		require.Equal(t, want.Plus(before), m.Totals(), e.String())
-		require.Equal(t, want, m.Window(250*ms), e.String())
-		require.EqualValues(t, before[e]+7, m.Total(e), e.String())
-		require.EqualValues(t, 7, m.Sum(999*ms, e), e.String())
-		require.EqualValues(t, 7.0, m.QPS(999*ms, e), e.String())
-		require.EqualValues(t, 4, m.Sum(1000*ms, e), e.String())
-		require.EqualValues(t, 4, m.Sum(1199*ms, e), e.String())
-		require.EqualValues(t, 0, m.Sum(1200*ms, e), e.String())
+		require.Equal(t, plus(want, before), m.Totals(), names[e])
+		require.Equal(t, want, m.Window(250*ms), names[e])
+		require.EqualValues(t, before[e]+7, m.Total(e), names[e])
+		require.EqualValues(t, 7, m.Sum(999*ms, e), names[e])
+		require.EqualValues(t, 7.0, m.QPS(999*ms, e), names[e])
+		require.EqualValues(t, 4, m.Sum(1000*ms, e), names[e])
+		require.EqualValues(t, 4, m.Sum(1199*ms, e), names[e])
+		require.EqualValues(t, 0, m.Sum(1200*ms, e), names[e])
 		m.Add(1150*ms, e, 5)
 		want[e] = 9
-		require.Equal(t, want, m.Window(1150*ms), e.String())
-		require.EqualValues(t, before[e]+12, m.Total(e), e.String())
+		require.Equal(t, want, m.Window(1150*ms), names[e])
+		require.EqualValues(t, before[e]+12, m.Total(e), names[e])
 	}
 }
 
@@ -170,7 +188,7 @@ func TestAdd_SuccessWithoutResponseTime(t *testing.T) {
 	require.EqualValues(t, 4, m.Sum(0, Success))
 	require.Equal(t, time.Second, m.AvgRT(0))
 	require.Equal(t, 4*time.Second, m.MinRT(0))
-	require.EqualValues(t, 1, m.Latencies().Count(), "of the others nobody knows how long they took")
+	require.EqualValues(t, 1, sumOf(m.Latencies()), "of the others nobody knows how long they took")
 }
 
 func TestQPS_IntervalsOtherThanASecond(t *testing.T) {
@@ -240,7 +258,7 @@ func TestComplete_BatchCountsPerCall(t *testing.T) {
 	require.Equal(t, Counts{Pass: 3, Success: 3, RT: 90 * ms}, m.Totals())
 	require.Equal(t, 30*time.Millisecond, m.AvgRT(30*ms))
 	require.Equal(t, 30*time.Millisecond, m.MinRT(30*ms))
-	require.EqualValues(t, 3, m.Latencies().Count())
+	require.EqualValues(t, 3, sumOf(m.Latencies()))
 	require.Zero(t, m.Concurrency())
 
 	m.Complete(40*ms, m.Pass(40*ms, 1), 1, 10*ms, true)
@@ -403,7 +421,7 @@ func TestMetric_AllocatesOnlyToOpen(t *testing.T) {
 	m := newMetric()
 	growFully(m)
 	var sink int64
-	for e := range numEvents {
+	for e := range uint8(NumEvents) {
 		m.Add(0, e, 1)
 	}
 	for range 100 { // each stripe needs its histogram
@@ -430,8 +448,8 @@ func TestMetric_AllocatesOnlyToOpen(t *testing.T) {
 	} {
 		require.Zero(t, testing.AllocsPerRun(100, f), name)
 	}
-	for e := range numEvents {
-		require.Zero(t, testing.AllocsPerRun(100, func() { m.Add(50*ms, e, 1) }), e.String())
+	for e := range uint8(NumEvents) {
+		require.Zero(t, testing.AllocsPerRun(100, func() { m.Add(50*ms, e, 1) }), names[e])
 	}
 	// To open a bucket takes its wrap and its mark.
 	now := int64(0)
@@ -459,7 +477,7 @@ func TestMetric_FiguresAreNeverNaN(t *testing.T) {
 		} {
 			step()
 			for _, now := range []int64{0, 1, math.MaxInt64} {
-				for e := range numEvents {
+				for e := range uint8(NumEvents) {
 					qps := m.QPS(now, e)
 					require.False(t, math.IsNaN(qps) || math.IsInf(qps, 0) || qps < 0, "%v", qps)
 				}
@@ -491,4 +509,18 @@ func TestTrim_FiguresStay(t *testing.T) {
 	m.Add(100*tenth, Pass, 2)
 	require.EqualValues(t, 2, m.Sum(100*tenth, Pass))
 	require.EqualValues(t, 27, m.Total(Pass))
+}
+
+// A call writes pass, RT, exception, success; a reader must go the other way.
+func TestReadOrder_IsOppositeToTheOrderOfWriting(t *testing.T) {
+	t.Parallel()
+	place := map[int]int{}
+	for i, e := range readOrder {
+		require.NotContains(t, place, e)
+		place[e] = i
+	}
+	require.Len(t, place, striped)
+	require.Less(t, place[Success], place[Exception])
+	require.Less(t, place[Exception], place[RT])
+	require.Less(t, place[RT], place[Pass])
 }

@@ -1,4 +1,4 @@
-package metric
+package meter
 
 import (
 	"sync/atomic"
@@ -34,7 +34,7 @@ type stripe struct {
 }
 
 // histogram holds one total per latency cell.
-type histogram [latencyCells]atomic.Int64
+type histogram [numCells]atomic.Int64
 
 // inSpan tells whether a span includes a cell.
 func inSpan(span uint32, cell uint8) bool {
@@ -81,7 +81,7 @@ type stripeSet struct {
 }
 
 // pick chooses the stripe for a call that begins.
-func (m *Metric) pick() int {
+func (m *Meter) pick() int {
 	if set := m.stripes.Load(); set != nil {
 		return set.pick()
 	}
@@ -92,7 +92,7 @@ func (s *stripeSet) pick() int { return stripes.Hint() & s.mask & (maxStripes - 
 
 // stripe gives the stripe that pick chose. It is there for good: stripes are
 // added, never moved.
-func (m *Metric) stripe(i int) *stripe {
+func (m *Meter) stripe(i int) *stripe {
 	if i == 0 {
 		return &m.first
 	}
@@ -100,7 +100,7 @@ func (m *Metric) stripe(i int) *stripe {
 }
 
 // numStripes is how many stripes there are to read.
-func (m *Metric) numStripes() int { return m.stripes.Load().size() }
+func (m *Meter) numStripes() int { return m.stripes.Load().size() }
 
 func (s *stripeSet) size() int {
 	if s == nil {
@@ -111,7 +111,7 @@ func (s *stripeSet) size() int {
 
 // grow doubles the stripes if calls came faster than they are good for: n
 // calls in the given number of nanoseconds.
-func (m *Metric) grow(n, elapsed int64) {
+func (m *Meter) grow(n, elapsed int64) {
 	old := m.stripes.Load()
 	have := old.size()
 	if float64(n) < float64(have)*hotRate*float64(elapsed)/1e9 || have >= stripes.Wanted() {
