@@ -6,7 +6,8 @@ import "github.com/leapgate-go/leapgate/internal/meter"
 type Event uint8
 
 // The events. A call with a count of n adds n to each event it causes, and n
-// times its response time to RT, so that averages stay per call.
+// times its times to RT and Wait, so that averages stay per call. RT counts from the
+// begin of a call: who called saw it wait, and then take its response time.
 const (
 	Pass         Event = meter.Pass         // calls that were admitted
 	Block        Event = meter.Block        // calls that were refused
@@ -16,9 +17,10 @@ const (
 	OccupiedPass Event = meter.OccupiedPass // admitted calls that borrowed from a later bucket
 	WouldBlock   Event = meter.WouldBlock   // admitted calls that a rule in shadow mode would have refused
 	Ignored      Event = meter.Ignored      // completed calls that say nothing about what was called, such as those that were given up
+	Wait         Event = meter.Wait         // sum of the times that calls waited before they began or gave up, in nanoseconds
 )
 
-var eventNames = [meter.NumEvents]string{"pass", "block", "exception", "success", "rt", "occupied-pass", "would-block", "ignored"}
+var eventNames = [meter.NumEvents]string{"pass", "block", "exception", "success", "rt", "occupied-pass", "would-block", "ignored", "wait"}
 
 // String returns the event's name: "pass", "occupied-pass".
 func (e Event) String() string {

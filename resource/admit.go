@@ -17,6 +17,8 @@ type admission struct {
 	stripe   int
 	took     uint64 // which of set.finishIf admitted the call, a bit for each
 	occupied bool   // it waited for what it borrowed
+	waited   bool   // since came
+	came     int64
 	blocked  *BlockError
 	ended    error // what the context said that ended a wait
 }
@@ -30,6 +32,9 @@ func (a *admission) run(ctx context.Context) (ok bool) {
 		return a.set.metric.Holds()
 	}
 	ok = a.enforce(ctx, 0)
+	if a.waited {
+		a.endWait()
+	}
 	if a.blocked != nil {
 		if !a.set.metric.Block(a.now, a.n) {
 			a.set.registry.carryBlock(a.n)

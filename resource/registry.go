@@ -341,8 +341,8 @@ func (g *Registry) listOf(r *Resource) *[]*Resource {
 // over all resources never goes down from one Snapshot to the next. The resource
 // [Other] is left out as long as nothing has been counted in it.
 func (g *Registry) Snapshot() []stat.Snapshot {
-	var carried metric.Counts
-	cut := g.cut(func() { carried = g.carried.counts })
+	var carried carried
+	cut := g.cut(func() { carried = g.carried })
 	now := g.clock.Now()
 	at := g.clock.Wall(now)
 	snapshots := make([]stat.Snapshot, 0, len(cut))
@@ -358,7 +358,7 @@ func (g *Registry) Snapshot() []stat.Snapshot {
 
 // homeOf gives where r is counted, or was when the gate was closed, and what other
 // carries; nil if r has no place. Counting itself does without the lock.
-func (g *Registry) homeOf(r *Resource) (home *guardSet, carried metric.Counts) {
+func (g *Registry) homeOf(r *Resource) (home *guardSet, carried carried) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	home = r.home
@@ -367,7 +367,7 @@ func (g *Registry) homeOf(r *Resource) (home *guardSet, carried metric.Counts) {
 			home = namesake.home
 		}
 	}
-	return home, g.carried.counts
+	return home, g.carried
 }
 
 // Sum is the number of events of a resource in the last second, 0 if it is not there.

@@ -31,6 +31,12 @@ type Snapshot struct {
 	// below the truth, for a busy resource. It is never above it.
 	Concurrency, MaxConcurrency int64
 
+	// Waiting is the number of calls that wait now, before they begin. They are not in
+	// flight. P50, P95 and P99 of the waits are of those that ended in the last ten
+	// seconds, at most 4.4 % off; 0 with none.
+	Waiting                   int64
+	WaitP50, WaitP95, WaitP99 time.Duration
+
 	// Totals since the resource was first seen, or seen again after an eviction.
 	Pass, Block, Success, Exception, OccupiedPass int64
 	// WouldBlock is how many of those that passed a rule in shadow mode would
@@ -39,6 +45,11 @@ type Snapshot struct {
 	// Ignored is how many of those that succeeded, which means that they completed, say
 	// nothing about the resource: their callers gave up, for instance.
 	Ignored int64
+	// Waits is how many calls have waited, and WaitTime how long together. A call that
+	// waits for several rules is one, and so is one that gave up or was blocked after
+	// it had waited. Response times begin when the wait is over: who called saw both.
+	Waits    int64
+	WaitTime time.Duration
 
 	// Rules are the figures of each rule that binds the resource, in the order in
 	// which the rules are asked.

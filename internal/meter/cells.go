@@ -3,6 +3,7 @@ package meter
 import (
 	"math"
 	"math/bits"
+	"sync/atomic"
 )
 
 // Latencies are counted in cells whose edges are 2^(i/8) seconds: eight to the
@@ -57,6 +58,58 @@ func cellOf(rt int64) uint8 {
 		cell++
 	}
 	return cell
+}
+
+// times counts calls by how long something took, in cells.
+type times struct {
+	// span tells which cells of the histogram are in use, so that readers need not
+	// look at all. It only widens, before the first count is added to a cell. The
+	// first is kept inverted: then 0 is a span that no cell lies in.
+	//
+	//	31  16   15   8   7      0
+	//	   0      last     255−first
+	span    atomic.Uint32
+	latency atomic.Pointer[histogram] // nil until something was counted here
+}
+
+// histogram holds one total per cell.
+type histogram [numCells]atomic.Int64
+
+// add counts n calls, which took so many nanoseconds each.
+func (t *times) add(took, n int64) {
+	cell := cellOf(took)
+	if !inSpan(t.span.Load(), cell) {
+		t.widen(cell)
+	}
+	t.latency.Load()[cell].Add(n)
+}
+
+// inSpan tells whether a span includes a cell.
+func inSpan(span uint32, cell uint8) bool {
+	return cell >= ^uint8(span) && cell <= uint8(span>>8)
+}
+
+// widen makes the span include a cell, of a histogram that is made if need be.
+//
+//go:noinline
+func (t *times) widen(cell uint8) {
+	if t.latency.Load() == nil {
+		t.latency.CompareAndSwap(nil, new(histogram))
+	}
+	for old := t.span.Load(); !inSpan(old, cell); old = t.span.Load() {
+		first, last := min(cell, ^uint8(old)), max(cell, uint8(old>>8))
+		t.span.CompareAndSwap(old, uint32(last)<<8|uint32(^first))
+	}
+}
+
+// cells gives those from the first to the last in use, and the index of the first.
+func (t *times) cells() (first int, cells []atomic.Int64) {
+	span := t.span.Load()
+	if span == 0 {
+		return 0, nil
+	}
+	first = int(^uint8(span))
+	return first, t.latency.Load()[first : int(uint8(span>>8))+1]
 }
 
 // Latencies says how many calls took how long: Counts[i] is the number of those in the cell

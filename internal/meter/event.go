@@ -10,6 +10,7 @@ const (
 	OccupiedPass
 	WouldBlock
 	Ignored
+	Wait
 
 	NumEvents
 )

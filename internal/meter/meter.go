@@ -44,8 +44,14 @@ type head struct {
 	seconds float64                 // the interval
 	// rare are apart: a metric of two cache lines lies on cache lines everywhere, and what is
 	// written now and then does not disturb those who read the head.
-	rare  *[NumEvents - striped]stripes.Counter
+	rare  *rare
 	final *finalTotals // of a retired metric
+}
+
+// rare is what few calls cause.
+type rare struct {
+	events [NumEvents - striped]stripes.Counter
+	waits  uber.Pointer[waits] // nil until a call waited
 }
 
 // Mark is the totals as they stood when a bucket opened, and what cannot be had
@@ -72,7 +78,7 @@ type bucket struct {
 // New makes a metric whose window has the given number of buckets and covers
 // interval. What is wrong with either is [leaparray.ErrConfig].
 func New(buckets int, interval time.Duration) (*Meter, error) {
-	m := &Meter{head: head{seconds: interval.Seconds(), rare: new([NumEvents - striped]stripes.Counter)}}
+	m := &Meter{head: head{seconds: interval.Seconds(), rare: new(rare)}}
 	ring, err := leaparray.New(buckets, interval, m.open)
 	if err != nil {
 		return nil, err
@@ -167,7 +173,7 @@ func (m *Meter) Add(now int64, e uint8, n int64) {
 		m.ring.Current(now)
 	}
 	if e >= striped {
-		m.rare[e-striped].Add(n)
+		m.rare.events[e-striped].Add(n)
 		return
 	}
 	m.stripe(m.pick()).counts[e].Add(n)
@@ -246,7 +252,7 @@ func (m *Meter) Complete(now int64, stripe int, n, rt int64, failed bool) {
 	if failed {
 		s.counts[Exception].Add(n)
 	}
-	cell := cellOf(rt)
+	cell := cellOf(rt) // as s.add, but inlined
 	if !inSpan(s.span.Load(), cell) {
 		s.widen(cell)
 	}
@@ -271,7 +277,7 @@ func (m *Meter) Total(e uint8) int64 {
 
 func (m *Meter) readTotal(e uint8) (sum int64) {
 	if e >= striped {
-		return m.rare[e-striped].Load()
+		return m.rare.events[e-striped].Load()
 	}
 	set := m.stripes.Load()
 	if set == nil {
@@ -296,8 +302,8 @@ func (m *Meter) Totals() Counts {
 
 func (m *Meter) readTotals() (c Counts) {
 	// What is rare is added after the pass it belongs to, so it is read before.
-	for i := range m.rare {
-		c[striped+i] = m.rare[i].Load()
+	for i := range m.rare.events {
+		c[striped+i] = m.rare.events[i].Load()
 	}
 	for _, e := range readOrder {
 		for i := range m.numStripes() { // there may be more for each event

@@ -66,7 +66,7 @@ func fewer(n int) int {
 
 const ms = int64(time.Millisecond)
 
-var names = [NumEvents]string{"pass", "block", "exception", "success", "rt", "occupied-pass", "would-block", "ignored"}
+var names = [NumEvents]string{"pass", "block", "exception", "success", "rt", "occupied-pass", "would-block", "ignored", "wait"}
 
 func plus(c, d Counts) Counts {
 	for e := range c {

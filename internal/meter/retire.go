@@ -27,6 +27,10 @@ func (m *Meter) Retire() (final Counts, ok bool) {
 	if before[Pass] != before[Success] || !m.state.CompareAndSwap(counting, retiring) {
 		return Counts{}, false
 	}
+	if w := m.rare.waits.Load(); w != nil && w.ending.Load() != 0 {
+		m.state.CompareAndSwap(retiring, counting)
+		return Counts{}, false
+	}
 	last := finalTotals{counts: m.readTotals(), blocks: make([]int64, m.numStripes())}
 	last.counts[Block] = 0
 	for i := range last.blocks {

@@ -1,6 +1,8 @@
 package stats
 
 import (
+	"time"
+
 	"github.com/leapgate-go/leapgate/internal/meter"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/stat"
@@ -12,13 +14,15 @@ func (s *Stats) Snapshot(now int64) stat.Snapshot {
 	m := s.meter
 	window := metric.Counts(m.Window(now))
 	perSecond := func(e metric.Event) float64 { return float64(window[e]) / fineInterval.Seconds() }
-	latencies := s.Recent(now)
+	recent := s.recent(now)
 	return stat.Snapshot{
 		PassQPS: perSecond(metric.Pass), BlockQPS: perSecond(metric.Block),
 		SuccessQPS: perSecond(metric.Success), ExceptionQPS: perSecond(metric.Exception),
 		AvgRT: meter.AvgRT(window), MinRT: m.MinRT(now),
 		MaxConcurrency: m.MaxConcurrency(now),
-		P50:            latencies.Quantile(0.50), P95: latencies.Quantile(0.95), P99: latencies.Quantile(0.99),
+		P50:            recent.rt.Quantile(0.50), P95: recent.rt.Quantile(0.95), P99: recent.rt.Quantile(0.99),
+		WaitP50: recent.waits.Quantile(0.50), WaitP95: recent.waits.Quantile(0.95), WaitP99: recent.waits.Quantile(0.99),
+		Waiting: m.Waiting(),
 	}
 }
 
@@ -30,4 +34,5 @@ func SetTotals(s *stat.Snapshot, c metric.Counts) {
 	s.OccupiedPass, s.WouldBlock = c[metric.OccupiedPass], c[metric.WouldBlock]
 	s.Ignored = min(c[metric.Ignored], c[metric.Success])
 	s.Concurrency = c.Concurrency()
+	s.WaitTime = time.Duration(c[metric.Wait])
 }

@@ -41,8 +41,15 @@ type Stats struct {
 
 type rings struct {
 	seconds *leaparray.LeapArray[meter.Mark]
-	recent  *leaparray.LeapArray[metric.Latencies]
-	minute  *leaparray.LeapArray[metric.Latencies]
+	recent  *leaparray.LeapArray[times]
+	minute  *leaparray.LeapArray[times]
+}
+
+// times are how long calls took, and how long others waited.
+type times struct{ rt, waits metric.Latencies }
+
+func (s *Stats) times() times {
+	return times{metric.Latencies(s.meter.Latencies()), metric.Latencies(s.meter.Waits())}
 }
 
 // New makes the statistics of a resource that nobody has called yet.
@@ -76,15 +83,15 @@ func (s *Stats) openCoarse(start int64, mark *meter.Mark) {
 }
 
 func (s *Stats) newRings() *rings {
-	latencies := func(int64, *leaparray.WindowWrap[metric.Latencies]) *metric.Latencies {
-		l := metric.Latencies(s.meter.Latencies())
-		return &l
+	mark := func(int64, *leaparray.WindowWrap[times]) *times {
+		t := s.times()
+		return &t
 	}
 	r := &rings{
 		seconds: must(leaparray.New(historySeconds+1, (historySeconds+1)*time.Second,
 			func(int64, *leaparray.WindowWrap[meter.Mark]) *meter.Mark { return s.meter.Mark() })),
-		recent: must(leaparray.New(recentBuckets, recentInterval, latencies)),
-		minute: must(leaparray.New(minuteBuckets, minuteInterval, latencies)),
+		recent: must(leaparray.New(recentBuckets, recentInterval, mark)),
+		minute: must(leaparray.New(minuteBuckets, minuteInterval, mark)),
 	}
 	if !s.coarse.CompareAndSwap(nil, r) {
 		return s.coarse.Load()
@@ -94,12 +101,14 @@ func (s *Stats) newRings() *rings {
 
 // Recent gives the latencies of the calls completed in the last ten seconds, in
 // whole buckets of two: the one that is running and the four before it.
-func (s *Stats) Recent(now int64) metric.Latencies {
+func (s *Stats) Recent(now int64) metric.Latencies { return s.recent(now).rt }
+
+func (s *Stats) recent(now int64) times {
 	r := s.coarse.Load()
 	if r == nil {
-		return metric.Latencies{}
+		return times{}
 	}
-	return s.latencies(r.recent, now)
+	return s.since(r.recent, now)
 }
 
 // Minute gives the latencies of the calls completed in the last minute, in whole
@@ -109,20 +118,21 @@ func (s *Stats) Minute(now int64) metric.Latencies {
 	if r == nil {
 		return metric.Latencies{}
 	}
-	return s.latencies(r.minute, now)
+	return s.since(r.minute, now).rt
 }
 
-func (s *Stats) latencies(ring *leaparray.LeapArray[metric.Latencies], now int64) metric.Latencies {
+// since gives the times in the window of a ring.
+func (s *Stats) since(ring *leaparray.LeapArray[times], now int64) times {
 	for {
 		newest := ring.Newest()
 		oldest := ring.Oldest(now)
 		if oldest == nil {
-			return metric.Latencies{}
+			return times{}
 		}
-		since := metric.Latencies(s.meter.Latencies()).Since(*oldest.Value())
+		t, mark := s.times(), oldest.Value()
 		// As in meter.Meter.Sum: the totals must not be from after the window.
 		if ring.Newest() == newest {
-			return since
+			return times{t.rt.Since(mark.rt), t.waits.Since(mark.waits)}
 		}
 	}
 }

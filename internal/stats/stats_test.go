@@ -12,7 +12,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leapgate-go/leapgate/internal/meter"
-	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -251,16 +250,16 @@ func TestTrim_LetsGoOfMemoryAfterIdleness(t *testing.T) {
 	t.Parallel()
 	s := New()
 	var marks []weak.Pointer[meter.Mark]
-	var latencies []weak.Pointer[metric.Latencies]
+	var latencies []weak.Pointer[times]
 	for i := range int64(90) {
 		call(s, minute+i*sec, 1, time.Millisecond, false)
 		r := s.coarse.Load()
 		if mark := weak.Make(r.seconds.Newest().Value()); i == 0 || mark != marks[len(marks)-1] {
 			marks = append(marks, mark)
 		}
-		for _, ring := range [...]func() *metric.Latencies{
-			func() *metric.Latencies { return r.recent.Newest().Value() },
-			func() *metric.Latencies { return r.minute.Newest().Value() },
+		for _, ring := range [...]func() *times{
+			func() *times { return r.recent.Newest().Value() },
+			func() *times { return r.minute.Newest().Value() },
 		} {
 			latencies = append(latencies, weak.Make(ring()))
 		}
@@ -272,7 +271,7 @@ func TestTrim_LetsGoOfMemoryAfterIdleness(t *testing.T) {
 				seconds++
 			}
 		}
-		distinct := map[weak.Pointer[metric.Latencies]]bool{}
+		distinct := map[weak.Pointer[times]]bool{}
 		for _, l := range latencies {
 			if l.Value() != nil {
 				distinct[l] = true
