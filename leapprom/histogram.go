@@ -42,7 +42,7 @@ func (c *cells) add(l metric.Latencies, times int64) {
 	}
 }
 
-// histogram is a series of response times.
+// histogram is a series of times.
 type histogram struct {
 	desc    *prometheus.Desc
 	labels  []*dto.LabelPair
