@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"runtime"
 	"strconv"
@@ -37,8 +36,8 @@ func sumsOf(all []resource.Totals) sums {
 	s := sums{cells: map[int]int64{}, rules: map[string]resource.RuleTotals{}}
 	for _, t := range all {
 		s.counts = s.counts.Plus(t.Counts)
-		for i, n := range t.Latencies.Cells() {
-			s.cells[i] += n
+		for i, n := range t.Latencies.Counts {
+			s.cells[t.Latencies.First+i] += n
 		}
 		for i := range t.Rules {
 			s.rules[t.Rules[i].Kind] = s.rules[t.Rules[i].Kind].Plus(resource.TotalsOf(&t.Rules[i]))
@@ -102,7 +101,7 @@ func TestTotals_AreThoseOfTheResource(t *testing.T) {
 	a, b, other := all[0], all[1], all[2]
 	require.Equal(t, []string{"a", "b", resource.Other}, []string{a.Resource, b.Resource, other.Resource})
 	require.Equal(t, metric.Counts{metric.Pass: 2, metric.Block: 1, metric.Exception: 2, metric.Success: 2, metric.RT: 2e6}, a.Counts)
-	require.Equal(t, map[int]int64{-79: 2}, maps.Collect(a.Latencies.Cells())) // 2^(−79.7/8) s is a millisecond
+	require.Equal(t, metric.Latencies{First: -79, Counts: []int64{2}}, a.Latencies) // 2^(−79.7/8) s is a millisecond
 	require.EqualValues(t, 1, a.Rules[0].Blocked)
 	require.True(t, start.Equal(a.Since), "%v", a.Since)
 	require.True(t, a.Named)

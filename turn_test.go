@@ -153,3 +153,22 @@ func TestTurn_Panics(t *testing.T) {
 	require.False(t, enter(t, g, "orders"))
 	require.EqualValues(t, 3, g.GuardFaults())
 }
+
+// panickyCounter is a counter of blocks that panics.
+type panickyCounter struct{}
+
+func (panickyCounter) Add(int64) { panic("add") }
+
+func TestDelay_CounterOfBlocksThatPanics(t *testing.T) {
+	t.Parallel()
+	waits := &scriptedCheck{id: "a", stage: resource.Waiting, reserve: func(int64, resource.Caller) resource.Verdict {
+		return resource.Verdict{Delay: &resource.Delay{For: time.Minute, Blocked: panickyCounter{}}}
+	}}
+	g, _ := scriptedGate(t, leapgate.Config{
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Sleep:  func(context.Context, time.Duration) error { return context.Canceled },
+	}, waits)
+	require.False(t, enter(t, g, "orders"))
+	require.EqualValues(t, 1, g.GuardFaults())
+	require.EqualValues(t, 1, snapshotOf(t, g, "orders").Block)
+}

@@ -28,6 +28,12 @@ type resourceView struct {
 	P95          millis `json:"p95"`
 	P99          millis `json:"p99"`
 	Concurrency  int64  `json:"concurrency"`
+	Waiting      int64  `json:"waiting"`
+	Waits        int64  `json:"waits"`
+	WaitTime     millis `json:"waitTime"`
+	WaitP50      millis `json:"waitP50"`
+	WaitP95      millis `json:"waitP95"`
+	WaitP99      millis `json:"waitP99"`
 	Pass         int64  `json:"pass"`
 	Block        int64  `json:"block"`
 	Success      int64  `json:"success"`
@@ -46,7 +52,9 @@ func viewOf(s *stat.Snapshot) resourceView {
 		SuccessQPS: number(s.SuccessQPS), ExceptionQPS: number(s.ExceptionQPS),
 		AvgRT: millis(s.AvgRT), MinRT: millis(s.MinRT), P50: millis(s.P50), P95: millis(s.P95), P99: millis(s.P99),
 		Concurrency: s.Concurrency,
-		Pass:        s.Pass, Block: s.Block, Success: s.Success, Exception: s.Exception,
+		Waiting:     s.Waiting, Waits: s.Waits, WaitTime: millis(s.WaitTime),
+		WaitP50: millis(s.WaitP50), WaitP95: millis(s.WaitP95), WaitP99: millis(s.WaitP99),
+		Pass: s.Pass, Block: s.Block, Success: s.Success, Exception: s.Exception,
 		OccupiedPass: s.OccupiedPass, WouldBlock: s.WouldBlock, Ignored: s.Ignored,
 		MaxConcurrency: s.MaxConcurrency,
 	}

@@ -62,7 +62,7 @@ func TestResources_SortedFilteredAndLimited(t *testing.T) {
 	require.Equal(t, []any{1.0, "2023-11-14T22:13:20.015Z"}, []any{v["matched"], v["at"]})
 	require.Equal(t, map[string]any{
 		"name": "c", "passQPS": 1.0, "blockQPS": 3.0, "successQPS": 1.0, "exceptionQPS": 0.0, "avgRT": 4.0, "minRT": 4.0,
-		"p50": 4.075, "p95": 4.075, "p99": 4.075, "concurrency": 0.0, "pass": 1.0, "block": 3.0, "success": 1.0, "exception": 0.0,
+		"p50": 4.075, "p95": 4.075, "p99": 4.075, "concurrency": 0.0, "waiting": 0.0, "waits": 0.0, "waitTime": 0.0, "waitP50": 0.0, "waitP95": 0.0, "waitP99": 0.0, "pass": 1.0, "block": 3.0, "success": 1.0, "exception": 0.0,
 		"occupiedPass": 0.0, "wouldBlock": 0.0, "ignored": 0.0, "maxConcurrency": 1.0, "rules": 1.0,
 	}, list(v, "resources")[0])
 

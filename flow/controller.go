@@ -12,7 +12,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate/internal/quota"
-	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/internal/stripes"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -39,10 +39,10 @@ type controller struct {
 
 // counts is what a rule has decided.
 type counts struct {
-	admitted            metric.Counter // by rules that read another resource; the windows of others know
-	blocked             metric.Counter
-	wouldBlock          metric.Counter
-	candidateWouldBlock metric.Counter
+	admitted            stripes.Counter // by rules that read another resource; the windows of others know
+	blocked             stripes.Counter
+	wouldBlock          stripes.Counter
+	candidateWouldBlock stripes.Counter
 	last                resource.LastRefusal
 }
 

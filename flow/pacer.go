@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/clock"
-	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/internal/stripes"
 )
 
 // pacer gives calls their turns, one after the other with a gap between them: a
@@ -28,7 +28,7 @@ type pacer struct {
 	// tail is the turn of the last call in the queue. It means nothing unless last is
 	// queueing. It is written under mu, before last says so.
 	tail     atomic.Int64
-	admitted metric.Counter
+	admitted stripes.Counter
 
 	mu    sync.Mutex // guards what is below
 	given int64      // the latest turn that was given, while calls wait

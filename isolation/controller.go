@@ -7,7 +7,7 @@ import (
 
 	"github.com/leapgate-go/leapgate/internal/places"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
-	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/internal/stripes"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -24,9 +24,9 @@ type controller struct {
 // state is what a rule remembers.
 type state struct {
 	places     places.Places
-	admitted   metric.Counter
-	blocked    metric.Counter
-	wouldBlock metric.Counter
+	admitted   stripes.Counter
+	blocked    stripes.Counter
+	wouldBlock stripes.Counter
 	last       resource.LastRefusal
 }
 

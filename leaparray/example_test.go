@@ -8,17 +8,23 @@ import (
 	"github.com/leapgate-go/leapgate/leaparray"
 )
 
-// The largest payload of the last second, in tenths of a second.
+// payloads is what is kept of a tenth of a second. Many goroutines change it at once.
+type payloads struct {
+	bytes, largest atomic.Int64
+}
+
+// A ring with buckets of one's own: the payloads of the last second, in tenths of a second.
 func Example() {
-	ring, err := leaparray.New(10, time.Second, func(int64, *leaparray.WindowWrap[atomic.Int64]) *atomic.Int64 {
-		return new(atomic.Int64)
+	ring, err := leaparray.New(10, time.Second, func(int64, *leaparray.WindowWrap[payloads]) *payloads {
+		return new(payloads)
 	})
 	if err != nil {
 		panic(err)
 	}
 	saw := func(at time.Duration, size int64) {
-		largest := ring.Current(int64(at)).Value()
-		for old := largest.Load(); size > old && !largest.CompareAndSwap(old, size); old = largest.Load() {
+		tenth := ring.Current(int64(at)).Value()
+		tenth.bytes.Add(size)
+		for old := tenth.largest.Load(); size > old && !tenth.largest.CompareAndSwap(old, size); old = tenth.largest.Load() {
 		}
 	}
 	saw(0, 900)
@@ -27,11 +33,11 @@ func Example() {
 	saw(980*time.Millisecond, 500)
 
 	for w := range ring.Live(int64(1050 * time.Millisecond)) {
-		fmt.Println(time.Duration(w.Start()), w.Value().Load())
+		fmt.Println(time.Duration(w.Start()), w.Value().bytes.Load(), w.Value().largest.Load())
 	}
 	// Output:
-	// 200ms 400
-	// 900ms 500
+	// 200ms 700 400
+	// 900ms 500 500
 }
 
 func ExampleNew() {

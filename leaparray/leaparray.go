@@ -114,14 +114,8 @@ func nearestDivisor(interval time.Duration, n int) int {
 	return 1
 }
 
-// Buckets is the number of buckets in the ring.
-func (a *LeapArray[T]) Buckets() int { return len(a.slots) }
-
 // Length is the length of one bucket.
 func (a *LeapArray[T]) Length() time.Duration { return time.Duration(a.length) }
-
-// Interval is the length of the window: of all buckets together.
-func (a *LeapArray[T]) Interval() time.Duration { return time.Duration(a.interval) }
 
 // Current is the bucket that now lies in, opened if need be. If now is older
 // than the newest bucket, it is the newest: the ring never moves back.

@@ -115,9 +115,9 @@ func TestNew_SentinelsConfigurations(t *testing.T) {
 	t.Parallel()
 	a, err := New(20, 10_000*time.Millisecond, noBucket)
 	require.NoError(t, err)
-	require.Equal(t, 20, a.Buckets())
+	require.Len(t, a.slots, 20)
 	require.Equal(t, 500*time.Millisecond, a.Length())
-	require.Equal(t, 10*time.Second, a.Interval())
+	require.EqualValues(t, 10*time.Second, a.interval)
 
 	_, err = New(30, 10_000*time.Nanosecond, noBucket)
 	require.ErrorIs(t, err, ErrConfig)

@@ -14,6 +14,9 @@
 //	occupied_passes_total{resource}              passes that borrowed from a later bucket
 //	response_time_seconds{resource}              histogram, native and classic
 //	entries_in_flight{resource}                  calls that have not completed
+//	wait_time_seconds{resource}                  histogram, native and classic: how long calls
+//	                                             waited before they began, or gave up
+//	entries_waiting{resource}                    calls that wait now
 //	blocks_total{resource, guard, rule}          what a rule has blocked
 //	would_blocks_total{resource, guard, rule}    what one in mode shadow would have
 //	candidate_would_blocks_total{…}              what its candidate threshold would have
@@ -52,7 +55,10 @@
 // Of the removed rules of a resource, the last five keep their series; one that has lost
 // them, and is loaded again, begins anew.
 //
-// Created timestamps tell when a series began: entries, exceptions and response times
+// The two of waits are there for resources in which a call has waited. Response times begin
+// when a wait is over: what a caller saw is both.
+//
+// Created timestamps tell when a series began: entries, exceptions and the two histograms
 // have them.
 //
 // Within one reading, entries, exceptions and rules may be a few calls apart. The sum over
@@ -66,7 +72,7 @@
 //
 // # Histograms
 //
-// The edges of the native histogram are those by which the gate counts: schema 3, from a
+// The edges of the native histograms are those by which the gate counts: schema 3, from a
 // zero bucket that ends at 2^−20 s (0.95 µs) to 108 s; what took longer is in the bucket
 // above. The classic buckets end at 2^−11 s (0.49 ms), and at each doubling up to 16 s.
 // Both are exact sums. Prometheus takes the native ones if it is told to.
@@ -167,11 +173,12 @@ func (c *Collector) read() *samples {
 	}
 	for _, src := range c.sorted {
 		shown := src.shown()
-		var cells cells
-		cells.add(shown.latencies, 1)
-		c.collect(s, src, &shown.counts, &cells, src.inFlight)
+		of := series{counts: shown.counts, inFlight: src.inFlight, waiting: src.waiting}
+		of.latencies.add(shown.latencies, 1)
+		of.waits.add(shown.waits, 1)
+		c.collect(s, src, &of)
 	}
-	c.collect(s, c.other, &left.counts, &left.cells, left.inFlight)
+	c.collect(s, c.other, &left.series)
 	for guard, sum := range left.rules {
 		c.collectRest(s, guard, sum)
 	}
@@ -281,15 +288,22 @@ func (c *Collector) source(t *resource.Totals) *source {
 }
 
 // collect adds the series of a resource.
-func (c *Collector) collect(s *samples, src *source, counts *metric.Counts, cells *cells, inFlight int64) {
-	d := c.descs
+func (c *Collector) collect(s *samples, src *source, of *series) {
+	d, counts, classic := c.descs, &of.counts, !c.cfg.NativeOnly
 	s.count(d.entries, src.block, src.created, counts[metric.Block])
 	s.count(d.entries, src.pass, src.created, counts[metric.Pass])
 	s.count(d.exceptions, src.labels, src.created, counts[metric.Exception])
 	s.count(d.ignored, src.labels, src.created, counts[metric.Ignored])
 	s.count(d.occupied, src.labels, src.created, counts[metric.OccupiedPass])
-	s.histogram(d.responseTime, src.labels, src.created, cells, counts[metric.RT], !c.cfg.NativeOnly)
-	s.gauge(d.inFlight, src.labels, float64(inFlight))
+	s.histogram(d.responseTime, src.labels, src.created, &of.latencies, counts[metric.RT], classic)
+	s.gauge(d.inFlight, src.labels, float64(of.inFlight))
+	waited := of.waits != cells{}
+	if waited {
+		s.histogram(d.waitTime, src.labels, src.created, &of.waits, counts[metric.Wait], classic)
+	}
+	if waited || of.waiting != 0 {
+		s.gauge(d.waiting, src.labels, float64(of.waiting))
+	}
 	for _, r := range src.rules {
 		r.collect(c, s)
 	}

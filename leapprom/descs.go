@@ -5,7 +5,7 @@ import "github.com/prometheus/client_golang/prometheus"
 // descs are the metrics of a collector.
 type descs struct {
 	// by resource
-	entries, exceptions, ignored, occupied, responseTime, inFlight *prometheus.Desc
+	entries, exceptions, ignored, occupied, responseTime, inFlight, waitTime, waiting *prometheus.Desc
 	// by resource, guard and rule
 	blocks, wouldBlocks, candidateWouldBlocks       *prometheus.Desc
 	mode, threshold, effective, candidate, interval *prometheus.Desc
@@ -38,6 +38,9 @@ func newDescs(gate string) *descs {
 	d.responseTime = of("response_time_seconds",
 		"Response times of completed calls, failed or not. Its count is the number of completed calls.", "resource")
 	d.inFlight = of("entries_in_flight", "Calls that were admitted and have not completed.", "resource")
+	d.waitTime = of("wait_time_seconds",
+		"How long calls waited before they began, or gave up; of those that waited. Response times begin after that.", "resource")
+	d.waiting = of("entries_waiting", "Calls that wait before they begin.", "resource")
 
 	d.blocks = of("blocks_total",
 		"Calls that a rule has blocked. Rule other: what no other series shows.",

@@ -7,6 +7,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/leapgate-go/leapgate/internal/meter"
 	"github.com/leapgate-go/leapgate/metric"
 )
 
@@ -18,12 +19,12 @@ const (
 	classicLowest = -11 // 2^−11 s = 0.49 ms
 	classicMost   = 4   // 16 s
 	classicEdges  = classicMost - classicLowest + 1
-	numCells      = metric.LastCell - metric.FirstCell + 1
+	numCells      = meter.LastCell - meter.FirstCell + 1
 )
 
 var (
 	schema        int32 = 3
-	zeroThreshold       = math.Exp2(float64(metric.FirstCell) / perDoubling)
+	zeroThreshold       = math.Exp2(float64(meter.FirstCell) / perDoubling)
 	classicEdge         = func() (edges [classicEdges]float64) {
 		for i := range edges {
 			edges[i] = math.Exp2(float64(classicLowest + i))
@@ -36,12 +37,12 @@ var (
 type cells [numCells]int64
 
 func (c *cells) add(l metric.Latencies, times int64) {
-	for i, n := range l.Cells() {
-		c[i-metric.FirstCell] += times * n
+	for i, n := range l.Counts {
+		c[l.First+i-meter.FirstCell] += times * n
 	}
 }
 
-// histogram is a series of response times.
+// histogram is a series of times.
 type histogram struct {
 	desc    *prometheus.Desc
 	labels  []*dto.LabelPair
@@ -93,7 +94,7 @@ func (h *histogram) native(cells *cells) {
 		if n == 0 {
 			continue
 		}
-		index := i + 1 + metric.FirstCell
+		index := i + 1 + meter.FirstCell
 		switch gap := index - last - 1; {
 		case len(deltas) == 0:
 			h.span(index)
@@ -137,7 +138,7 @@ func (h *histogram) classic(cells *cells) {
 	})
 	below, cell := uint64(0), 0
 	for i := range made.buckets {
-		for ; cell <= (classicLowest+i)*perDoubling-metric.FirstCell; cell++ {
+		for ; cell <= (classicLowest+i)*perDoubling-meter.FirstCell; cell++ {
 			below += uint64(cells[cell])
 		}
 		made.counts[i] = below

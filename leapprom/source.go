@@ -12,6 +12,14 @@ import (
 type figures struct {
 	counts    metric.Counts
 	latencies metric.Latencies
+	waits     metric.Latencies
+}
+
+// series are figures as they are written.
+type series struct {
+	counts            metric.Counts
+	latencies, waits  cells
+	inFlight, waiting int64
 }
 
 // source is a resource with series of its own. They show what it has counted since it
@@ -31,6 +39,7 @@ type source struct {
 	present  bool    // in the reading at hand
 	promoted bool    // in the reading at hand: other showed it before
 	inFlight int64
+	waiting  int64
 	rules    map[ruleID]*ruleSeries
 }
 
@@ -49,7 +58,7 @@ func (s *source) value() string { return s.labels[1].GetValue() }
 
 // forget is called before each reading.
 func (s *source) forget() {
-	s.present, s.promoted, s.inFlight = false, false, 0
+	s.present, s.promoted, s.inFlight, s.waiting = false, false, 0, 0
 	for _, r := range s.rules {
 		r.now = nil
 	}
@@ -57,7 +66,7 @@ func (s *source) forget() {
 
 // read takes the figures of a reading, and those of its rules.
 func (s *source) read(c *Collector, t *resource.Totals) {
-	now := figures{t.Counts, t.Latencies}
+	now := figures{t.Counts, t.Latencies, t.Waits}
 	if s.serial != t.Serial {
 		if s.serial != 0 {
 			s.base, s.offset = s.shown(), figures{}
@@ -70,7 +79,7 @@ func (s *source) read(c *Collector, t *resource.Totals) {
 	if s.promoted {
 		s.offset = now
 	}
-	s.last, s.present, s.inFlight = now, true, t.Counts.Concurrency()
+	s.last, s.present, s.inFlight, s.waiting = now, true, t.Counts.Concurrency(), t.Waiting
 	s.readRules(c, t.Rules)
 }
 
@@ -79,22 +88,23 @@ func (s *source) shown() figures {
 	return figures{
 		s.base.counts.Plus(s.last.counts).Minus(s.offset.counts),
 		s.base.latencies.Plus(s.last.latencies.Since(s.offset.latencies)),
+		s.base.waits.Plus(s.last.waits.Since(s.offset.waits)),
 	}
 }
 
 // rest is what the series of other show: of everything, what those of all sources leave.
 type rest struct {
-	counts   metric.Counts
-	cells    cells
-	inFlight int64
-	rules    map[string]resource.RuleTotals // by guard
+	series
+	rules map[string]resource.RuleTotals // by guard
 }
 
 // add adds what a resource without series of its own has counted.
 func (r *rest) add(t *resource.Totals) {
 	r.counts = r.counts.Plus(t.Counts)
-	r.cells.add(t.Latencies, 1)
+	r.latencies.add(t.Latencies, 1)
+	r.waits.add(t.Waits, 1)
 	r.inFlight += t.Counts.Concurrency()
+	r.waiting += t.Waiting
 }
 
 // leave adds what a source leaves to other, which may be less than nothing: what it shows
@@ -102,13 +112,16 @@ func (r *rest) add(t *resource.Totals) {
 func (r *rest) leave(s *source) {
 	if s.present {
 		r.counts = r.counts.Plus(s.offset.counts).Minus(s.base.counts)
-		r.cells.add(s.offset.latencies, 1)
-		r.cells.add(s.base.latencies, -1)
+		r.latencies.add(s.offset.latencies, 1)
+		r.latencies.add(s.base.latencies, -1)
+		r.waits.add(s.offset.waits, 1)
+		r.waits.add(s.base.waits, -1)
 		return
 	}
 	shown := s.shown()
 	r.counts = r.counts.Minus(shown.counts)
-	r.cells.add(shown.latencies, -1)
+	r.latencies.add(shown.latencies, -1)
+	r.waits.add(shown.waits, -1)
 }
 
 // leaveRules takes off what the rules of a source show.

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/internal/meter"
 )
 
 func TestEvent_String(t *testing.T) {
@@ -11,7 +13,7 @@ func TestEvent_String(t *testing.T) {
 	for e, want := range map[Event]string{
 		Pass: "pass", Block: "block", Exception: "exception", Success: "success", RT: "rt",
 		OccupiedPass: "occupied-pass", WouldBlock: "would-block",
-		numEvents: "unknown event", 255: "unknown event",
+		meter.NumEvents: "unknown event", 255: "unknown event",
 	} {
 		require.Equal(t, want, e.String())
 	}
@@ -21,26 +23,12 @@ func TestEvent_String(t *testing.T) {
 func TestEvent_NamesAreDistinct(t *testing.T) {
 	t.Parallel()
 	seen := map[string]Event{}
-	for e := range numEvents {
+	for e := range Event(meter.NumEvents) {
 		name := e.String()
 		require.NotEmpty(t, name, "event %d", e)
 		require.NotContains(t, seen, name)
 		seen[name] = e
 	}
-}
-
-// A call writes pass, RT, exception, success; a reader must go the other way.
-func TestReadOrder_IsOppositeToTheOrderOfWriting(t *testing.T) {
-	t.Parallel()
-	place := map[Event]int{}
-	for i, e := range readOrder {
-		require.NotContains(t, place, e)
-		place[e] = i
-	}
-	require.Len(t, place, striped)
-	require.Less(t, place[Success], place[Exception])
-	require.Less(t, place[Exception], place[RT])
-	require.Less(t, place[RT], place[Pass])
 }
 
 func TestCounts_PlusMinusConcurrency(t *testing.T) {

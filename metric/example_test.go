@@ -8,27 +8,28 @@ import (
 	"github.com/leapgate-go/leapgate/metric"
 )
 
-func ExampleNew() {
-	m, err := metric.New(10, time.Second)
+// A metric of one's own: the jobs of a worker in the last second, by its own clock.
+func Example() {
+	jobs, err := metric.New(10, time.Second) // ten buckets of 100 ms
 	if err != nil {
 		panic(err)
 	}
 	at := func(d time.Duration) int64 { return int64(d) }
 
-	for i := range 30 {
-		m.Add(at(time.Duration(i)*50*time.Millisecond), metric.Pass, 1)
+	for i := range 30 { // a job begins every 50 ms
+		jobs.Add(at(time.Duration(i)*50*time.Millisecond), metric.Pass, 1)
 	}
-	m.AddRT(at(1400*time.Millisecond), 12*time.Millisecond)
-	m.AddRT(at(1450*time.Millisecond), 18*time.Millisecond)
+	jobs.AddRT(at(1400*time.Millisecond), 12*time.Millisecond) // two of them end
+	jobs.AddRT(at(1450*time.Millisecond), 18*time.Millisecond)
 
 	now := at(1499 * time.Millisecond)
-	fmt.Println("pass per second:", m.QPS(now, metric.Pass))
-	fmt.Println("average:", m.AvgRT(now), "minimum:", m.MinRT(now))
-	fmt.Println("passes in all:", m.Total(metric.Pass))
+	fmt.Println("begun per second:", jobs.QPS(now, metric.Pass))
+	fmt.Println("average:", jobs.AvgRT(now), "minimum:", jobs.MinRT(now))
+	fmt.Println("in flight:", jobs.Concurrency(), "of", jobs.Totals()[metric.Pass])
 	// Output:
-	// pass per second: 20
+	// begun per second: 20
 	// average: 15ms minimum: 12ms
-	// passes in all: 30
+	// in flight: 28 of 30
 }
 
 func ExampleLatencies_Quantile() {
@@ -47,15 +48,7 @@ func ExampleLatencies_Quantile() {
 	// median within 4.4 % of 50ms: 50ms
 }
 
-func ExampleCounter() {
-	var refused metric.Counter
-	refused.Add(1)
-	refused.Add(2)
-	fmt.Println(refused.Load())
-	// Output: 3
-}
-
-func ExampleLatencies_Cells() {
+func ExampleLatencies() {
 	m, err := metric.New(10, time.Second)
 	if err != nil {
 		panic(err)
@@ -64,9 +57,12 @@ func ExampleLatencies_Cells() {
 		m.AddRT(0, 20*time.Millisecond)
 	}
 	m.AddRT(0, time.Second)
-	for i, n := range m.Latencies().Cells() {
-		edge := math.Exp2(float64(i) / 8)
-		fmt.Printf("%d up to %.4f s, index %d\n", n, edge, i)
+	l := m.Latencies()
+	for i, n := range l.Counts {
+		if n > 0 {
+			edge := math.Exp2(float64(l.First+i) / 8)
+			fmt.Printf("%d up to %.4f s, index %d\n", n, edge, l.First+i)
+		}
 	}
 	// Output:
 	// 3 up to 0.0203 s, index -45
@@ -82,16 +78,4 @@ func ExampleLatencies_Plus() {
 	twice := m.Latencies().Plus(m.Latencies())
 	fmt.Println(twice.Count(), "calls, median", twice.Quantile(0.5).Round(100*time.Millisecond))
 	// Output: 2 calls, median 1s
-}
-
-func ExampleMetric_TotalsAndLatencies() {
-	m, err := metric.New(10, time.Second)
-	if err != nil {
-		panic(err)
-	}
-	stripe := m.Pass(0, 1)
-	m.Complete(1e6, stripe, 1, 1e6, false)
-	totals, latencies := m.TotalsAndLatencies()
-	fmt.Println(totals[metric.Success], latencies.Count())
-	// Output: 1 1
 }

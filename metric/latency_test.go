@@ -6,14 +6,13 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"slices"
-	"sort"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/leapgate-go/leapgate/internal/meter"
 )
 
 // exactEdge gives 2^(i/8) seconds in nanoseconds, rounded down, without floating
@@ -28,72 +27,14 @@ func exactEdge(i int) int64 {
 }
 
 // naiveCell is the first cell whose upper edge a response time does not exceed.
-func naiveCell(rt int64) uint8 {
-	return uint8(sort.Search(latencyCells-1, func(i int) bool { return rt <= exactEdges[i] }))
-}
+const numCells = meter.LastCell - meter.FirstCell + 1
 
-var exactEdges = func() (edges [latencyCells - 1]int64) {
+var exactEdges = func() (edges [numCells - 1]int64) {
 	for i := range edges {
-		edges[i] = exactEdge(i + latencyLowest)
+		edges[i] = exactEdge(i + meter.FirstCell)
 	}
 	return edges
 }()
-
-func TestLatencyEdges_AreEighthsOfADoubling(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, int64(1e9), exactEdges[0-latencyLowest])
-	require.Equal(t, int64(64e9), exactEdges[48-latencyLowest])
-	for i, want := range exactEdges {
-		require.Equal(t, want, latencyEdge[i], "cell %d", i)
-	}
-	for i := latencyCells - 1; i < len(latencyEdge); i++ {
-		require.Equal(t, int64(math.MaxInt64), latencyEdge[i], "cell %d", i)
-	}
-	require.Less(t, latencyEdge[0], int64(time.Microsecond))
-	require.Greater(t, latencyEdge[latencyCells-2], int64(100*time.Second))
-}
-
-func TestLatencyCell_EdgeIsInItsCell(t *testing.T) {
-	t.Parallel()
-	require.LessOrEqual(t, latencyCells, 256, "a cell is a byte")
-	for i, edge := range exactEdges {
-		require.EqualValues(t, i, latencyCell(edge), "%d ns", edge)
-		require.EqualValues(t, i+1, latencyCell(edge+1), "%d ns", edge+1)
-	}
-	require.EqualValues(t, 0, latencyCell(0))
-	require.EqualValues(t, latencyCells-1, latencyCell(math.MaxInt64))
-}
-
-func TestLatencyCell_AgreesWithASearch(t *testing.T) {
-	t.Parallel()
-	check := func(rt int64) {
-		if rt >= 0 {
-			if got, want := latencyCell(rt), naiveCell(rt); got != want {
-				t.Fatalf("%d ns is in cell %d, want %d", rt, got, want)
-			}
-		}
-	}
-	for rt := range int64(20_000) {
-		check(rt)
-	}
-	// Where an element of the table of guesses begins.
-	for length := 5; length < 64; length++ {
-		for next := range int64(16) {
-			for d := int64(-2); d <= 2; d++ {
-				check((16+next)<<(length-5) + d)
-			}
-		}
-	}
-	for _, edge := range exactEdges {
-		for d := int64(-2); d <= 2; d++ {
-			check(edge + d)
-		}
-	}
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 100_000 {
-		check(random.Int64() >> random.IntN(63))
-	}
-}
 
 // counted gives the latencies of these response times, counted by a metric.
 func counted(rts ...int64) (*Metric, Latencies) {
@@ -104,12 +45,28 @@ func counted(rts ...int64) (*Metric, Latencies) {
 	return m, m.Latencies()
 }
 
+// cellsOf has the calls of each cell that is not empty, by its index.
+func cellsOf(l Latencies) map[int]int64 {
+	cells := make(map[int]int64)
+	for i, n := range l.Counts {
+		if n != 0 {
+			cells[l.First+i] = n
+		}
+	}
+	return cells
+}
+
+func outliers(l Latencies) (fast, slow int64) {
+	cells := cellsOf(l)
+	return cells[meter.FirstCell], cells[meter.LastCell]
+}
+
 func TestLatencies_None(t *testing.T) {
 	t.Parallel()
 	_, none := counted()
 	for _, l := range []Latencies{{}, none, none.Since(none), none.Since(Latencies{}), Latencies{}.Since(none)} {
 		require.Zero(t, l.Count())
-		fast, slow := l.Outliers()
+		fast, slow := outliers(l)
 		require.Zero(t, fast)
 		require.Zero(t, slow)
 		for _, q := range []float64{0, 0.5, 1, -1, 2, math.NaN(), math.Inf(1), math.Inf(-1)} {
@@ -123,7 +80,7 @@ func TestLatencies_None(t *testing.T) {
 
 func TestLatencies_Outliers(t *testing.T) {
 	t.Parallel()
-	lowest, highest := exactEdges[0], exactEdges[latencyCells-2]
+	lowest, highest := exactEdges[0], exactEdges[numCells-2]
 	for _, c := range []struct {
 		name       string
 		rts        []int64
@@ -139,7 +96,7 @@ func TestLatencies_Outliers(t *testing.T) {
 		{"only slow", []int64{1e12}, 0, 1},
 	} {
 		_, l := counted(c.rts...)
-		fast, slow := l.Outliers()
+		fast, slow := outliers(l)
 		require.Equal(t, c.fast, fast, c.name)
 		require.Equal(t, c.slow, slow, c.name)
 		require.EqualValues(t, len(c.rts), l.Count(), c.name)
@@ -151,10 +108,10 @@ func TestQuantile_OutliersAreClamped(t *testing.T) {
 	_, l := counted(0, 5, 1e12, math.MaxInt64)
 	require.EqualValues(t, exactEdges[0], l.Quantile(0))
 	require.EqualValues(t, exactEdges[0], l.Quantile(0.5))
-	require.EqualValues(t, exactEdges[latencyCells-2], l.Quantile(0.51))
-	require.EqualValues(t, exactEdges[latencyCells-2], l.Quantile(1))
+	require.EqualValues(t, exactEdges[numCells-2], l.Quantile(0.51))
+	require.EqualValues(t, exactEdges[numCells-2], l.Quantile(1))
 	require.EqualValues(t, 953, exactEdges[0])
-	require.Equal(t, int64(107_634_741_152), exactEdges[latencyCells-2])
+	require.Equal(t, int64(107_634_741_152), exactEdges[numCells-2])
 }
 
 func TestQuantile_OutOfRange(t *testing.T) {
@@ -202,8 +159,8 @@ func TestQuantile_IsCloseToTheExactOne(t *testing.T) {
 		switch {
 		case exact <= exactEdges[0]:
 			require.Equal(t, exactEdges[0], got)
-		case exact > exactEdges[latencyCells-2]:
-			require.Equal(t, exactEdges[latencyCells-2], got)
+		case exact > exactEdges[numCells-2]:
+			require.Equal(t, exactEdges[numCells-2], got)
 		default:
 			require.InDelta(t, exact, got, worst*float64(exact)+1)
 		}
@@ -241,7 +198,7 @@ func TestLatenciesSince_OnlyWhatCameAfter(t *testing.T) {
 
 	since := now.Since(mark)
 	require.EqualValues(t, 4, since.Count())
-	fast, slow := since.Outliers()
+	fast, slow := outliers(since)
 	require.EqualValues(t, 1, fast)
 	require.EqualValues(t, 1, slow)
 	require.InDelta(t, 1_000_000, int64(since.Quantile(0.5)), 44_275)
@@ -279,8 +236,8 @@ func TestLatenciesSince_AgreesWithASecondMetric(t *testing.T) {
 		since := m.Latencies().Since(mark)
 		_, want := counted(after...)
 		require.Equal(t, want.Count(), since.Count())
-		fast, slow := since.Outliers()
-		wantFast, wantSlow := want.Outliers()
+		fast, slow := outliers(since)
+		wantFast, wantSlow := outliers(want)
 		require.Equal(t, wantFast, fast)
 		require.Equal(t, wantSlow, slow)
 		for q := 0.0; q <= 1; q += 0.125 {
@@ -303,18 +260,17 @@ func TestLatencies_PlusIsTheCallsOfBoth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		some := rapid.SliceOfN(rapid.Int64Range(0, 200e9), 0, 5)
 		a, b := some.Draw(t, "a"), some.Draw(t, "b")
-		cells := func(l Latencies) map[int]int64 { return maps.Collect(l.Cells()) }
-		want := cells(latenciesOf(slices.Concat(a, b)))
+		want := cellsOf(latenciesOf(slices.Concat(a, b)))
 		la, lb := latenciesOf(a), latenciesOf(b)
-		before := cells(la)
+		before := cellsOf(la)
 		sum := la.Plus(lb)
-		if got := cells(sum); !maps.Equal(got, want) {
+		if got := cellsOf(sum); !maps.Equal(got, want) {
 			t.Fatalf("%v and %v are %v, want %v", la, lb, got, want)
 		}
-		if !maps.Equal(cells(la), before) {
+		if !maps.Equal(cellsOf(la), before) {
 			t.Fatal("Plus has changed one of them")
 		}
-		if got := cells(sum.Since(lb)); !maps.Equal(got, before) {
+		if got := cellsOf(sum.Since(lb)); !maps.Equal(got, before) {
 			t.Fatalf("less %v it is %v, want %v", lb, got, before)
 		}
 	})
@@ -325,63 +281,27 @@ func TestLatencies_CellsAreThoseOfSchema3(t *testing.T) {
 	var rts, want []int64
 	for i, edge := range exactEdges {
 		rts = append(rts, edge, edge+1) // the last of a cell, and the first of the next
-		want = append(want, int64(i+FirstCell), int64(i+1+FirstCell))
+		want = append(want, int64(i+meter.FirstCell), int64(i+1+meter.FirstCell))
 	}
 	var got []int64
-	for i, n := range latenciesOf(rts).Cells() {
+	for i, n := range cellsOf(latenciesOf(rts)) {
 		for range n {
 			got = append(got, int64(i))
 		}
 	}
 	slices.Sort(want)
+	slices.Sort(got)
 	require.Equal(t, want, got)
-	require.EqualValues(t, -160, FirstCell)
-	require.EqualValues(t, 55, LastCell)
-	require.EqualValues(t, FirstCell, got[0])
-	require.EqualValues(t, LastCell, got[len(got)-1])
-	for range latenciesOf(rts).Cells() {
-		break // must not go on
-	}
-}
-
-func TestTotalsAndLatencies_Agree(t *testing.T) {
-	t.Parallel()
-	m := newMetric()
-	var stop atomic.Bool
-	var calls sync.WaitGroup
-	for range 4 {
-		calls.Go(func() {
-			for i := int64(0); !stop.Load(); i++ {
-				m.Complete(i*ms/10, m.Pass(i*ms/10, 1), 1, i%1e6*1000, i%3 == 0)
-			}
-		})
-	}
-	var before Counts
-	for range fewer(5_000) {
-		c, l := m.TotalsAndLatencies()
-		require.Equal(t, c[Success], l.Count())
-		require.LessOrEqual(t, c[Success], c[Pass])
-		for e := range c {
-			require.GreaterOrEqual(t, c[e], before[e])
-		}
-		before = c
-	}
-	stop.Store(true)
-	calls.Wait()
-	c, l := m.TotalsAndLatencies()
-	require.Equal(t, m.Totals(), c)
-	require.Equal(t, c[Success], l.Count())
-	m.Add(0, Pass, 2)
-	m.Add(0, Success, 2) // by hand, without a response time
-	c, l = m.TotalsAndLatencies()
-	require.Equal(t, c[Success], l.Count())
-	require.Equal(t, m.Totals()[Success]-2, c[Success])
+	require.EqualValues(t, -160, meter.FirstCell)
+	require.EqualValues(t, 55, meter.LastCell)
+	require.EqualValues(t, meter.FirstCell, got[0])
+	require.EqualValues(t, meter.LastCell, got[len(got)-1])
 }
 
 // The promise is about the truth that is furthest from what is told: one at an edge of its cell.
 func TestQuantile_IsAtMost44PerMilleOff(t *testing.T) {
 	t.Parallel()
-	for cell := 32; cell < latencyCells-1; cell++ {
+	for cell := 32; cell < numCells-1; cell++ {
 		for _, truth := range []int64{exactEdges[cell-1] + 1, exactEdges[cell]} {
 			_, l := counted(truth)
 			require.InEpsilon(t, truth, int64(l.Quantile(0.5)), 0.044)

@@ -1,451 +1,71 @@
-// Package metric counts the events of one thing over a sliding window.
+// Package metric counts the calls of one thing over a sliding window, and has the types of
+// the figures that a gate tells: [Event], [Counts] and [Latencies].
 //
-// A [Metric] owns one set of totals, which only grow, and a ring of marks: the
-// totals as they stood when each bucket of the window opened. What happened in
-// the window is the totals now minus the oldest mark that is still live. An
-// event is added once, whatever number of windows look at it, nothing is ever
-// reset, and so no event is lost between two buckets: the sum over the buckets
-// is the growth of the totals, exactly, however many goroutines add.
+// A [Metric] is for what a program wants to count by itself, with a window of its own.
+// It has totals, which only grow, and a ring of buckets: what happened in the window is the
+// totals now less those at the time when the oldest of its buckets opened. Nothing is ever
+// reset, so no event is lost between two buckets, however many goroutines add.
 //
-// Every method takes now, in nanoseconds; the package reads no clock. An event
-// is counted in the bucket that is open when it is added, so that under a given
-// clock sequential use is exact. If now goes back, the newest bucket counts.
+// Every method that takes now takes it in nanoseconds, on whatever axis the caller keeps; the
+// package reads no clock. An event is counted in the bucket that is open when it is
+// added, so that under a given clock sequential use is exact. If now goes back, the newest
+// bucket counts.
 //
-// All methods are safe for concurrent use. None takes a lock. Those that add
-// allocate only to open a bucket, or the first time.
+// For buckets with contents of one's own see package leaparray.
 package metric
 
 import (
-	"math"
-	"sync/atomic"
 	"time"
-	"unsafe"
 
-	uber "go.uber.org/atomic"
-
-	"github.com/leapgate-go/leapgate/leaparray"
+	"github.com/leapgate-go/leapgate/internal/meter"
 )
 
-// Metric is a set of totals with a window of marks. Make one with [New].
-type Metric struct {
-	head
-	_     [64 - unsafe.Sizeof(head{})]byte
-	first stripe // on a cache line of its own
-}
+// Metric counts events. Make one with [New]. All methods may be called by any number of
+// goroutines at once. None takes a lock. Those that add allocate only to open a bucket, or
+// the first time.
+type Metric struct{ meter *meter.Meter }
 
-// head is what is read much and seldom written.
-type head struct {
-	ring    *leaparray.LeapArray[bucket]
-	stripes uber.Pointer[stripeSet] // nil while the first stripe is enough
-	state   uber.Uint32             // see Retire
-	opening func(int64, *Mark)      // nil, or what is called before a bucket opens
-	seconds float64                 // the interval
-	// rare are apart: a metric of two cache lines lies on cache lines everywhere, and what is
-	// written now and then does not disturb those who read the head.
-	rare  *[int(numEvents) - striped]Counter
-	final *finalTotals // of a retired metric
-}
-
-// Mark is the totals as they stood when a bucket opened, and what cannot be had
-// by subtracting.
-type Mark struct {
-	minRT       atomic.Int64 // noRT until a call completed
-	concurrency atomic.Int64 // the highest seen
-	above       *Mark        // that of a coarser ring, which sees what this one does
-	Counts      Counts
-}
-
-const noRT = math.MaxInt64
-
-// bucket is a mark of the metric's own ring.
-type bucket struct {
-	Mark
-	// before is the oldest mark of the window that ends with this bucket, so that
-	// reading the window of now need not look for it.
-	before Counts
-	// serial counts the buckets, so that the peak of a stripe is known to be of this one.
-	serial uint32
-}
-
-// New makes a metric whose window has the given number of buckets and covers
-// interval. What is wrong with either is [leaparray.ErrConfig].
+// New makes a metric whose window has the given number of buckets and covers interval, which
+// must divide by their number. What is wrong with either is [leaparray.ErrConfig].
+//
+// [leaparray.ErrConfig]: https://pkg.go.dev/github.com/leapgate-go/leapgate/leaparray#ErrConfig
 func New(buckets int, interval time.Duration) (*Metric, error) {
-	m := &Metric{head: head{seconds: interval.Seconds(), rare: new([int(numEvents) - striped]Counter)}}
-	ring, err := leaparray.New(buckets, interval, m.open)
+	m, err := meter.New(buckets, interval)
 	if err != nil {
 		return nil, err
 	}
-	m.ring = ring
-	return m, nil
-}
-
-// WhenOpening sets a function that is called whenever a bucket is about to
-// open, with its start and its mark; further rings of marks over the same totals
-// follow it. It may be called more than once for one bucket, by several goroutines
-// at once. It must be set before the first event.
-func (m *Metric) WhenOpening(f func(start int64, mark *Mark)) { m.opening = f }
-
-// open makes a bucket. The ring calls it after it loaded its newest bucket and
-// before it publishes the new one, so marks never go back.
-func (m *Metric) open(start int64, prev *leaparray.WindowWrap[bucket]) *bucket {
-	b := new(bucket)
-	m.mark(&b.Mark)
-	b.before = b.Counts
-	b.serial = 1
-	if prev != nil {
-		b.serial = prev.Value().serial + 1
-		if oldest := m.ring.Oldest(start); oldest != nil {
-			b.before = oldest.Value().Counts
-		}
-		old := prev.Value().Counts
-		m.grow(b.Counts[Pass]+b.Counts[Block]-old[Pass]-old[Block], start-prev.Start())
-	}
-	if m.opening != nil {
-		m.opening(start, &b.Mark)
-	}
-	return b
-}
-
-// Mark gives the totals as they are now, for a further ring of marks.
-func (m *Metric) Mark() *Mark {
-	mark := new(Mark)
-	m.mark(mark)
-	return mark
-}
-
-func (m *Metric) mark(k *Mark) {
-	k.Counts = m.Totals()
-	k.minRT.Store(noRT)
-	k.concurrency.Store(m.inFlight())
-}
-
-// MaxConcurrency is the highest number of calls in flight that was seen in the bucket of
-// the mark. See [Metric.MaxConcurrency].
-func (k *Mark) MaxConcurrency() int64 { return k.concurrency.Load() }
-
-// Saw notes that n calls were seen in flight, here and in the marks that this one lies
-// under.
-func (k *Mark) Saw(n int64) {
-	for ; k != nil; k = k.above {
-		for old := k.concurrency.Load(); n > old; old = k.concurrency.Load() {
-			if k.concurrency.CompareAndSwap(old, n) {
-				break
-			}
-		}
-	}
-}
-
-// LieUnder makes the mark of a coarser ring see as many calls in flight as this one has
-// seen, and will see. It must be called before the bucket of the mark is published, as by
-// the function of [Metric.WhenOpening].
-func (k *Mark) LieUnder(coarse *Mark) {
-	k.above = coarse
-	coarse.Saw(k.MaxConcurrency())
-}
-
-func (k *Mark) took(rt int64) {
-	for old := k.minRT.Load(); rt < old; old = k.minRT.Load() {
-		if k.minRT.CompareAndSwap(old, rt) {
-			return
-		}
-	}
+	return &Metric{m}, nil
 }
 
 // Add counts n of an event. It adds nothing if n is below 1 or the event is
 // unknown: totals only grow.
-func (m *Metric) Add(now int64, e Event, n int64) {
-	if n < 1 || e >= numEvents {
-		return
-	}
-	if e == Pass {
-		m.Pass(now, n)
-		return
-	}
-	if !m.ring.Newest().Covers(now) {
-		m.ring.Current(now)
-	}
-	if int(e) >= striped {
-		m.rare[int(e)-striped].Add(n)
-		return
-	}
-	m.stripe(m.pick()).counts[e].Add(n)
-}
+func (m *Metric) Add(now int64, e Event, n int64) { m.meter.Add(now, uint8(e), n) }
 
-// AddRT counts one completed call: one success and its response time, in the
-// sum, the minimum and the histogram. A response time below 0 counts as 0.
-func (m *Metric) AddRT(now int64, rt time.Duration) {
-	m.Complete(now, m.pick(), 1, max(0, int64(rt)), false)
-}
-
-// Pass counts n passes and gives the stripe that took them, which the caller
-// hands to [Metric.Complete].
-func (m *Metric) Pass(now, n int64) (stripe int) {
-	newest := m.ring.Newest()
-	if !newest.Covers(now) {
-		newest = m.ring.Current(now)
-	}
-	s := &m.first
-	if set := m.stripes.Load(); set != nil {
-		stripe = set.pick()
-		s = set.list[stripe]
-	}
-	inFlight := uint64(s.counts[Pass].Add(n) - s.counts[Success].Load())
-	b := newest.Value()
-	if inFlight > math.MaxUint32 || peakIsAbove(b.serial, inFlight, s.peak.Load()) {
-		m.rise(b, s, inFlight)
-	}
-	return stripe
-}
-
-// peakIsAbove reports whether so many calls in flight, in the bucket with that serial, are
-// more than the peak that a stripe remembers, or are of a later bucket. Serials wrap.
-func peakIsAbove(serial uint32, inFlight, peak uint64) bool {
-	return int64(uint64(serial)<<32|inFlight-peak) > 0
-}
-
-// rise notes a new peak of a stripe. The highest number of calls in flight on all stripes
-// is looked for only then: to add them up at every pass would cost more than the pass.
-//
-//go:noinline
-func (m *Metric) rise(b *bucket, s *stripe, inFlight uint64) {
-	if int64(inFlight) < 0 || m.state.Load() == retired {
-		return // calls were completed that have not passed, or this pass is void
-	}
-	inFlight = min(inFlight, math.MaxUint32)
-	for old := s.peak.Load(); peakIsAbove(b.serial, inFlight, old); old = s.peak.Load() {
-		if s.peak.CompareAndSwap(old, uint64(b.serial)<<32|inFlight) {
-			break
-		}
-	}
-	b.Saw(m.inFlight())
-}
-
-// inFlight adds up the calls in flight on all stripes. Passes are read before completions,
-// so that the sum is never above the truth at some time in between.
-func (m *Metric) inFlight() (sum int64) {
-	for i := range m.numStripes() {
-		sum += m.stripe(i).counts[Pass].Load()
-	}
-	for i := range m.numStripes() { // there may be more by now
-		sum -= m.stripe(i).counts[Success].Load()
-	}
-	return max(0, sum)
-}
-
-// Complete counts n successes that took rt nanoseconds each, and n exceptions
-// if the call failed. Totals are written in this order; see readOrder.
-func (m *Metric) Complete(now int64, stripe int, n, rt int64, failed bool) {
-	current := m.ring.Newest()
-	if !current.Covers(now) {
-		current = m.ring.Current(now)
-	}
-	s := m.stripe(stripe)
-	s.counts[RT].Add(rt * n)
-	if failed {
-		s.counts[Exception].Add(n)
-	}
-	cell := latencyCell(rt)
-	if !inSpan(s.span.Load(), cell) {
-		s.widen(cell)
-	}
-	if mark := current.Value(); rt < mark.minRT.Load() {
-		mark.took(rt)
-	}
-	s.latency.Load()[cell].Add(n)
-	s.counts[Success].Add(n) // until now the call was in flight
-}
-
-// Total is the number of events since the metric was made.
-func (m *Metric) Total(e Event) int64 {
-	if e >= numEvents {
-		return 0
-	}
-	sum := m.readTotal(e)
-	if !m.Holds() { // what was read may be void
-		return m.final.counts[e]
-	}
-	return sum
-}
-
-func (m *Metric) readTotal(e Event) (sum int64) {
-	if int(e) >= striped {
-		return m.rare[int(e)-striped].Load()
-	}
-	set := m.stripes.Load()
-	if set == nil {
-		return m.first.counts[e].Load()
-	}
-	for _, s := range set.list[:set.mask+1] {
-		sum += s.counts[e].Load()
-	}
-	return sum
-}
-
-// Totals are all events since the metric was made. Success ≤ Pass holds in them
-// at any time, if every completed call has passed. An exception may be seen a moment
-// before its success.
-func (m *Metric) Totals() Counts {
-	c := m.readTotals()
-	if !m.Holds() { // what was read may be void
-		return m.final.counts
-	}
-	return c
-}
-
-func (m *Metric) readTotals() (c Counts) {
-	// What is rare is added after the pass it belongs to, so it is read before.
-	for i := range m.rare {
-		c[striped+i] = m.rare[i].Load()
-	}
-	for _, e := range readOrder {
-		for i := range m.numStripes() { // there may be more for each event
-			c[e] += m.stripe(i).counts[e].Load()
-		}
-	}
-	return c
-}
-
-// TotalsAndLatencies are [Metric.Totals] and [Metric.Latencies] as of one reading: every
-// call in the one that completed is in the other. Success ≤ Pass holds as well. The sum of
-// response times and the exceptions are read later, and may have a few calls more. Calls
-// must complete by [Metric.Complete] or [Metric.AddRT]: successes that were added by
-// themselves have no latency, and are left out.
-func (m *Metric) TotalsAndLatencies() (Counts, Latencies) {
-	l := m.Latencies()
-	c := m.Totals()
-	c[Success] = l.Count() // which came before the successes that c was read with
-	return c, l
-}
-
-// Sum is the number of events in the window: in the buckets that are live at now.
-func (m *Metric) Sum(now int64, e Event) int64 {
-	if e >= numEvents {
-		return 0
-	}
-	// The usual case, without a call: the newest bucket is that of now.
-	if newest := m.ring.Newest(); newest.Covers(now) {
-		sum := m.readTotal(e) - newest.Value().before[e]
-		if m.ring.Newest() == newest && m.state.Load() == counting {
-			return sum
-		}
-	}
-	for {
-		newest := m.ring.Newest()
-		mark := m.windowMark(newest, now)
-		if mark == nil {
-			return 0
-		}
-		sum := m.Total(e) - mark[e]
-		// Had a bucket opened since, the total might be long after the mark.
-		if m.ring.Newest() == newest {
-			return sum
-		}
-	}
-}
-
-// Window is what [Metric.Sum] gives, for all events. The sums are not ordered
-// against each other: a call that began before the window may end in it.
-func (m *Metric) Window(now int64) Counts {
-	for {
-		newest := m.ring.Newest()
-		mark := m.windowMark(newest, now)
-		if mark == nil {
-			return Counts{}
-		}
-		sum := m.Totals().Minus(*mark)
-		if m.ring.Newest() == newest {
-			return sum
-		}
-	}
-}
-
-// windowMark gives the totals at the beginning of the window of now, nil if no
-// bucket is live.
-func (m *Metric) windowMark(newest *leaparray.WindowWrap[bucket], now int64) *Counts {
-	if newest.Covers(now) {
-		return &newest.Value().before
-	}
-	return m.oldestMark(now)
-}
-
-//go:noinline
-func (m *Metric) oldestMark(now int64) *Counts {
-	if oldest := m.ring.Oldest(now); oldest != nil {
-		return &oldest.Value().Counts
-	}
-	return nil
-}
+// AddRT counts one completed call: one success, and its response time. A response time
+// below 0 counts as 0.
+func (m *Metric) AddRT(now int64, rt time.Duration) { m.meter.AddRT(now, rt) }
 
 // QPS is the number of events in the window per second of its length. The
 // bucket of now is not over yet, so it is low by what the rest of that bucket
 // will bring.
-func (m *Metric) QPS(now int64, e Event) float64 {
-	return float64(m.Sum(now, e)) / m.seconds
-}
-
-// Interval is the length of the window.
-func (m *Metric) Interval() time.Duration { return m.ring.Interval() }
+func (m *Metric) QPS(now int64, e Event) float64 { return m.meter.QPS(now, uint8(e)) }
 
 // AvgRT is the average response time of the calls completed in the window, 0
 // with no calls.
-func (m *Metric) AvgRT(now int64) time.Duration { return AvgRT(m.Window(now)) }
-
-// AvgRT is the average response time of the completed calls in c, 0 with none.
-func AvgRT(c Counts) time.Duration {
-	if c[Success] <= 0 {
-		return 0
-	}
-	return time.Duration(max(0, c[RT]/c[Success])) // a sum beyond all bounds wraps
-}
+func (m *Metric) AvgRT(now int64) time.Duration { return meter.AvgRT(m.meter.Window(now)) }
 
 // MinRT is the shortest response time of the calls completed in the window, 0
 // with no calls.
-func (m *Metric) MinRT(now int64) time.Duration {
-	least := int64(noRT)
-	for w := range m.ring.Live(now) {
-		least = min(least, w.Value().minRT.Load())
-	}
-	if least == noRT {
-		return 0
-	}
-	return time.Duration(least)
-}
+func (m *Metric) MinRT(now int64) time.Duration { return m.meter.MinRT(now) }
 
-// Concurrency is the number of calls in flight, never below 0. While calls come and go it
-// may be a little below the truth, and is never above it.
-func (m *Metric) Concurrency() int64 {
-	n := m.inFlight()
-	if !m.Holds() { // what was read may be void
-		return 0
-	}
-	return n
-}
+// Concurrency is the number of calls in flight: passes that did not complete. It is never
+// below 0. While calls come and go it may be a little below the truth, and is never above it.
+func (m *Metric) Concurrency() int64 { return m.meter.Concurrency() }
 
-// MaxConcurrency is the highest number of calls in flight in the window. It is exact while
-// their number rises, and for a metric that is not busy enough for more than one stripe
-// (see hotRate). Otherwise it may be a little below the truth. It is never above it: a
-// peak is noticed by a pass that leaves more calls in flight on its stripe than any pass
-// before it in the bucket.
-func (m *Metric) MaxConcurrency(now int64) int64 {
-	most := m.Concurrency()
-	if newest := m.ring.Newest(); newest != nil {
-		newest.Value().Saw(most)
-	}
-	for w := range m.ring.Live(now) {
-		most = max(most, w.Value().MaxConcurrency())
-	}
-	return most
-}
+// Totals are all events since the metric was made. Success ≤ Pass holds in them
+// at any time, if every completed call has passed. An exception may be seen a moment
+// before its success.
+func (m *Metric) Totals() Counts { return m.meter.Totals() }
 
-// LastBucket gives the end of the bucket that was opened last: no event is
-// later. It is false if there was none yet.
-func (m *Metric) LastBucket() (end int64, ok bool) {
-	newest := m.ring.Newest()
-	if newest == nil {
-		return 0, false
-	}
-	return newest.Start() + int64(m.ring.Length()), true
-}
-
-// Trim lets go of the marks that are out of date; see [leaparray.LeapArray.Trim].
-func (m *Metric) Trim(now int64) { m.ring.Trim(now) }
+// Latencies are those of all calls since the metric was made that [Metric.AddRT] counted.
+func (m *Metric) Latencies() Latencies { return Latencies(m.meter.Latencies()) }

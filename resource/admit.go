@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/internal/meter"
 )
 
 // admission is one call on its way through the checks of a resource. It lives on
@@ -18,6 +18,8 @@ type admission struct {
 	stripe   int
 	took     uint16 // which of set.finishIf admitted the call, a bit for each
 	occupied bool   // it waited for what it borrowed
+	waited   bool   // since came
+	came     int64
 	blocked  *BlockError
 	ended    error // what the context said that ended a wait
 }
@@ -39,8 +41,12 @@ func (a *admission) run(ctx context.Context) (ok bool) {
 	return a.counted(a.enforce(ctx))
 }
 
-// counted counts the call if it was refused.
+// counted counts how long the call has waited, if it has, and that it was refused, if it
+// was.
 func (a *admission) counted(ok bool) bool {
+	if a.waited {
+		a.endWait()
+	}
 	if a.blocked != nil {
 		a.block()
 	}
@@ -146,10 +152,10 @@ func (a *admission) pass(wouldBlock bool) (ok bool) {
 		return false
 	}
 	if wouldBlock { // the call is in flight by now, so this cannot come too late
-		m.Add(now, metric.WouldBlock, n)
+		m.Add(now, meter.WouldBlock, n)
 	}
 	if a.occupied {
-		m.Add(now, metric.OccupiedPass, n)
+		m.Add(now, meter.OccupiedPass, n)
 	}
 	return true
 }

@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/internal/meter"
 )
 
 // Entry is one call into a resource, from Entry to [Entry.Exit]. It is a value of
@@ -98,7 +98,7 @@ func (e *Entry) Exit() {
 	rt := max(0, now-e.start)
 	outcome := e.outcome()
 	if outcome == Ignored { // still in flight, so this cannot come too late
-		set.metric.Add(now, metric.Ignored, int64(uint32(e.word)))
+		set.metric.Add(now, meter.Ignored, int64(uint32(e.word)))
 	}
 	set.metric.Complete(now, int(uint8(e.word>>stripeShift)), int64(uint32(e.word)), rt, outcome == Failure)
 	if set.checks != nil {

@@ -72,10 +72,10 @@ func (g *Registry) search(now int64, more int) (victim *Resource) {
 			g.evict(r, now)
 			continue
 		}
-		if !bound || r.home.waiting.Load() > 0 {
+		if !bound || r.home.metric.Waiting() > 0 {
 			continue
 		}
-		counts := r.home.metric.Totals()
+		counts := metric.Counts(r.home.metric.Totals())
 		if used := r.used + counts[metric.Pass]; used < least && counts.Concurrency() == 0 {
 			victim, least = r, used
 		}
@@ -108,7 +108,8 @@ func (g *Registry) evict(r *Resource, now int64) bool {
 	}
 	g.evicted++
 	g.carried.counts = g.carried.counts.Plus(final)
-	g.carried.latencies = g.carried.latencies.Plus(r.home.metric.Latencies())
+	g.carried.latencies = g.carried.latencies.Plus(metric.Latencies(r.home.metric.Latencies()))
+	g.carried.waits = g.carried.waits.Plus(metric.Latencies(r.home.metric.Waits()))
 	gone := g.depart(r.home, nil, now)
 	if until := r.forgottenAt(); until > now {
 		g.ghosts.add(&ghost{

@@ -3,7 +3,6 @@ package resource
 import (
 	"time"
 
-	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -162,7 +161,7 @@ type Delay struct {
 	Cause    *Cause
 	// Blocked, if it is not nil, counts the call if it does not wait to the end: what
 	// the rule blocked.
-	Blocked *metric.Counter
+	Blocked interface{ Add(n int64) }
 }
 
 // Turn is the turn of one call in the queue of a check. It belongs to the call, which

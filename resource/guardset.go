@@ -8,8 +8,8 @@ import (
 
 	"github.com/leapgate-go/leapgate/rule"
 
-	"go.uber.org/atomic"
-
+	"github.com/leapgate-go/leapgate/internal/meter"
+	"github.com/leapgate-go/leapgate/internal/stats"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -20,16 +20,15 @@ import (
 // two; what is seldom needed is in its stay.
 type guardSet struct {
 	registry *Registry
-	metric   *metric.Metric // nil: the resource has no place in the registry
-	*stay                   // nil if metric is
-	*checks                 // nil: nobody is to be asked
+	metric   *meter.Meter // nil: the resource has no place in the registry
+	*stay                 // nil if metric is
+	*checks               // nil: nobody is to be asked
 }
 
 // stay is what else belongs to a resource as long as it has its place.
 type stay struct {
-	stat    *stat.Stat    // the metric's
-	waiting *atomic.Int64 // calls that wait for their turn
-	before  before        // what the checks had counted when the resource got its place
+	stat   *stats.Stats // the metric's
+	before before       // what the checks had counted when the resource got its place
 }
 
 // checks are those of one resource, sorted by what they do.
@@ -52,15 +51,15 @@ const MaxShadowFinishers = 16
 
 // newGuardSet makes the set of a resource that appears.
 func newGuardSet(registry *Registry, checks *checks) *guardSet {
-	s := stat.New()
-	return &guardSet{registry, s.Metric(), &stay{stat: s, waiting: new(atomic.Int64)}, checks}
+	s := stats.New()
+	return &guardSet{registry, s.Meter(), &stay{stat: s}, checks}
 }
 
 // with returns the set of the same resource when other rules are loaded.
 func (set *guardSet) with(checks *checks) *guardSet {
 	all := set.stay
 	if all.before != nil { // a hold must not outlive its check
-		all = &stay{all.stat, all.waiting, all.before.of(checks)}
+		all = &stay{all.stat, all.before.of(checks)}
 	}
 	return &guardSet{set.registry, set.metric, all, checks}
 }
@@ -158,14 +157,17 @@ func (s *checks) holdOf(c Check, old *checks) *hold {
 
 // snapshot gives the figures of a resource. What was carried over from resources
 // that are gone shows in other.
-func (set *guardSet) snapshot(name string, now int64, at time.Time, carried metric.Counts) stat.Snapshot {
+func (set *guardSet) snapshot(name string, now int64, at time.Time, carried carried) stat.Snapshot {
 	s := set.stat.Snapshot(now)
 	s.Resource, s.At = name, at
-	totals := set.metric.Totals()
+	waits := metric.Latencies(set.metric.Waits())
+	totals := metric.Counts(set.metric.Totals())
 	if name == Other {
-		totals = totals.Plus(carried)
+		waits = waits.Plus(carried.waits)
+		totals = totals.Plus(carried.counts)
 	}
-	s.SetTotals(totals)
+	s.Waits = waits.Count()
+	stats.SetTotals(&s, totals)
 	s.Rules = set.rules(now, at)
 	if end, used := set.metric.LastBucket(); used && now-end > int64(idleTime) {
 		set.stat.Trim(now)

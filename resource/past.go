@@ -13,6 +13,7 @@ import (
 type carried struct {
 	counts    metric.Counts
 	latencies metric.Latencies
+	waits     metric.Latencies
 }
 
 // carryBlock counts a block in a resource that is gone.

@@ -80,9 +80,14 @@ func (c pluggedCheck) ReserveArgs(now, n int64, by Caller, args Args) (v Verdict
 // guarded is a verdict of the program's check, made complete.
 func (c pluggedCheck) guarded(v Verdict) Verdict {
 	v.Refused = c.caused(v.Refused)
-	if v.Delay != nil && v.Delay.Turn != nil {
+	if v.Delay != nil {
 		delay := *v.Delay
-		delay.Turn = pluggedTurn{delay.Turn, c.faults}
+		if delay.Turn != nil {
+			delay.Turn = pluggedTurn{delay.Turn, c.faults}
+		}
+		if delay.Blocked != nil {
+			delay.Blocked = pluggedCounter{delay.Blocked, c.faults}
+		}
 		v.Delay = &delay
 	}
 	return v
@@ -184,6 +189,16 @@ func (t pluggedTurn) Due(now int64, sooner func()) time.Duration {
 func (t pluggedTurn) GiveBack(now int64) {
 	defer t.faults.recover("GiveBack")
 	t.turn.GiveBack(now)
+}
+
+type pluggedCounter struct {
+	counter interface{ Add(n int64) }
+	faults  *faultLog
+}
+
+func (c pluggedCounter) Add(n int64) {
+	defer c.faults.recover("Add")
+	c.counter.Add(n)
 }
 
 // faultLog counts the panics of one guard, and logs each cause once.

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate/internal/clock"
+	"github.com/leapgate-go/leapgate/internal/meter"
 	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/stat"
@@ -179,7 +180,7 @@ func (g *Registry) newResource(name string) *Resource {
 // attach finds where to count a call through r, which has no place itself: in r,
 // registered anew, or in another resource of that name, or in other; but not in
 // void, which is retired. It gives no set if the gate is closed.
-func (g *Registry) attach(r *Resource, void *metric.Metric, now int64) (*guardSet, error) {
+func (g *Registry) attach(r *Resource, void *meter.Meter, now int64) (*guardSet, error) {
 	if err := CheckName(r.name); err != nil {
 		return nil, err
 	}
@@ -345,8 +346,8 @@ func (g *Registry) listOf(r *Resource) *[]*Resource {
 // over all resources never goes down from one Snapshot to the next. The resource
 // [Other] is left out as long as nothing has been counted in it.
 func (g *Registry) Snapshot() []stat.Snapshot {
-	var carried metric.Counts
-	cut := g.cut(func() { carried = g.carried.counts })
+	var carried carried
+	cut := g.cut(func() { carried = g.carried })
 	now := g.clock.Now()
 	at := g.clock.Wall(now)
 	snapshots := make([]stat.Snapshot, 0, len(cut))
@@ -362,7 +363,7 @@ func (g *Registry) Snapshot() []stat.Snapshot {
 
 // homeOf gives where r is counted, or was when the gate was closed, and what other
 // carries; nil if r has no place. Counting itself does without the lock.
-func (g *Registry) homeOf(r *Resource) (home *guardSet, carried metric.Counts) {
+func (g *Registry) homeOf(r *Resource) (home *guardSet, carried carried) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	home = r.home
@@ -371,14 +372,14 @@ func (g *Registry) homeOf(r *Resource) (home *guardSet, carried metric.Counts) {
 			home = namesake.home
 		}
 	}
-	return home, g.carried.counts
+	return home, g.carried
 }
 
 // Sum is the number of events of a resource in the last second, 0 if it is not there.
 func (g *Registry) Sum(name string, now int64, e metric.Event) int64 {
 	if r := g.table.Get(name); r != nil {
 		if set := r.set.Load(); set.metric != nil {
-			return set.metric.Sum(now, e)
+			return set.metric.Sum(now, uint8(e))
 		}
 	}
 	return 0

@@ -9,6 +9,8 @@ import (
 
 	"go.uber.org/atomic"
 
+	"github.com/leapgate-go/leapgate/internal/meter"
+	"github.com/leapgate-go/leapgate/internal/stats"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -122,7 +124,7 @@ func (r *Resource) enterArgs(ctx context.Context, n int64, by Caller, opts []Ent
 //go:noinline
 func (r *Resource) enter(ctx context.Context, now, n int64, by Caller, args *argsCall) (Entry, error) {
 	set := r.set.Load()
-	var void *metric.Metric // of the resource that was evicted when this call came
+	var void *meter.Meter // of the resource that was evicted when this call came
 	for {
 		if set.metric == nil || set.metric == void {
 			home, err := r.registry.attach(r, void, now)
@@ -165,7 +167,7 @@ func (r *Resource) QPS(e metric.Event) float64 {
 	} else {
 		now = clock.Given()
 	}
-	return set.metric.QPS(now, e)
+	return set.metric.QPS(now, uint8(e))
 }
 
 // Snapshot gives the figures of the resource. If it has no place in the registry,
@@ -180,7 +182,9 @@ func (r *Resource) Snapshot() stat.Snapshot {
 	return home.snapshot(r.name, now, at, carried)
 }
 
-// History gives the last minute second by second; see [stat.Stat.History]. It is
+// History gives the last minute second by second; the 60 seconds before that of
+// now, and that of now as far as it has come, oldest first. Seconds in which nothing happened
+// are there too, with the calls that were in flight. It is
 // nil if the resource has no place in the registry.
 func (r *Resource) History() []stat.Second {
 	home, _ := r.registry.homeOf(r)
@@ -191,12 +195,12 @@ func (r *Resource) History() []stat.Second {
 }
 
 // Recent gives the latencies of the last ten seconds.
-func (r *Resource) Recent() metric.Latencies { return r.latencies((*stat.Stat).Recent) }
+func (r *Resource) Recent() metric.Latencies { return r.latencies((*stats.Stats).Recent) }
 
 // Minute gives the latencies of the last minute.
-func (r *Resource) Minute() metric.Latencies { return r.latencies((*stat.Stat).Minute) }
+func (r *Resource) Minute() metric.Latencies { return r.latencies((*stats.Stats).Minute) }
 
-func (r *Resource) latencies(of func(*stat.Stat, int64) metric.Latencies) metric.Latencies {
+func (r *Resource) latencies(of func(*stats.Stats, int64) metric.Latencies) metric.Latencies {
 	home, _ := r.registry.homeOf(r)
 	if home == nil {
 		return metric.Latencies{}

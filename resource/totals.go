@@ -14,7 +14,7 @@ import (
 // exports it. It is a plain value.
 //
 // Successes are counted as Latencies has them, and Success ≤ Pass. Exceptions and the
-// sum of response times are read a moment later and may have a few calls more; so may
+// sums of times are read a moment later and may have a few calls more; so may
 // the rules be some calls apart from the blocks.
 type Totals struct {
 	Resource string
@@ -28,6 +28,8 @@ type Totals struct {
 
 	Counts    metric.Counts
 	Latencies metric.Latencies
+	Waits     metric.Latencies    // how long calls waited before they began or gave up
+	Waiting   int64               // calls that wait now
 	Rules     []stat.RuleSnapshot // as in a Snapshot
 
 	// Past is what rules have counted on resources that are gone, or that they bind no
@@ -56,11 +58,14 @@ func (g *Registry) Totals() []Totals {
 	for i := range cut {
 		p, t := &cut[i], &all[i]
 		t.Resource, t.Serial, t.Since, t.Named = p.name, p.serial, at.Add(time.Duration(p.born-now)), p.named
-		t.Counts, t.Latencies = p.home.metric.TotalsAndLatencies()
+		t.Waits, t.Waiting = metric.Latencies(p.home.metric.Waits()), p.home.metric.Waiting()
+		counts, latencies := p.home.metric.TotalsAndLatencies()
+		t.Counts, t.Latencies = counts, metric.Latencies(latencies)
 		t.Rules = p.home.rules(now, at)
 		if t.Resource == Other {
 			t.Counts = t.Counts.Plus(carried.counts)
 			t.Latencies = t.Latencies.Plus(carried.latencies)
+			t.Waits = t.Waits.Plus(carried.waits)
 			for _, d := range pending {
 				kind, sum := d.figures()
 				if past == nil {

@@ -15,8 +15,16 @@ var errTimeout = errors.New("leapgate: no turn in time")
 //
 //go:noinline
 func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
-	a.set.waiting.Inc()
-	defer a.set.waiting.Dec()
+	if !a.waited {
+		a.waited, a.came = true, a.now
+		a.set.metric.AddWaiting(a.n)
+	}
+	over := false
+	defer func() {
+		if !over { // the program's own way to sleep has panicked
+			a.endWait()
+		}
+	}()
 	registry := a.set.registry
 	if ctx == nil {
 		ctx = context.Background()
@@ -30,7 +38,7 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 	default:
 		err = Sleep(ctx, d.For)
 	}
-	a.now = max(a.now, registry.clock.Now())
+	a.now, over = max(a.now, registry.clock.Now()), true
 	a.occupied = a.occupied || d.Borrowed
 	if err == nil {
 		return true
@@ -43,6 +51,21 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 		a.ended = err
 	}
 	return false
+}
+
+// endWait counts how long the call has waited, for all its checks together.
+func (a *admission) endWait() {
+	m, waited := a.set.metric, a.now-a.came
+	m.AddWaiting(-a.n)
+	if m.Waited(a.now, a.n, waited) {
+		return
+	}
+	// The resource was evicted, so that other shows it, as all that it has counted. Other
+	// stays.
+	g := a.set.registry
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.other.home.metric.Waited(a.now, a.n, waited)
 }
 
 // awaitTurn waits until the turn of d has come.

@@ -1,11 +1,11 @@
+// Package stat has the figures that a gate tells of its resources and rules. They are plain
+// values.
 package stat
 
 import (
 	"time"
 
 	"github.com/leapgate-go/leapgate/rule"
-
-	"github.com/leapgate-go/leapgate/metric"
 )
 
 // Snapshot is the figures of one resource at one time. It is a plain value.
@@ -27,8 +27,15 @@ type Snapshot struct {
 	P50, P95, P99 time.Duration
 
 	// Concurrency is the number of calls in flight, and MaxConcurrency the most of the
-	// last second, which is a little low at times: see [metric.Metric.MaxConcurrency].
+	// last second. It is exact while their number rises, and otherwise it may be a little
+	// below the truth, for a busy resource. It is never above it.
 	Concurrency, MaxConcurrency int64
+
+	// Waiting is the number of calls that wait now, before they begin. They are not in
+	// flight. P50, P95 and P99 of the waits are of those that ended in the last ten
+	// seconds, at most 4.4 % off; 0 with none.
+	Waiting                   int64
+	WaitP50, WaitP95, WaitP99 time.Duration
 
 	// Totals since the resource was first seen, or seen again after an eviction.
 	Pass, Block, Success, Exception, OccupiedPass int64
@@ -38,6 +45,11 @@ type Snapshot struct {
 	// Ignored is how many of those that succeeded, which means that they completed, say
 	// nothing about the resource: their callers gave up, for instance.
 	Ignored int64
+	// Waits is how many calls have waited, and WaitTime how long together. A call that
+	// waits for several rules is one, and so is one that gave up or was blocked after
+	// it had waited. Response times begin when the wait is over: who called saw both.
+	Waits    int64
+	WaitTime time.Duration
 
 	// Rules are the figures of each rule that binds the resource, in the order in
 	// which the rules are asked.
@@ -100,28 +112,10 @@ type Refusal struct {
 	RetryAfter time.Duration // as the caller was told
 }
 
-// Snapshot gives the resource's figures at now. The totals, the rules, the name
-// and the time by the wall clock are the caller's to fill in.
-func (s *Stat) Snapshot(now int64) Snapshot {
-	m := s.metric
-	window := m.Window(now)
-	perSecond := func(e metric.Event) float64 { return float64(window[e]) / fineInterval.Seconds() }
-	latencies := s.Recent(now)
-	return Snapshot{
-		PassQPS: perSecond(metric.Pass), BlockQPS: perSecond(metric.Block),
-		SuccessQPS: perSecond(metric.Success), ExceptionQPS: perSecond(metric.Exception),
-		AvgRT: metric.AvgRT(window), MinRT: m.MinRT(now),
-		MaxConcurrency: m.MaxConcurrency(now),
-		P50:            latencies.Quantile(0.50), P95: latencies.Quantile(0.95), P99: latencies.Quantile(0.99),
-	}
-}
-
-// SetTotals fills in the totals, and the concurrency that follows from them. An
-// exception whose success was not seen yet is left for the next time.
-func (s *Snapshot) SetTotals(c metric.Counts) {
-	s.Pass, s.Block = c[metric.Pass], c[metric.Block]
-	s.Success, s.Exception = c[metric.Success], min(c[metric.Exception], c[metric.Success])
-	s.OccupiedPass, s.WouldBlock = c[metric.OccupiedPass], c[metric.WouldBlock]
-	s.Ignored = min(c[metric.Ignored], c[metric.Success])
-	s.Concurrency = c.Concurrency()
+// Second is what happened in one second of the clock.
+type Second struct {
+	Start                           int64 // nanoseconds on the axis of now
+	Pass, Block, Success, Exception int64
+	AvgRT                           time.Duration // 0 with no completed calls
+	MaxConcurrency                  int64         // the most calls in flight, as in a Snapshot
 }

@@ -112,7 +112,7 @@ func TestQuota_HammerTakersAgainstOpeners(t *testing.T) {
 // requireExact holds all admissions against the most that a window can take.
 func requireExact(t *testing.T, q *Quota, all []admissionAt, full map[int64]bool, most int64) {
 	t.Helper()
-	length, interval := int64(q.ring.Length()), int64(q.ring.Interval())
+	length, interval := int64(q.ring.Length()), q.interval
 	perBucket := make(map[int64]int64)
 	total := int64(0)
 	for _, a := range all {
@@ -145,7 +145,7 @@ func TestQuota_HammerRefundsAgainstOpeners(t *testing.T) {
 				slowOpeners(t, q)
 				steps = 20_000
 			}
-			length, interval := int64(q.ring.Length()), int64(q.ring.Interval())
+			length, interval := int64(q.ring.Length()), q.interval
 			var clock, moved, givenBack atomic.Int64
 			clock.Store(minute)
 			var mu sync.Mutex // guards kept

@@ -27,7 +27,7 @@ func newQuota(t testing.TB, interval time.Duration, buckets int, strict bool) *Q
 // where an opener that is suspended does most harm.
 func whenOpening(t testing.TB, q *Quota, f func(start int64)) {
 	t.Helper()
-	ring, err := leaparray.New(q.ring.Buckets(), q.ring.Interval(), func(start int64, prev *leaparray.WindowWrap[bucket]) *bucket {
+	ring, err := leaparray.New(int(q.interval/int64(q.ring.Length())), time.Duration(q.interval), func(start int64, prev *leaparray.WindowWrap[bucket]) *bucket {
 		b := q.open(start, prev)
 		f(start)
 		return b

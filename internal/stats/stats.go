@@ -1,12 +1,12 @@
-// Package stat keeps the statistics of one resource: what happened in the last
+// Package stats keeps the statistics of one resource: what happened in the last
 // second, second by second in the last minute, and since the beginning.
 //
-// A [Stat] is a [metric.Metric] of 10 buckets of 100 ms, and three coarser rings
+// A [Stats] is a [meter.Meter] of 10 buckets of 100 ms, and three coarser rings
 // of marks over the same totals: the seconds of the last minute, and the
 // latencies of the last ten seconds and of the last minute. An event is counted
 // once. Only the fine ring is looked at while calls come and go; opening one of
 // its buckets looks after the others, which are made at first use.
-package stat
+package stats
 
 import (
 	"slices"
@@ -14,8 +14,10 @@ import (
 
 	"go.uber.org/atomic"
 
+	"github.com/leapgate-go/leapgate/internal/meter"
 	"github.com/leapgate-go/leapgate/leaparray"
 	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/stat"
 )
 
 const (
@@ -30,23 +32,30 @@ const (
 	minuteInterval = time.Minute
 )
 
-// Stat is the statistics of one resource. Make one with [New]. All methods may
+// Stats is the statistics of one resource. Make one with [New]. All methods may
 // be called by any number of goroutines at once; none takes a lock.
-type Stat struct {
-	metric *metric.Metric
+type Stats struct {
+	meter  *meter.Meter
 	coarse atomic.Pointer[rings] // nil before the first event
 }
 
 type rings struct {
-	seconds *leaparray.LeapArray[metric.Mark]
-	recent  *leaparray.LeapArray[metric.Latencies]
-	minute  *leaparray.LeapArray[metric.Latencies]
+	seconds *leaparray.LeapArray[meter.Mark]
+	recent  *leaparray.LeapArray[times]
+	minute  *leaparray.LeapArray[times]
+}
+
+// times are how long calls took, and how long others waited.
+type times struct{ rt, waits metric.Latencies }
+
+func (s *Stats) times() times {
+	return times{metric.Latencies(s.meter.Latencies()), metric.Latencies(s.meter.Waits())}
 }
 
 // New makes the statistics of a resource that nobody has called yet.
-func New() *Stat {
-	s := &Stat{metric: must(metric.New(fineBuckets, fineInterval))}
-	s.metric.WhenOpening(s.openCoarse)
+func New() *Stats {
+	s := &Stats{meter: must(meter.New(fineBuckets, fineInterval))}
+	s.meter.WhenOpening(s.openCoarse)
 	return s
 }
 
@@ -58,12 +67,12 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// Metric is where the events of the resource are counted.
-func (s *Stat) Metric() *metric.Metric { return s.metric }
+// Meter is where the events of the resource are counted.
+func (s *Stats) Meter() *meter.Meter { return s.meter }
 
 // openCoarse opens the coarse buckets that a fine bucket lies in, before the
 // fine one opens.
-func (s *Stat) openCoarse(start int64, mark *metric.Mark) {
+func (s *Stats) openCoarse(start int64, mark *meter.Mark) {
 	r := s.coarse.Load()
 	if r == nil {
 		r = s.newRings()
@@ -73,16 +82,16 @@ func (s *Stat) openCoarse(start int64, mark *metric.Mark) {
 	r.minute.Current(start)
 }
 
-func (s *Stat) newRings() *rings {
-	latencies := func(int64, *leaparray.WindowWrap[metric.Latencies]) *metric.Latencies {
-		l := s.metric.Latencies()
-		return &l
+func (s *Stats) newRings() *rings {
+	mark := func(int64, *leaparray.WindowWrap[times]) *times {
+		t := s.times()
+		return &t
 	}
 	r := &rings{
 		seconds: must(leaparray.New(historySeconds+1, (historySeconds+1)*time.Second,
-			func(int64, *leaparray.WindowWrap[metric.Mark]) *metric.Mark { return s.metric.Mark() })),
-		recent: must(leaparray.New(recentBuckets, recentInterval, latencies)),
-		minute: must(leaparray.New(minuteBuckets, minuteInterval, latencies)),
+			func(int64, *leaparray.WindowWrap[meter.Mark]) *meter.Mark { return s.meter.Mark() })),
+		recent: must(leaparray.New(recentBuckets, recentInterval, mark)),
+		minute: must(leaparray.New(minuteBuckets, minuteInterval, mark)),
 	}
 	if !s.coarse.CompareAndSwap(nil, r) {
 		return s.coarse.Load()
@@ -92,54 +101,49 @@ func (s *Stat) newRings() *rings {
 
 // Recent gives the latencies of the calls completed in the last ten seconds, in
 // whole buckets of two: the one that is running and the four before it.
-func (s *Stat) Recent(now int64) metric.Latencies {
+func (s *Stats) Recent(now int64) metric.Latencies { return s.recent(now).rt }
+
+func (s *Stats) recent(now int64) times {
 	r := s.coarse.Load()
 	if r == nil {
-		return metric.Latencies{}
+		return times{}
 	}
-	return s.latencies(r.recent, now)
+	return s.since(r.recent, now)
 }
 
 // Minute gives the latencies of the calls completed in the last minute, in whole
 // buckets of ten seconds: the one that is running and the five before it.
-func (s *Stat) Minute(now int64) metric.Latencies {
+func (s *Stats) Minute(now int64) metric.Latencies {
 	r := s.coarse.Load()
 	if r == nil {
 		return metric.Latencies{}
 	}
-	return s.latencies(r.minute, now)
+	return s.since(r.minute, now).rt
 }
 
-func (s *Stat) latencies(ring *leaparray.LeapArray[metric.Latencies], now int64) metric.Latencies {
+// since gives the times in the window of a ring.
+func (s *Stats) since(ring *leaparray.LeapArray[times], now int64) times {
 	for {
 		newest := ring.Newest()
 		oldest := ring.Oldest(now)
 		if oldest == nil {
-			return metric.Latencies{}
+			return times{}
 		}
-		since := s.metric.Latencies().Since(*oldest.Value())
-		// As in metric.Metric.Sum: the totals must not be from after the window.
+		t, mark := s.times(), oldest.Value()
+		// As in meter.Meter.Sum: the totals must not be from after the window.
 		if ring.Newest() == newest {
-			return since
+			return times{t.rt.Since(mark.rt), t.waits.Since(mark.waits)}
 		}
 	}
-}
-
-// Second is what happened in one second of the clock.
-type Second struct {
-	Start                           int64 // nanoseconds on the axis of now
-	Pass, Block, Success, Exception int64
-	AvgRT                           time.Duration // 0 with no completed calls
-	MaxConcurrency                  int64         // the most calls in flight; see [metric.Metric.MaxConcurrency]
 }
 
 // History gives the last minute second by second, oldest first: the 60 seconds
 // before that of now, and that of now as far as it has come. Seconds in which
 // nothing happened are there too, with the calls that were in flight.
-func (s *Stat) History(now int64) []Second {
+func (s *Stats) History(now int64) []stat.Second {
 	const ns = int64(time.Second)
 	first := now - ((now%ns)+ns)%ns - historySeconds*ns
-	history := make([]Second, historySeconds+1)
+	history := make([]stat.Second, historySeconds+1)
 	for i := range history {
 		history[i].Start = first + int64(i)*ns
 	}
@@ -147,11 +151,11 @@ func (s *Stat) History(now int64) []Second {
 	if r == nil {
 		return history
 	}
-	var marks []*leaparray.WindowWrap[metric.Mark]
+	var marks []*leaparray.WindowWrap[meter.Mark]
 	var totals metric.Counts
 	for newest := r.seconds.Newest(); ; newest = r.seconds.Newest() {
 		marks = slices.AppendSeq(marks[:0], r.seconds.Live(now))
-		totals = s.metric.Totals()
+		totals = s.meter.Totals()
 		if r.seconds.Newest() == newest {
 			break
 		}
@@ -168,20 +172,20 @@ func (s *Stat) History(now int64) []Second {
 		if k+1 < len(marks) {
 			until = marks[k+1].Value().Counts
 		} else {
-			mark.Saw(s.metric.Concurrency())
+			mark.Saw(s.meter.Concurrency())
 		}
 		i := (w.Start() - first) / ns
-		silence(i, mark.Counts.Concurrency())
+		silence(i, metric.Counts(mark.Counts).Concurrency())
 		if i < 0 || i >= int64(len(history)) { // now is older than the newest bucket
 			continue
 		}
 		next = i + 1
 		c := until.Minus(mark.Counts)
-		history[i] = Second{
+		history[i] = stat.Second{
 			Start: w.Start(),
 			Pass:  c[metric.Pass], Block: c[metric.Block],
 			Success: c[metric.Success], Exception: c[metric.Exception],
-			AvgRT: metric.AvgRT(c), MaxConcurrency: mark.MaxConcurrency(),
+			AvgRT: meter.AvgRT(c), MaxConcurrency: mark.MaxConcurrency(),
 		}
 	}
 	silence(int64(len(history)), totals.Concurrency())
@@ -190,8 +194,8 @@ func (s *Stat) History(now int64) []Second {
 
 // Trim lets go of the marks that are out of date. A resource that was busy and
 // is not any more would keep their memory otherwise.
-func (s *Stat) Trim(now int64) {
-	s.metric.Trim(now)
+func (s *Stats) Trim(now int64) {
+	s.meter.Trim(now)
 	if r := s.coarse.Load(); r != nil {
 		r.seconds.Trim(now)
 		r.recent.Trim(now)

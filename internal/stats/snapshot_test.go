@@ -1,4 +1,4 @@
-package stat
+package stats
 
 import (
 	"encoding/json"
@@ -12,40 +12,42 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/internal/meter"
 	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/stat"
 )
 
 func TestSnapshot_Scripted(t *testing.T) {
 	t.Parallel()
 	s := New()
-	m := s.Metric()
+	m := s.Meter()
 	call(s, minute+20*ms, 1, 20*time.Millisecond, false)
 	call(s, minute+150*ms, 2, 50*time.Millisecond, true)
-	m.Add(minute+300*ms, metric.Block, 3)
-	m.Add(minute+310*ms, metric.OccupiedPass, 4)
+	m.Add(minute+300*ms, meter.Block, 3)
+	m.Add(minute+310*ms, meter.OccupiedPass, 4)
 	stripe := m.Pass(minute+900*ms, 1)
-	m.Add(minute+900*ms, metric.WouldBlock, 1)
+	m.Add(minute+900*ms, meter.WouldBlock, 1)
 
-	fifty := m.Latencies().Quantile(0.95)
+	fifty := metric.Latencies(m.Latencies()).Quantile(0.95)
 	require.InDelta(t, 50*ms, int64(fifty), 0.0443*50*float64(ms))
-	require.Equal(t, Snapshot{
+	require.Equal(t, stat.Snapshot{
 		PassQPS: 4, BlockQPS: 3, SuccessQPS: 3, ExceptionQPS: 2,
 		AvgRT: 40 * time.Millisecond, MinRT: 20 * time.Millisecond,
 		P50: fifty, P95: fifty, P99: fifty, MaxConcurrency: 2,
 	}, s.Snapshot(minute+999*ms), "totals, rules and names are the caller's")
 
 	// The first tenth of a second leaves the second, but not the ten seconds.
-	require.Equal(t, Snapshot{
+	require.Equal(t, stat.Snapshot{
 		PassQPS: 3, BlockQPS: 3, SuccessQPS: 2, ExceptionQPS: 2,
 		AvgRT: 50 * time.Millisecond, MinRT: 50 * time.Millisecond,
 		P50: fifty, P95: fifty, P99: fifty, MaxConcurrency: 2,
 	}, s.Snapshot(minute+1000*ms))
 
-	require.Equal(t, Snapshot{PassQPS: 1, P50: fifty, P95: fifty, P99: fifty, MaxConcurrency: 1}, s.Snapshot(minute+1899*ms))
+	require.Equal(t, stat.Snapshot{PassQPS: 1, P50: fifty, P95: fifty, P99: fifty, MaxConcurrency: 1}, s.Snapshot(minute+1899*ms))
 
 	full := s.Snapshot(minute + 1900*ms)
-	full.SetTotals(m.Totals())
-	require.Equal(t, Snapshot{
+	SetTotals(&full, m.Totals())
+	require.Equal(t, stat.Snapshot{
 		P50: fifty, P95: fifty, P99: fifty, Concurrency: 1, MaxConcurrency: 1,
 		Pass: 4, Block: 3, Success: 3, Exception: 2, OccupiedPass: 4, WouldBlock: 1,
 	}, full)
@@ -53,7 +55,7 @@ func TestSnapshot_Scripted(t *testing.T) {
 	// The one in flight completes, slower than all before.
 	m.Complete(minute+3000*ms, stripe, 1, 2100*ms, false)
 	last := s.Snapshot(minute + 3000*ms)
-	last.SetTotals(m.Totals())
+	SetTotals(&last, m.Totals())
 	require.Zero(t, last.Concurrency)
 	require.EqualValues(t, 1, last.SuccessQPS)
 	require.Equal(t, 2100*time.Millisecond, last.AvgRT)
@@ -63,7 +65,7 @@ func TestSnapshot_Scripted(t *testing.T) {
 	require.Equal(t, last.P95, last.P99)
 
 	// After ten seconds there is nothing left but the totals.
-	require.Equal(t, Snapshot{}, s.Snapshot(minute+12_000*ms))
+	require.Equal(t, stat.Snapshot{}, s.Snapshot(minute+12_000*ms))
 }
 
 func TestSnapshot_Percentiles(t *testing.T) {
@@ -85,7 +87,7 @@ func TestSnapshot_SteadyRate(t *testing.T) {
 	s := New()
 	for i := range int64(150) {
 		now := minute + i*20*ms
-		s.Metric().Pass(now, 1)
+		s.Meter().Pass(now, 1)
 		if i < 50 {
 			continue
 		}
@@ -99,28 +101,28 @@ func TestSnapshot_SteadyRate(t *testing.T) {
 
 func TestSnapshot_NeverUsed(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, Snapshot{}, New().Snapshot(minute))
-	var s Snapshot
-	s.SetTotals(metric.Counts{})
-	require.Equal(t, Snapshot{}, s)
+	require.Equal(t, stat.Snapshot{}, New().Snapshot(minute))
+	var s stat.Snapshot
+	SetTotals(&s, metric.Counts{})
+	require.Equal(t, stat.Snapshot{}, s)
 }
 
 func TestSetTotals_EachEventToItsField(t *testing.T) {
 	t.Parallel()
-	var s Snapshot
-	s.SetTotals(metric.Counts{
+	var s stat.Snapshot
+	SetTotals(&s, metric.Counts{
 		metric.Pass: 100, metric.Block: 2, metric.Exception: 3, metric.Success: 40,
 		metric.RT: 5, metric.OccupiedPass: 6, metric.WouldBlock: 7,
 	})
-	require.Equal(t, Snapshot{Pass: 100, Block: 2, Exception: 3, Success: 40, OccupiedPass: 6, WouldBlock: 7, Concurrency: 60}, s)
+	require.Equal(t, stat.Snapshot{Pass: 100, Block: 2, Exception: 3, Success: 40, OccupiedPass: 6, WouldBlock: 7, Concurrency: 60}, s)
 }
 
 // An exception may be seen before the success it belongs to.
 func TestSetTotals_ExceptionBeforeItsSuccess(t *testing.T) {
 	t.Parallel()
-	var s Snapshot
-	s.SetTotals(metric.Counts{metric.Pass: 10, metric.Success: 4, metric.Exception: 5})
-	require.Equal(t, Snapshot{Pass: 10, Success: 4, Exception: 4, Concurrency: 6}, s)
+	var s stat.Snapshot
+	SetTotals(&s, metric.Counts{metric.Pass: 10, metric.Success: 4, metric.Exception: 5})
+	require.Equal(t, stat.Snapshot{Pass: 10, Success: 4, Exception: 4, Concurrency: 6}, s)
 }
 
 // Snapshots taken while eight goroutines call and the clock goes on.
@@ -128,7 +130,7 @@ func TestSnapshot_HammerTotalsAreOrdered(t *testing.T) {
 	t.Parallel()
 	const goroutines, calls = 8, 3_000
 	s := New()
-	m := s.Metric()
+	m := s.Meter()
 	var clock atomic.Int64
 	clock.Store(minute)
 	var left atomic.Int64
@@ -141,16 +143,16 @@ func TestSnapshot_HammerTotalsAreOrdered(t *testing.T) {
 				n := 1 + i%3
 				stripe := m.Pass(clock.Add(40_000), n)
 				if i%16 == 0 {
-					m.Add(clock.Load(), metric.Block, 1)
+					m.Add(clock.Load(), meter.Block, 1)
 				}
 				m.Complete(clock.Load(), stripe, n, 1000+int64(g), i%2 == 0)
 			}
 		})
 	}
-	var last Snapshot
+	var last stat.Snapshot
 	for taken := 0; left.Load() > 0 || taken == 0; taken++ {
 		snapshot := s.Snapshot(clock.Load())
-		snapshot.SetTotals(m.Totals())
+		SetTotals(&snapshot, m.Totals())
 		if snapshot.Exception > snapshot.Success || snapshot.Success > snapshot.Pass || snapshot.Concurrency < 0 {
 			t.Fatalf("exception %d, success %d, pass %d", snapshot.Exception, snapshot.Success, snapshot.Pass)
 		}
@@ -163,7 +165,7 @@ func TestSnapshot_HammerTotalsAreOrdered(t *testing.T) {
 		last = snapshot
 	}
 	wg.Wait()
-	last.SetTotals(m.Totals())
+	SetTotals(&last, m.Totals())
 	require.EqualValues(t, goroutines*calls*2, last.Pass)
 	require.EqualValues(t, goroutines*calls*2, last.Success)
 	require.EqualValues(t, goroutines*calls, last.Exception)
@@ -173,13 +175,13 @@ func TestSnapshot_HammerTotalsAreOrdered(t *testing.T) {
 
 func TestSnapshot_JSON(t *testing.T) {
 	t.Parallel()
-	for name, s := range map[string]Snapshot{
+	for name, s := range map[string]stat.Snapshot{
 		"zero":       {},
 		"never used": New().Snapshot(minute),
 		"full": {
 			Resource: "GET /<\"orders\">", At: time.Unix(0, minute).UTC(),
 			PassQPS: 1.5, AvgRT: time.Millisecond, P99: time.Second, Concurrency: 3, Pass: 7,
-			Rules: []RuleSnapshot{
+			Rules: []stat.RuleSnapshot{
 				{ID: "a/1", Kind: "flow", Mode: rule.Shadow, Threshold: 0.9, Admitted: 1, Blocked: 2, WouldBlock: 3},
 				{ID: "a/2", Kind: "flow"},
 			},
@@ -189,13 +191,13 @@ func TestSnapshot_JSON(t *testing.T) {
 		require.NoError(t, err, name)
 		require.True(t, json.Valid(text), name)
 		require.NotContains(t, string(text), "NaN", name)
-		var back Snapshot
+		var back stat.Snapshot
 		require.NoError(t, json.Unmarshal(text, &back), name)
 		require.Equal(t, s, back, name)
 	}
-	text, err := json.Marshal(RuleSnapshot{Mode: rule.Shadow})
+	text, err := json.Marshal(stat.RuleSnapshot{Mode: rule.Shadow})
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"Mode":"shadow"`)
-	_, err = json.Marshal(RuleSnapshot{Mode: 3})
+	_, err = json.Marshal(stat.RuleSnapshot{Mode: 3})
 	require.ErrorContains(t, err, "unknown mode 3")
 }

@@ -1,4 +1,4 @@
-package stat
+package stats
 
 import (
 	"flag"
@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/internal/meter"
+	"github.com/leapgate-go/leapgate/stat"
 )
 
 func TestMain(m *testing.M) {
@@ -27,8 +28,8 @@ const (
 )
 
 // call counts one completed call, or a batch of n.
-func call(s *Stat, now, n int64, rt time.Duration, failed bool) {
-	m := s.Metric()
+func call(s *Stats, now, n int64, rt time.Duration, failed bool) {
+	m := s.Meter()
 	m.Complete(now, m.Pass(now, n), n, int64(rt), failed)
 }
 
@@ -40,12 +41,12 @@ func TestHistory_NeverUsed(t *testing.T) {
 		require.Len(t, history, 61)
 		for i, second := range history {
 			start := now - (now%sec+sec)%sec - int64(60-i)*sec
-			require.Equal(t, Second{Start: start}, second)
+			require.Equal(t, stat.Second{Start: start}, second)
 		}
 		require.Zero(t, s.Recent(now).Count())
 		require.Zero(t, s.Minute(now).Count())
 	}
-	_, opened := s.Metric().LastBucket()
+	_, opened := s.Meter().LastBucket()
 	require.False(t, opened)
 	s.Trim(minute)
 }
@@ -55,17 +56,17 @@ func TestHistory_SecondBySecond(t *testing.T) {
 	s := New()
 	call(s, minute, 1, 10*time.Millisecond, false)
 	call(s, minute+999*ms, 3, 30*time.Millisecond, true)
-	s.Metric().Add(minute+999*ms, metric.Block, 5)
+	s.Meter().Add(minute+999*ms, meter.Block, 5)
 	// A second without calls, and one that is running.
 	call(s, minute+2500*ms, 2, 7*time.Millisecond, false)
-	s.Metric().Pass(minute+2600*ms, 4)
+	s.Meter().Pass(minute+2600*ms, 4)
 
 	history := s.History(minute + 2650*ms)
 	require.Len(t, history, 61)
 	for i, second := range history[:58] {
-		require.Equal(t, Second{Start: minute + int64(i-58)*sec}, second)
+		require.Equal(t, stat.Second{Start: minute + int64(i-58)*sec}, second)
 	}
-	require.Equal(t, []Second{
+	require.Equal(t, []stat.Second{
 		{Start: minute, Pass: 4, Block: 5, Success: 4, Exception: 3, AvgRT: 25 * time.Millisecond, MaxConcurrency: 3},
 		{Start: minute + sec},
 		{Start: minute + 2*sec, Pass: 6, Success: 2, AvgRT: 7 * time.Millisecond, MaxConcurrency: 4},
@@ -75,7 +76,7 @@ func TestHistory_SecondBySecond(t *testing.T) {
 	later := s.History(minute + 10*sec)
 	require.Equal(t, history[58:], later[50:53])
 	for i, second := range later[53:] {
-		require.Equal(t, Second{Start: minute + int64(3+i)*sec, MaxConcurrency: 4}, second, "four are in flight")
+		require.Equal(t, stat.Second{Start: minute + int64(3+i)*sec, MaxConcurrency: 4}, second, "four are in flight")
 	}
 }
 
@@ -89,7 +90,7 @@ func TestHistory_OldSecondsLeave(t *testing.T) {
 		require.Len(t, history, 61)
 		for k, second := range history {
 			at := i - 60 + int64(k)
-			want := Second{Start: minute + at*sec}
+			want := stat.Second{Start: minute + at*sec}
 			if at >= 0 {
 				want.Pass, want.Success, want.AvgRT, want.MaxConcurrency = at+1, at+1, time.Millisecond, at+1
 				if at%2 == 0 {
@@ -107,7 +108,7 @@ func TestHistory_OldSecondsLeave(t *testing.T) {
 		require.Equal(t, last+idle*sec, history[60].Start)
 	}
 	for _, second := range s.History(last + 61*sec) {
-		require.Equal(t, Second{Start: second.Start}, second)
+		require.Equal(t, stat.Second{Start: second.Start}, second)
 	}
 }
 
@@ -128,23 +129,23 @@ func TestHistory_TimeGoesBack(t *testing.T) {
 	require.EqualValues(t, 1, older[57].Pass)
 	for i, second := range older {
 		if i != 57 {
-			require.Equal(t, Second{Start: second.Start}, second)
+			require.Equal(t, stat.Second{Start: second.Start}, second)
 		}
 	}
 	// Seen from so far before that all of it is yet to come.
 	for _, second := range s.History(minute - sec) {
-		require.Equal(t, Second{Start: second.Start}, second)
+		require.Equal(t, stat.Second{Start: second.Start}, second)
 	}
 }
 
 func TestHistory_MaxConcurrencyIsTheHighestSeen(t *testing.T) {
 	t.Parallel()
 	s := New()
-	m := s.Metric()
+	m := s.Meter()
 	stripe := m.Pass(minute, 7)
-	m.Add(minute+100*ms, metric.Block, 1) // opens a bucket: seven in flight
+	m.Add(minute+100*ms, meter.Block, 1) // opens a bucket: seven in flight
 	m.Complete(minute+200*ms, stripe, 7, 200*ms, false)
-	m.Add(minute+300*ms, metric.Block, 1)
+	m.Add(minute+300*ms, meter.Block, 1)
 	// A second in which three stay in flight, and only the reader looks.
 	stripe = m.Pass(minute+sec, 3)
 	history := s.History(minute + sec + 50*ms)
@@ -158,7 +159,7 @@ func TestHistory_MaxConcurrencyIsTheHighestSeen(t *testing.T) {
 
 	// Calls that are in flight when a second begins are in flight in it.
 	m.Pass(minute+3*sec, 2)
-	m.Add(minute+4*sec, metric.Block, 1)
+	m.Add(minute+4*sec, meter.Block, 1)
 	require.EqualValues(t, 2, s.History(minute + 4*sec)[60].MaxConcurrency)
 }
 
@@ -167,7 +168,7 @@ func TestHistory_MaxConcurrencyIsTheHighestSeen(t *testing.T) {
 func TestHistory_CallInFlightThroughSilence(t *testing.T) {
 	t.Parallel()
 	s := New()
-	m := s.Metric()
+	m := s.Meter()
 	concurrency := func(now int64) (all [61]int64) {
 		for i, second := range s.History(now) {
 			all[i] = second.MaxConcurrency
@@ -180,14 +181,14 @@ func TestHistory_CallInFlightThroughSilence(t *testing.T) {
 		}
 		return all
 	}
-	m.Add(minute-sec, metric.Block, 1)
+	m.Add(minute-sec, meter.Block, 1)
 	stripe := m.Pass(minute, 2)
 	require.Equal(t, from(60, 2), concurrency(minute+500*ms))
 	require.Equal(t, from(59, 2), concurrency(minute+sec))
 	require.Equal(t, from(0, 2), concurrency(minute+60*sec))
 	require.Equal(t, from(0, 2), concurrency(minute+61*sec), "the bucket in which it passed is out")
 	require.Equal(t, from(0, 2), concurrency(minute+500*sec))
-	m.Add(minute+530*sec, metric.Block, 1)
+	m.Add(minute+530*sec, meter.Block, 1)
 	require.Equal(t, from(0, 2), concurrency(minute+550*sec), "before the first bucket, in it and after it")
 	m.Complete(minute+570*sec, stripe, 2, 570*sec, false)
 	want := from(0, 2)
@@ -240,7 +241,7 @@ func TestStat_ExtremeTimes(t *testing.T) {
 			}
 			s.Trim(now)
 		}
-		require.EqualValues(t, 1, s.Metric().Total(metric.Pass))
+		require.EqualValues(t, 1, s.Meter().Total(meter.Pass))
 	}
 }
 
@@ -248,17 +249,17 @@ func TestStat_ExtremeTimes(t *testing.T) {
 func TestTrim_LetsGoOfMemoryAfterIdleness(t *testing.T) {
 	t.Parallel()
 	s := New()
-	var marks []weak.Pointer[metric.Mark]
-	var latencies []weak.Pointer[metric.Latencies]
+	var marks []weak.Pointer[meter.Mark]
+	var latencies []weak.Pointer[times]
 	for i := range int64(90) {
 		call(s, minute+i*sec, 1, time.Millisecond, false)
 		r := s.coarse.Load()
 		if mark := weak.Make(r.seconds.Newest().Value()); i == 0 || mark != marks[len(marks)-1] {
 			marks = append(marks, mark)
 		}
-		for _, ring := range [...]func() *metric.Latencies{
-			func() *metric.Latencies { return r.recent.Newest().Value() },
-			func() *metric.Latencies { return r.minute.Newest().Value() },
+		for _, ring := range [...]func() *times{
+			func() *times { return r.recent.Newest().Value() },
+			func() *times { return r.minute.Newest().Value() },
 		} {
 			latencies = append(latencies, weak.Make(ring()))
 		}
@@ -270,7 +271,7 @@ func TestTrim_LetsGoOfMemoryAfterIdleness(t *testing.T) {
 				seconds++
 			}
 		}
-		distinct := map[weak.Pointer[metric.Latencies]]bool{}
+		distinct := map[weak.Pointer[times]]bool{}
 		for _, l := range latencies {
 			if l.Value() != nil {
 				distinct[l] = true
@@ -299,13 +300,13 @@ func TestTrim_LetsGoOfMemoryAfterIdleness(t *testing.T) {
 	require.Equal(t, 1, seconds)
 	require.Equal(t, 1+1, windows)
 
-	require.Equal(t, Snapshot{}, s.Snapshot(idle))
+	require.Equal(t, stat.Snapshot{}, s.Snapshot(idle))
 	require.Zero(t, s.Recent(idle).Count())
 	require.Zero(t, s.Minute(idle).Count())
 	for _, second := range s.History(idle) {
-		require.Equal(t, Second{Start: second.Start}, second)
+		require.Equal(t, stat.Second{Start: second.Start}, second)
 	}
-	require.Equal(t, metric.Counts{metric.Pass: 90, metric.Success: 90, metric.RT: 90 * ms}, s.Metric().Totals())
+	require.Equal(t, meter.Counts{meter.Pass: 90, meter.Success: 90, meter.RT: 90 * ms}, s.Meter().Totals())
 
 	// And it can be called again.
 	call(s, idle, 2, time.Millisecond, false)
@@ -322,7 +323,7 @@ func TestStat_CoarseRingsAreMadeAtFirstUse(t *testing.T) {
 	s.Snapshot(minute)
 	s.Trim(minute)
 	require.Nil(t, s.coarse.Load(), "looking makes nothing")
-	s.Metric().Add(minute, metric.Block, 1)
+	s.Meter().Add(minute, meter.Block, 1)
 	made := s.coarse.Load()
 	require.NotNil(t, made)
 	call(s, minute+100*sec, 1, time.Millisecond, false)

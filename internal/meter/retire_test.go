@@ -1,4 +1,4 @@
-package metric
+package meter
 
 import (
 	"math"
@@ -68,9 +68,9 @@ func TestRetire_VoidEventsDoNotShow(t *testing.T) {
 	require.Zero(t, m.Concurrency())
 	require.EqualValues(t, 1, m.MaxConcurrency(0), "of what holds")
 	require.Equal(t, final, m.Window(0))
-	for e := range numEvents {
-		require.Equal(t, final[e], m.Total(e), "total of %v", e)
-		require.Equal(t, final[e], m.Sum(0, e), "sum of %v", e)
+	for e := range NumEvents {
+		require.Equal(t, final[e], m.Total(uint8(e)), "total of %v", e)
+		require.Equal(t, final[e], m.Sum(0, uint8(e)), "sum of %v", e)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestBlock_HammerBlocksThatHoldAreFinal(t *testing.T) {
 	t.Parallel()
 	const goroutines = 3
 	blocks := fewer(30_000)
-	var place atomic.Pointer[Metric]
+	var place atomic.Pointer[Meter]
 	place.Store(newMetric())
 	var held, void [goroutines]int64
 	var left atomic.Int64
@@ -194,12 +194,12 @@ func TestBlock_HammerBlocksThatHoldAreFinal(t *testing.T) {
 			continue
 		}
 		retired++
-		sum = sum.Plus(final)
+		sum = plus(sum, final)
 		place.Store(newMetric())
 		runtime.Gosched()
 	}
 	wg.Wait()
-	sum = sum.Plus(place.Load().Totals())
+	sum = plus(sum, place.Load().Totals())
 
 	var wantHeld, wantVoid int64
 	for g := range goroutines {
@@ -217,14 +217,14 @@ func TestRetire_HammerCallsThatHoldAreFinal(t *testing.T) {
 	t.Parallel()
 	const goroutines = 3
 	calls := fewer(60_000)
-	fresh := func() *Metric {
+	fresh := func() *Meter {
 		m := newMetric()
 		growFully(m)
 		slowToRead(m)
 		return m
 	}
 	each := fresh().Totals()
-	var place atomic.Pointer[Metric]
+	var place atomic.Pointer[Meter]
 	place.Store(fresh())
 	var held, void [goroutines]int64
 	var left atomic.Int64
@@ -268,12 +268,12 @@ func TestRetire_HammerCallsThatHoldAreFinal(t *testing.T) {
 			continue
 		}
 		retired++
-		sum = sum.Plus(final.Minus(each))
+		sum = plus(sum, minus(final, each))
 		place.Store(fresh())
 		runtime.Gosched()
 	}
 	wg.Wait()
-	sum = sum.Plus(place.Load().Totals().Minus(each))
+	sum = plus(sum, minus(place.Load().Totals(), each))
 
 	var wantHeld, wantVoid int64
 	for g := range goroutines {

@@ -1,4 +1,4 @@
-package stat
+package stats
 
 import (
 	"runtime"
@@ -9,7 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/internal/meter"
+	"github.com/leapgate-go/leapgate/stat"
 )
 
 // A writer puts the same number of calls into each second while others read. Who is
@@ -55,7 +56,7 @@ func TestStat_HammerTotalsAreNotFromAfterTheWindow(t *testing.T) {
 	}
 	over.Store(true)
 	wg.Wait()
-	require.EqualValues(t, seconds*perSecond, s.Metric().Total(metric.Success))
+	require.EqualValues(t, seconds*perSecond, s.Meter().Total(meter.Success))
 }
 
 // Several goroutines bring the first event of the same resource: what one of them
@@ -63,7 +64,7 @@ func TestStat_HammerTotalsAreNotFromAfterTheWindow(t *testing.T) {
 func TestStat_HammerFirstUse(t *testing.T) {
 	t.Parallel()
 	const goroutines, rounds = 4, 1_000
-	stats := make([]*Stat, rounds)
+	stats := make([]*Stats, rounds)
 	for i := range stats {
 		stats[i] = New()
 	}
@@ -76,7 +77,7 @@ func TestStat_HammerFirstUse(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	want := Second{Start: minute, Pass: goroutines, Success: goroutines, Exception: goroutines, AvgRT: time.Millisecond}
+	want := stat.Second{Start: minute, Pass: goroutines, Success: goroutines, Exception: goroutines, AvgRT: time.Millisecond}
 	for i, s := range stats {
 		second := s.History(minute)[60]
 		second.MaxConcurrency = 0
@@ -105,7 +106,7 @@ func TestHistory_HammerSecondsAddUp(t *testing.T) {
 				now := clock.Add(55 * sec / (goroutines * calls))
 				call(s, now, 1+i%2, time.Microsecond, i%4 == 0)
 				if i%8 == 0 {
-					s.Metric().Add(now, metric.Block, 1)
+					s.Meter().Add(now, meter.Block, 1)
 				}
 			}
 		})
@@ -127,7 +128,7 @@ func TestHistory_HammerSecondsAddUp(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	var sum Second
+	var sum stat.Second
 	for _, second := range s.History(clock.Load()) {
 		sum.Pass += second.Pass
 		sum.Block += second.Block
@@ -136,6 +137,6 @@ func TestHistory_HammerSecondsAddUp(t *testing.T) {
 	}
 	const all = goroutines * calls
 	// Calls in pairs of one and two; of four, the first fails, and is one call.
-	require.Equal(t, Second{Pass: all * 3 / 2, Success: all * 3 / 2, Exception: (all + 3) / 4, Block: goroutines * ((calls + 7) / 8)}, sum)
+	require.Equal(t, stat.Second{Pass: all * 3 / 2, Success: all * 3 / 2, Exception: (all + 3) / 4, Block: goroutines * ((calls + 7) / 8)}, sum)
 	require.EqualValues(t, all*3/2, s.Minute(clock.Load()).Count())
 }

@@ -1,4 +1,4 @@
-package metric
+package meter
 
 // The states of a metric.
 const (
@@ -17,14 +17,18 @@ type finalTotals struct {
 // calls are in flight, if anything is counted meanwhile, or if the metric is retired
 // already. Only one goroutine at a time may try.
 //
-// Who counts a pass asks [Metric.Holds] afterwards; Retire changes the state and
+// Who counts a pass asks [Meter.Holds] afterwards; Retire changes the state and
 // then looks at the counts. So one of them sees the other, and every event is
 // either in the final totals, or known to be void by the one who counted it.
 // Everything else about a call is counted while it is in flight. Readers ask as well,
 // for what they have read may be void.
-func (m *Metric) Retire() (final Counts, ok bool) {
+func (m *Meter) Retire() (final Counts, ok bool) {
 	before := m.readTotals()
-	if before.Concurrency() != 0 || !m.state.CompareAndSwap(counting, retiring) {
+	if before[Pass] != before[Success] || !m.state.CompareAndSwap(counting, retiring) {
+		return Counts{}, false
+	}
+	if w := m.rare.waits.Load(); w != nil && w.ending.Load() != 0 {
+		m.state.CompareAndSwap(retiring, counting)
 		return Counts{}, false
 	}
 	last := finalTotals{counts: m.readTotals(), blocks: make([]int64, m.numStripes())}
@@ -43,12 +47,12 @@ func (m *Metric) Retire() (final Counts, ok bool) {
 
 // Holds tells a caller that has just counted a pass whether it holds. If not, the
 // metric was retired before, and nobody will see it.
-func (m *Metric) Holds() bool {
+func (m *Meter) Holds() bool {
 	return m.state.Load() == counting || m.revive()
 }
 
 // Block counts n blocks, and tells whether that holds.
-func (m *Metric) Block(now, n int64) (holds bool) {
+func (m *Meter) Block(now, n int64) (holds bool) {
 	if !m.ring.Newest().Covers(now) {
 		m.ring.Current(now)
 	}
@@ -65,7 +69,7 @@ func (m *Metric) Block(now, n int64) (holds bool) {
 // revive stops a Retire that has not come to its end.
 //
 //go:noinline
-func (m *Metric) revive() bool {
+func (m *Meter) revive() bool {
 	for {
 		if m.state.CompareAndSwap(retiring, counting) {
 			return true

@@ -1,4 +1,4 @@
-package stat
+package stats
 
 import (
 	"math"
@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/leapgate-go/leapgate/internal/meter"
 	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/stat"
 )
 
 // naive is a log of all events, and the 100 ms that each was counted in.
@@ -44,7 +46,7 @@ func (n *naive) window(now, length, interval int64) (sum metric.Counts) {
 }
 
 // history gives the seconds from first on.
-func (n *naive) history(first, now int64) (history [61]Second) {
+func (n *naive) history(first, now int64) (history [61]stat.Second) {
 	var sums [61]metric.Counts
 	var peaks [61]int64
 	end := max(floor(now, sec), floor(n.newest, sec))
@@ -55,11 +57,11 @@ func (n *naive) history(first, now int64) (history [61]Second) {
 		}
 	}
 	for i, c := range sums {
-		history[i] = Second{
+		history[i] = stat.Second{
 			Start: first + int64(i)*sec,
 			Pass:  c[metric.Pass], Block: c[metric.Block],
 			Success: c[metric.Success], Exception: c[metric.Exception],
-			AvgRT: metric.AvgRT(c), MaxConcurrency: peaks[i],
+			AvgRT: meter.AvgRT(c), MaxConcurrency: peaks[i],
 		}
 	}
 	return history
@@ -99,7 +101,7 @@ func TestStat_AgreesWithANaiveLog(t *testing.T) {
 			"block": func(t *rapid.T) {
 				clock += step.Draw(t, "step")
 				model.add(clock, metric.Counts{metric.Block: 1}, 0)
-				s.Metric().Add(clock, metric.Block, 1)
+				s.Meter().Add(clock, meter.Block, 1)
 			},
 			"trim": func(t *rapid.T) {
 				trimmed = max(trimmed, clock+step.Draw(t, "now"))
@@ -122,7 +124,7 @@ func TestStat_AgreesWithANaiveLog(t *testing.T) {
 				require.EqualValues(t, window[metric.Block], snapshot.BlockQPS)
 				require.EqualValues(t, window[metric.Success], snapshot.SuccessQPS)
 				require.EqualValues(t, window[metric.Exception], snapshot.ExceptionQPS)
-				require.Equal(t, metric.AvgRT(window), snapshot.AvgRT)
+				require.Equal(t, meter.AvgRT(window), snapshot.AvgRT)
 			},
 		})
 	})

@@ -1,4 +1,4 @@
-package metric
+package meter
 
 import (
 	"sync/atomic"
@@ -14,16 +14,8 @@ import (
 // The counters are sync/atomic's, which are aligned to 64 bits everywhere.
 type stripe struct {
 	counts [striped]atomic.Int64
-
-	// span tells which cells of the histogram are in use, so that readers need not
-	// look at all. It only widens, before the first count is added to a cell. The
-	// first is kept inverted: then 0 is a span that no cell lies in.
-	//
-	//	31  16   15   8   7      0
-	//	   0      last     255−first
-	span    atomic.Uint32
-	latency atomic.Pointer[histogram] // nil until a call completed here
-	_       [64 - unsafe.Sizeof([striped + 1]int64{}) - 2*unsafe.Sizeof(uintptr(0))]byte
+	times
+	_ [64 - unsafe.Sizeof([striped + 1]int64{}) - 2*unsafe.Sizeof(uintptr(0))]byte
 
 	// peak is the most calls in flight that a pass has left on this stripe, in the
 	// bucket with that serial. It is written by passes that exceed it.
@@ -31,37 +23,6 @@ type stripe struct {
 	//	63    32 31        0
 	//	 serial   in flight
 	peak atomic.Uint64
-}
-
-// histogram holds one total per latency cell.
-type histogram [latencyCells]atomic.Int64
-
-// inSpan tells whether a span includes a cell.
-func inSpan(span uint32, cell uint8) bool {
-	return cell >= ^uint8(span) && cell <= uint8(span>>8)
-}
-
-// widen makes the span include a cell, of a histogram that is made if need be.
-//
-//go:noinline
-func (s *stripe) widen(cell uint8) {
-	if s.latency.Load() == nil {
-		s.latency.CompareAndSwap(nil, new(histogram))
-	}
-	for old := s.span.Load(); !inSpan(old, cell); old = s.span.Load() {
-		first, last := min(cell, ^uint8(old)), max(cell, uint8(old>>8))
-		s.span.CompareAndSwap(old, uint32(last)<<8|uint32(^first))
-	}
-}
-
-// cells gives those from the first to the last in use, and the index of the first.
-func (s *stripe) cells() (first int, cells []atomic.Int64) {
-	span := s.span.Load()
-	if span == 0 {
-		return 0, nil
-	}
-	first = int(^uint8(span))
-	return first, s.latency.Load()[first : int(uint8(span>>8))+1]
 }
 
 const (
@@ -81,7 +42,7 @@ type stripeSet struct {
 }
 
 // pick chooses the stripe for a call that begins.
-func (m *Metric) pick() int {
+func (m *Meter) pick() int {
 	if set := m.stripes.Load(); set != nil {
 		return set.pick()
 	}
@@ -92,7 +53,7 @@ func (s *stripeSet) pick() int { return stripes.Hint() & s.mask & (maxStripes - 
 
 // stripe gives the stripe that pick chose. It is there for good: stripes are
 // added, never moved.
-func (m *Metric) stripe(i int) *stripe {
+func (m *Meter) stripe(i int) *stripe {
 	if i == 0 {
 		return &m.first
 	}
@@ -100,7 +61,7 @@ func (m *Metric) stripe(i int) *stripe {
 }
 
 // numStripes is how many stripes there are to read.
-func (m *Metric) numStripes() int { return m.stripes.Load().size() }
+func (m *Meter) numStripes() int { return m.stripes.Load().size() }
 
 func (s *stripeSet) size() int {
 	if s == nil {
@@ -111,7 +72,7 @@ func (s *stripeSet) size() int {
 
 // grow doubles the stripes if calls came faster than they are good for: n
 // calls in the given number of nanoseconds.
-func (m *Metric) grow(n, elapsed int64) {
+func (m *Meter) grow(n, elapsed int64) {
 	old := m.stripes.Load()
 	have := old.size()
 	if float64(n) < float64(have)*hotRate*float64(elapsed)/1e9 || have >= stripes.Wanted() {

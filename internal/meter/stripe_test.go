@@ -1,4 +1,4 @@
-package metric
+package meter
 
 import (
 	"math"
@@ -16,7 +16,7 @@ import (
 
 func TestStripe_Layout(t *testing.T) {
 	t.Parallel()
-	var m Metric
+	var m Meter
 	require.EqualValues(t, 64, unsafe.Sizeof(stripe{}), "a stripe is one cache line")
 	require.EqualValues(t, 64, unsafe.Offsetof(m.first), "the head has a line of its own")
 	require.EqualValues(t, 128, unsafe.Sizeof(m))
@@ -25,7 +25,7 @@ func TestStripe_Layout(t *testing.T) {
 
 func TestStripe_Addresses(t *testing.T) {
 	t.Parallel()
-	metrics := make([]*Metric, 100)
+	metrics := make([]*Meter, 100)
 	for i := range metrics {
 		m := newMetric()
 		metrics[i] = m // so that all of them are in memory together
@@ -40,7 +40,7 @@ func TestStripe_Addresses(t *testing.T) {
 
 func TestStripe_SpanBeginsEmpty(t *testing.T) {
 	t.Parallel()
-	for cell := range latencyCells {
+	for cell := range numCells {
 		require.False(t, inSpan(0, uint8(cell)), "cell %d", cell)
 	}
 	var s stripe
@@ -50,8 +50,8 @@ func TestStripe_SpanBeginsEmpty(t *testing.T) {
 
 func TestWiden_SpanHoldsWhatItWasAskedFor(t *testing.T) {
 	t.Parallel()
-	for _, a := range []int{0, 1, 100, 127, 128, latencyCells - 2, latencyCells - 1} {
-		for b := 0; b < latencyCells; b += 5 {
+	for _, a := range []int{0, 1, 100, 127, 128, numCells - 2, numCells - 1} {
+		for b := 0; b < numCells; b += 5 {
 			var s stripe
 			s.widen(uint8(a))
 			first, cells := s.cells()
@@ -61,7 +61,7 @@ func TestWiden_SpanHoldsWhatItWasAskedFor(t *testing.T) {
 			first, cells = s.cells()
 			require.Equal(t, min(a, b), first)
 			require.Len(t, cells, max(a, b)-min(a, b)+1)
-			for cell := range latencyCells {
+			for cell := range numCells {
 				require.Equal(t, cell >= min(a, b) && cell <= max(a, b), inSpan(s.span.Load(), uint8(cell)))
 			}
 		}
@@ -73,7 +73,7 @@ func TestWiden_SpanHoldsWhatItWasAskedFor(t *testing.T) {
 func TestWiden_HammerFirstCells(t *testing.T) {
 	t.Parallel()
 	const goroutines, rounds = 4, 2_000
-	metrics := make([]*Metric, rounds)
+	metrics := make([]*Meter, rounds)
 	for i := range metrics {
 		metrics[i] = newMetric()
 		metrics[i].Pass(0, 2*goroutines)
@@ -87,14 +87,14 @@ func TestWiden_HammerFirstCells(t *testing.T) {
 	})
 	for i, m := range metrics {
 		require.EqualValues(t, 2*goroutines, m.Total(Success), "round %d", i)
-		require.EqualValues(t, 2*goroutines, m.Latencies().Count(), "round %d", i)
-		var want [latencyCells]int64
+		require.EqualValues(t, 2*goroutines, sumOf(m.Latencies()), "round %d", i)
+		var want [numCells]int64
 		for g := range goroutines {
-			want[latencyCell(rt(g, i))]++
-			want[latencyCell(rt(g+1, i))]++
+			want[cellOf(rt(g, i))]++
+			want[cellOf(rt(g+1, i))]++
 		}
 		first, cells := m.first.cells()
-		for c := range latencyCells {
+		for c := range numCells {
 			got := int64(0)
 			if c >= first && c < first+len(cells) {
 				got = cells[c-first].Load()
@@ -142,7 +142,7 @@ func TestWiden_HammerSpanNeverNarrows(t *testing.T) {
 }
 
 // growFully gives a metric all the stripes it may get.
-func growFully(m *Metric) {
+func growFully(m *Meter) {
 	for m.numStripes() < stripes.Wanted() {
 		m.grow(math.MaxInt64, 1)
 	}
@@ -150,7 +150,7 @@ func growFully(m *Metric) {
 
 // slowToRead makes reading the totals take long: each stripe gets two calls, one of
 // no time and one of a very long one, so that all cells between them are read.
-func slowToRead(m *Metric) {
+func slowToRead(m *Meter) {
 	for i := range m.numStripes() {
 		m.stripe(i).counts[Pass].Add(2)
 		m.Complete(0, i, 1, 0, false)
@@ -256,7 +256,7 @@ func TestGrow_CallInFlight(t *testing.T) {
 func TestGrow_HammerStripesAreNotReplaced(t *testing.T) {
 	t.Parallel()
 	const goroutines, rounds, calls = 4, 8_000, 4
-	metrics := make([]*Metric, rounds)
+	metrics := make([]*Meter, rounds)
 	for i := range metrics {
 		metrics[i] = newMetric()
 		metrics[i].Pass(0, 0)
@@ -272,7 +272,7 @@ func TestGrow_HammerStripesAreNotReplaced(t *testing.T) {
 	want := Counts{Pass: goroutines * calls, Success: goroutines * calls, Exception: goroutines * calls, RT: goroutines * calls * 1000}
 	for i, m := range metrics {
 		require.Equal(t, want, m.Totals(), "round %d", i)
-		require.EqualValues(t, goroutines*calls, m.Latencies().Count(), "round %d", i)
+		require.EqualValues(t, goroutines*calls, sumOf(m.Latencies()), "round %d", i)
 	}
 }
 
@@ -308,7 +308,7 @@ func TestTotals_HammerOrderWhileStripesGrow(t *testing.T) {
 			wg.Go(func() {
 				for left.Load() > 0 {
 					c := m.Totals()
-					if c[Success] > c[Pass] || c[Exception] > c[Pass] || c.Concurrency() < 0 || m.Concurrency() < 0 {
+					if c[Success] > c[Pass] || c[Exception] > c[Pass] || inFlight(c) < 0 || m.Concurrency() < 0 {
 						t.Errorf("round %d: exception %d, success %d, pass %d", round, c[Exception], c[Success], c[Pass])
 						return
 					}
@@ -321,7 +321,7 @@ func TestTotals_HammerOrderWhileStripesGrow(t *testing.T) {
 		require.GreaterOrEqual(t, m.numStripes(), min(2, stripes.Wanted()))
 		c := m.Totals()
 		require.Equal(t, c[Pass], c[Success])
-		require.Zero(t, c.Concurrency())
+		require.Zero(t, inFlight(c))
 		if t.Failed() {
 			return
 		}
@@ -394,6 +394,6 @@ func TestTotals_HammerOrderOfAddAndAddRT(t *testing.T) {
 		}
 		wg.Wait()
 		all := writers * calls
-		require.Equal(t, Counts{Pass: all, Success: all, Exception: all, RT: all * ms}, m.Totals().Minus(before))
+		require.Equal(t, Counts{Pass: all, Success: all, Exception: all, RT: all * ms}, minus(m.Totals(), before))
 	}
 }

@@ -1,4 +1,4 @@
-package metric
+package meter
 
 import (
 	"math"
@@ -34,12 +34,12 @@ func (n *naiveMetric) add(now int64, counts Counts, rt int64) {
 	if start := n.align(now); !n.opened || start > n.newest {
 		n.opened, n.newest = true, start
 	}
-	n.log = append(n.log, logged{n.newest, counts, rt, n.total().Concurrency()})
+	n.log = append(n.log, logged{n.newest, counts, rt, inFlight(n.total())})
 }
 
 func (n *naiveMetric) total() (sum Counts) {
 	for _, l := range n.log {
-		sum = sum.Plus(l.counts)
+		sum = plus(sum, l.counts)
 	}
 	return sum
 }
@@ -47,10 +47,10 @@ func (n *naiveMetric) total() (sum Counts) {
 // peak is the most calls in flight in the window of now.
 func (n *naiveMetric) peak(now int64) int64 {
 	end := max(n.align(now), n.newest)
-	most := n.total().Concurrency()
+	most := inFlight(n.total())
 	for _, l := range n.log {
 		if l.bucket > end-n.interval && l.bucket <= end {
-			most = max(most, l.before, l.before+l.counts.Concurrency())
+			most = max(most, l.before, l.before+inFlight(l.counts))
 		}
 	}
 	return max(0, most)
@@ -61,7 +61,7 @@ func (n *naiveMetric) window(now int64) (sum Counts, minRT int64) {
 	minRT = math.MaxInt64
 	for _, l := range n.log {
 		if l.bucket > end-n.interval && l.bucket <= end {
-			sum = sum.Plus(l.counts)
+			sum = plus(sum, l.counts)
 			if l.rt >= 0 {
 				minRT = min(minRT, l.rt)
 			}
@@ -97,7 +97,7 @@ func TestMetric_AgreesWithANaiveLog(t *testing.T) {
 		rt := rapid.OneOf(rapid.Int64Range(0, 1000), rapid.Int64Range(0, 200_000_000_000))
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
-				e := Event(rapid.IntRange(0, int(numEvents)-1).Draw(t, "event"))
+				e := uint8(rapid.IntRange(0, NumEvents-1).Draw(t, "event"))
 				n := count.Draw(t, "n")
 				if total := model.total(); e == Exception && total[Exception]+n > total[Success] {
 					t.Skip("exceptions are some of the completed calls")
@@ -166,9 +166,9 @@ func TestMetric_AgreesWithANaiveLog(t *testing.T) {
 				require.Equal(t, avg, m.AvgRT(now))
 				total := model.total()
 				require.Equal(t, total, m.Totals())
-				for e := range numEvents {
+				for e := range uint8(NumEvents) {
 					require.Equal(t, sum[e], m.Sum(now, e), "%v at %d", e, now)
-					require.Equal(t, float64(sum[e])/m.Interval().Seconds(), m.QPS(now, e), "%v at %d", e, now)
+					require.Equal(t, float64(sum[e])/time.Duration(model.interval).Seconds(), m.QPS(now, e), "%v at %d", e, now)
 					require.Equal(t, total[e], m.Total(e))
 				}
 				end, ok := m.LastBucket()
