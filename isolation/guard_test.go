@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -26,7 +27,7 @@ type gate struct {
 }
 
 // load loads rules, or returns all that is wrong with them.
-func load(set *ruleset.Set[Rule], rules []Rule) (changes resource.Changes, err error) {
+func load(set *ruleset.Set[Rule], rules []Rule) (changes names.Set, err error) {
 	load, faults := set.Prepare(rules)
 	if faults != nil {
 		return changes, faults

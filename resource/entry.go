@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // Entry is one call into a resource, from Entry to [Entry.Exit]. It is a value of
@@ -48,7 +49,7 @@ const (
 // a window is wrong.
 const MaxCount = 1 << 20
 
-// ErrOrigin is the error of an origin that is longer than [MaxNameLength]. It is not a
+// ErrOrigin is the error of an origin that is longer than [rule.MaxNameLength]. It is not a
 // block.
 var ErrOrigin = errors.New("leapgate: bad origin")
 
@@ -143,7 +144,7 @@ const (
 func WithCount(n int64) EntryOption { return EntryOption{kind: countOption, count: n} }
 
 // WithOrigin tells who calls, for rules that are for some callers only, and for the
-// last refusal of each rule. It has at most [MaxNameLength] bytes.
+// last refusal of each rule. It has at most [rule.MaxNameLength] bytes.
 func WithOrigin(origin string) EntryOption { return EntryOption{kind: originOption, origin: origin} }
 
 // WithPriority lets an entry take what the next buckets of a rule will have room for,
@@ -163,8 +164,8 @@ func apply(opts []EntryOption) (n int64, by Caller, err error) {
 			}
 			n = o.count
 		case originOption:
-			if len(o.origin) > MaxNameLength {
-				return 0, by, fmt.Errorf("%w: %.32q… has %d bytes; want at most %d", ErrOrigin, o.origin, len(o.origin), MaxNameLength)
+			if len(o.origin) > rule.MaxNameLength {
+				return 0, by, fmt.Errorf("%w: %.32q… has %d bytes; want at most %d", ErrOrigin, o.origin, len(o.origin), rule.MaxNameLength)
 			}
 			by.Origin = o.origin
 		case priorityOption:

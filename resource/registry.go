@@ -2,8 +2,6 @@ package resource
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -21,28 +19,14 @@ import (
 const (
 	// Other is the name of the resource that serves the names for which there is
 	// no place, and that keeps the totals of those that were evicted.
-	Other = "other"
-
-	// MaxNameLength is the length, in bytes, of the longest name.
-	MaxNameLength = 1024
+	Other = names.Other
 
 	// DefaultMaxResources is how many places a registry has that is not told.
 	DefaultMaxResources = 10_000
 )
 
 // ErrName is the error of an empty or too long name. It is not a block.
-var ErrName = errors.New("leapgate: bad resource name")
-
-// CheckName tells what is wrong with a name, if anything: [ErrName].
-func CheckName(name string) error {
-	switch {
-	case name == "":
-		return fmt.Errorf("%w: it is empty; want 1 to %d bytes", ErrName, MaxNameLength)
-	case len(name) > MaxNameLength:
-		return fmt.Errorf("%w: %.32q… has %d bytes; want 1 to %d", ErrName, name, len(name), MaxNameLength)
-	}
-	return nil
-}
+var ErrName = names.Err
 
 // Config says how a registry works.
 type Config struct {
@@ -87,8 +71,8 @@ type Registry struct {
 	carried carried     // what was counted in resources that are gone; shows in other
 	past    past        // what rules have counted where they bind no more
 
-	rebinding sync.Mutex // guards unbound
-	unbound   []*Changes // those that are not carried out yet, oldest first
+	rebinding sync.Mutex   // guards unbound
+	unbound   []*names.Set // those that are not carried out yet, oldest first
 }
 
 // NewRegistry makes a registry without resources.
@@ -144,7 +128,7 @@ func (g *Registry) Find(name string) (*Resource, error) {
 	if r := g.table.Get(name); r != nil {
 		return r, nil
 	}
-	if err := CheckName(name); err != nil {
+	if err := names.Check(name); err != nil {
 		return nil, err
 	}
 	return g.register(name, nil, g.clock.Now()), nil
@@ -175,7 +159,7 @@ func (g *Registry) newResource(name string) *Resource {
 // registered anew, or in another resource of that name, or in other; but not in
 // void, which is retired. It gives no set if the gate is closed.
 func (g *Registry) attach(r *Resource, void *metric.Metric, now int64) (*guardSet, error) {
-	if err := CheckName(r.name); err != nil {
+	if err := names.Check(r.name); err != nil {
 		return nil, err
 	}
 	for {

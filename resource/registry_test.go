@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -51,14 +50,6 @@ func TestOther_IsThereFromTheBeginningAndShowsWhenItIsUsed(t *testing.T) {
 	e.Exit()
 	require.Equal(t, resource.Other, g.Snapshot()[0].Resource)
 	require.Equal(t, 1.0, g.Resource(resource.Other).QPS(metric.Pass))
-}
-
-func TestCheckName_TellsWhatWouldBeRight(t *testing.T) {
-	t.Parallel()
-	require.NoError(t, resource.CheckName(strings.Repeat("x", resource.MaxNameLength)))
-	require.EqualError(t, resource.CheckName(""), "leapgate: bad resource name: it is empty; want 1 to 1024 bytes")
-	require.EqualError(t, resource.CheckName(strings.Repeat("x", 2000)),
-		`leapgate: bad resource name: "`+strings.Repeat("x", 32)+`"… has 2000 bytes; want 1 to 1024`)
 }
 
 func TestBlockError_ReadsAloud(t *testing.T) {

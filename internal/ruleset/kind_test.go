@@ -68,7 +68,7 @@ func TestSet_RelatesTheChecksOfAResource(t *testing.T) {
 			checks[i] = &controller{rule: checks[i].(*controller).rule, name: "related"}
 		}
 	}
-	load(t, s, limited{Resource: "a"}, pattern("", "*", rule.Glob))
+	load(t, s, limited{Resource: "a"}, ruleOn("", "*", rule.Glob))
 	for _, c := range of(s, "a") {
 		require.Equal(t, "related", c.name)
 	}
