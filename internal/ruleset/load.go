@@ -221,7 +221,8 @@ func (d *difference[R]) load() names.Set {
 			d.patterns = d.patterns || l.pattern != nil
 		}
 	}
-	rules := make([]*loaded[R], len(d.after), len(d.given))
+	rules := make([]*loaded[R], len(d.after))
+	d.touched = make([]*target[R], 0, len(d.after))
 	for i := range d.after {
 		rules[i] = d.apply(i)
 	}
