@@ -19,9 +19,16 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
+type registry interface {
+	Find(name string) (*resource.Resource, error)
+	Resource(name string) *resource.Resource
+	Changed(names.Set) func()
+	Close()
+}
+
 // gate is a registry with nothing but the rules of this package.
 type gate struct {
-	*resource.Registry
+	registry
 	guard *ruleset.Set[Rule]
 	now   atomic.Int64
 }
@@ -60,7 +67,7 @@ func newGate(t testing.TB, given bool, rules ...Rule) *gate {
 	if given {
 		cfg.Now = g.now.Load
 	}
-	g.Registry = resource.NewRegistry(cfg)
+	g.registry = resource.NewRegistry(cfg)
 	g.load(t, rules...)
 	return g
 }
@@ -315,7 +322,7 @@ func TestPattern_EveryResourceHasPlacesOfItsOwn(t *testing.T) {
 	require.Len(t, g.hold(t, "db.query", 5), 1) // two of its three are taken still
 	require.Len(t, g.hold(t, "db.one", 5), 2)   // one is taken still
 	require.Len(t, g.hold(t, "orders", 5), 5)
-	_, err := g.Entry("db.query")
+	_, err := g.Resource("db.query").Entry()
 	require.EqualError(t, err, `isolation rule "db" on "db.query": 4 of 3 in flight`)
 }
 

@@ -38,8 +38,8 @@ type Guard interface {
 	// checks differ. One that has the ID of an old one goes on with its counts; one that
 	// was left out is not to be given again.
 	//
-	// Bind is called when a resource appears and when [Registry.Rebind], or Rebind of
-	// the gate, names it. No lock is held meanwhile; but an entry into the resource
+	// Bind is called when a resource appears and when Rebind of the gate
+	// names it. No lock is held meanwhile; but an entry into the resource
 	// that is being bound, a Rebind, or a loading of rules may ask again: a guard that
 	// does so every time would do it for ever.
 	Bind(resource string, old []Check) (checks []Check, named bool)
@@ -90,7 +90,7 @@ type Check interface {
 // Finisher is a check that wants to know when calls end. Finish is called once for
 // every call that was admitted after the check admitted it, whatever rules were
 // loaded meanwhile; also if its Reserve panicked. A resource can have
-// [MaxShadowFinishers] of them in mode shadow; further ones are not asked.
+// 16 of them in mode shadow; further ones are not asked.
 //
 // This interface is not yet stable.
 type Finisher interface {

@@ -18,7 +18,7 @@ import (
 // the entries in flight keep theirs. It has half a cache line, so that it never lies on
 // two; what is seldom needed is in its stay.
 type guardSet struct {
-	registry *Registry
+	registry *registry
 	metric   *metric.Metric // nil: the resource has no place in the registry
 	*stay                   // nil if metric is
 	*checks                 // nil: nobody is to be asked
@@ -42,12 +42,12 @@ type checks struct {
 	longest  time.Duration // how far back any of them remembers
 }
 
-// MaxShadowFinishers is how many checks in mode shadow a resource can have that want
+// maxShadowFinishers is how many checks in mode shadow a resource can have that want
 // to know when calls end: an entry has a bit for each.
-const MaxShadowFinishers = 16
+const maxShadowFinishers = 16
 
 // newGuardSet makes the set of a resource that appears.
-func newGuardSet(registry *Registry, checks *checks) *guardSet {
+func newGuardSet(registry *registry, checks *checks) *guardSet {
 	s := stat.New()
 	return &guardSet{registry, s.Metric(), &stay{stat: s, waiting: new(atomic.Int64)}, checks}
 }
@@ -109,7 +109,7 @@ func (s *checks) addShadow(c Check) {
 	switch n := len(s.finishIf); {
 	case !ok:
 		s.shadow = append(s.shadow, c)
-	case n < MaxShadowFinishers:
+	case n < maxShadowFinishers:
 		s.shadow = slices.Insert(s.shadow, n, c)
 		s.finishIf = append(s.finishIf, f)
 	}

@@ -1,40 +1,17 @@
 package resource
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/leapgate-go/leapgate/internal/names"
 )
-
-// ErrClosed is the error of loading rules into a closed gate.
-var ErrClosed = errors.New("leapgate: gate is closed")
-
-// Rebind gives the resources of these names the checks that their guards have for
-// them now, and registers those that are named by a rule and not there yet. Calls that
-// are in flight end as they began. Bad names are [ErrName], and nothing is done
-// then; if the registry is closed, the error is [ErrClosed].
-func (g *Registry) Rebind(these ...string) error {
-	var faults []error
-	for _, name := range these {
-		faults = append(faults, names.Check(name))
-	}
-	if g.Closed() {
-		faults = append(faults, ErrClosed)
-	}
-	if err := errors.Join(faults...); err != nil {
-		return err
-	}
-	g.Changed(names.Set{Names: these})()
-	return nil
-}
 
 // Changed notes that a guard has other checks than before, for the resources of these
 // names. It calls nobody, so that a guard can tell while it holds the lock under which its
 // rules change. The function that it returns carries the changes out, and is called without
 // a lock; when it returns, so are those that were noted before by others, who may still be
 // at it.
-func (g *Registry) Changed(changes names.Set) (rebind func()) {
+func (g *registry) Changed(changes names.Set) (rebind func()) {
 	g.rebinding.Lock()
 	defer g.rebinding.Unlock()
 	own := &changes
@@ -52,7 +29,7 @@ func (g *Registry) Changed(changes names.Set) (rebind func()) {
 	}
 }
 
-func (g *Registry) rebindAll(c *names.Set) {
+func (g *registry) rebindAll(c *names.Set) {
 	g.generation.Add(1)
 	changed := slices.Clip(c.Names) // the program's, maybe
 	if c.Matching != nil {          // asked after the generation was raised, so none is missed
@@ -74,7 +51,7 @@ func (g *Registry) rebindAll(c *names.Set) {
 }
 
 // known returns the names of all resources that are there.
-func (g *Registry) known() (all []string) {
+func (g *registry) known() (all []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, list := range [...][]*Resource{g.places, g.kept} {
@@ -87,7 +64,7 @@ func (g *Registry) known() (all []string) {
 
 // rebind is false if rules were loaded meanwhile, or the resource came or went, so that
 // the checks are stale.
-func (g *Registry) rebind(name string, now int64) bool {
+func (g *registry) rebind(name string, now int64) bool {
 	generation := g.generation.Load()
 	g.mu.Lock()
 	r := g.table.Get(name)
@@ -130,7 +107,7 @@ func (g *Registry) rebind(name string, now int64) bool {
 
 // checksOf returns the checks that a resource has, or those that are remembered of its name
 // if it is nil, with their ghost; nil if it is not known. The caller holds mu.
-func (g *Registry) checksOf(r *Resource, name string, now int64) (*checks, *ghost) {
+func (g *registry) checksOf(r *Resource, name string, now int64) (*checks, *ghost) {
 	if r != nil {
 		return r.home.checks, nil
 	}

@@ -211,6 +211,7 @@ func (d *difference[R]) load() names.Set {
 		}
 		c.check = d.kind.Compile(&d.env, c.rule, *d.kind.Head(c.rule).Resource, old)
 	}
+	d.touched = make([]*target[R], 0, len(d.after))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, l := range d.before {
@@ -222,7 +223,6 @@ func (d *difference[R]) load() names.Set {
 		}
 	}
 	rules := make([]*loaded[R], len(d.after))
-	d.touched = make([]*target[R], 0, len(d.after))
 	for i := range d.after {
 		rules[i] = d.apply(i)
 	}

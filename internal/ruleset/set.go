@@ -99,9 +99,9 @@ func (s *Set[R]) Bind(name string, old []resource.Check) (checks []resource.Chec
 	defer s.mu.RUnlock()
 	on, named := s.at[name]
 	if named && len(on.rules) > 0 {
-		checks = make([]resource.Check, len(on.rules))
-		for i, l := range on.rules {
-			checks[i] = l.check
+		checks = make([]resource.Check, 0, len(on.rules))
+		for _, l := range on.rules {
+			checks = append(checks, l.check)
 		}
 	}
 	if len(s.patterns) > 0 {
