@@ -234,7 +234,7 @@ func ExampleGate_Totals() {
 	for _, t := range gate.Totals() {
 		fmt.Println(t.Resource, t.Counts[metric.Pass], t.Counts[metric.Block], t.Latencies.Count())
 		for i := range t.Rules {
-			fmt.Println("  rule", t.Rules[i].ID, "blocked", resource.TotalsOf(&t.Rules[i]).Blocked)
+			fmt.Println("  rule", t.Rules[i].ID, "blocked", t.Rules[i].Blocked)
 		}
 	}
 	// Output:

@@ -37,6 +37,7 @@ import (
 
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/kinds"
+	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/resource"
@@ -159,7 +160,7 @@ var (
 	// ErrConfig is what every error of [New] is.
 	ErrConfig = errors.New("leapgate: bad configuration")
 	// ErrClosed is the error of loading rules into a closed gate.
-	ErrClosed = resource.ErrClosed
+	ErrClosed = errors.New("leapgate: gate is closed")
 )
 
 // WithCount makes an entry count n times, 1 to 1,048,576. It passes if n more
@@ -196,9 +197,26 @@ const (
 
 // Gate is one instance of Leapgate. Make one with [New] or [Must].
 type Gate struct {
-	registry *resource.Registry
-	sets     []kinds.Set // the rules, by kind
-	loading  sync.Mutex  // one load of rules at a time
+	registry  registry
+	resources *names.Table[resource.Resource] // those that are there
+	sets      []kinds.Set                     // the rules, by kind
+	loading   sync.Mutex                      // one load of rules at a time
+}
+
+// registry keeps the resources of a gate by name. [resource.NewRegistry] makes one; what
+// its methods do stands there.
+type registry interface {
+	Names() *names.Table[resource.Resource]
+	Find(name string) (*resource.Resource, error)
+	Resource(name string) *resource.Resource
+	Changed(changes names.Set) (rebind func())
+	Sum(name string, now int64, e metric.Event) int64
+	Snapshot() []stat.Snapshot
+	Totals() []resource.Totals
+	Evictions() resource.Evictions
+	GuardFaults() int64
+	Closed() bool
+	Close()
 }
 
 // New makes a gate. It starts no goroutine. The error, if any, is [ErrConfig] and
@@ -206,8 +224,8 @@ type Gate struct {
 func New(cfg Config) (*Gate, error) {
 	var faults []error
 	if cfg.MaxResources < 0 || cfg.MaxResources > mostMaxResources {
-		faults = append(faults, fmt.Errorf("%w: MaxResources is %d; want 1 to %d, or 0 for %d",
-			ErrConfig, cfg.MaxResources, mostMaxResources, resource.DefaultMaxResources))
+		faults = append(faults, fmt.Errorf("%w: MaxResources is %d; want 1 to %d, or 0 for 10000",
+			ErrConfig, cfg.MaxResources, mostMaxResources))
 	}
 	for i, guard := range cfg.Guards {
 		if guard == nil {
@@ -237,6 +255,7 @@ func New(cfg Config) (*Gate, error) {
 		Plugged:      cfg.Guards,
 		OnChange:     cfg.OnChange,
 	})
+	g.resources = g.registry.Names()
 	return g, nil
 }
 
@@ -260,7 +279,16 @@ var defaultGate = sync.OnceValue(func() *Gate { return Must(Config{}) })
 // Entry begins a call into the resource of that name. If a rule refuses it, the
 // error is a [*BlockError], and the entry is zero: its Exit does nothing. A name
 // that is empty or longer than 1,024 bytes is [ErrName]; nothing is counted.
-func (g *Gate) Entry(name string) (resource.Entry, error) { return g.registry.Entry(name) }
+func (g *Gate) Entry(name string) (resource.Entry, error) {
+	if r := g.resources.Get(name); r != nil {
+		return r.Entry()
+	}
+	r, err := g.registry.Find(name)
+	if err != nil {
+		return resource.Entry{}, err
+	}
+	return r.Entry()
+}
 
 // EntryContext is [Gate.Entry] with options. If ctx has ended, it gives ctx.Err()
 // and counts nothing.
@@ -304,7 +332,7 @@ func (g *Gate) Resource(name string) *resource.Resource { return g.registry.Reso
 
 // Lookup gives the resource of that name if it is there, and nil otherwise. It registers
 // nothing, so it is for names that come from outside.
-func (g *Gate) Lookup(name string) *resource.Resource { return g.registry.Lookup(name) }
+func (g *Gate) Lookup(name string) *resource.Resource { return g.resources.Get(name) }
 
 // Snapshot gives the figures of every resource, sorted by name, read at one now but
 // one after the other. The sum of any total over all of them never goes down from
@@ -319,7 +347,20 @@ func (g *Gate) Totals() []resource.Totals { return g.registry.Totals() }
 // registers those that are named by a rule. A guard of Config.Guards whose rules have
 // changed needs it. Bad names are [ErrName], and nothing is done then; so it is with
 // [ErrClosed].
-func (g *Gate) Rebind(names ...string) error { return g.registry.Rebind(names...) }
+func (g *Gate) Rebind(resources ...string) error {
+	var faults []error
+	for _, name := range resources {
+		faults = append(faults, names.Check(name))
+	}
+	if g.registry.Closed() {
+		faults = append(faults, ErrClosed)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return err
+	}
+	g.registry.Changed(names.Set{Names: resources})()
+	return nil
+}
 
 // GuardFaults tells how often guards of Config.Guards, and Config.OnChange, have panicked.
 func (g *Gate) GuardFaults() int64 { return g.registry.GuardFaults() }

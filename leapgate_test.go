@@ -22,6 +22,7 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -148,7 +149,7 @@ func TestEntry_IsFourWords(t *testing.T) {
 func TestEntry_BadNamesAreErrorsAndCountNothing(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, newClock())
-	for _, name := range []string{"", strings.Repeat("x", resource.MaxNameLength+1)} {
+	for _, name := range []string{"", strings.Repeat("x", rule.MaxNameLength+1)} {
 		e, err := g.Entry(name)
 		require.ErrorIs(t, err, leapgate.ErrName)
 		require.NotErrorIs(t, err, leapgate.ErrBlocked)
@@ -160,7 +161,7 @@ func TestEntry_BadNamesAreErrorsAndCountNothing(t *testing.T) {
 		require.Zero(t, g.Resource(name).QPS(metric.Pass))
 	}
 	require.Empty(t, g.Snapshot())
-	require.True(t, enter(t, g, strings.Repeat("x", resource.MaxNameLength)))
+	require.True(t, enter(t, g, strings.Repeat("x", rule.MaxNameLength)))
 }
 
 func TestEntry_BadCountsAreErrorsAndCountNothing(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/kinds"
+	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/isolation"
-	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
@@ -135,8 +135,8 @@ func (g *Gate) load(wanted func() (*kinds.Rules, error), only string) error {
 func (g *Gate) replace(wanted func() (*kinds.Rules, error), only string) (rebind func(), err error) {
 	g.loading.Lock()
 	defer g.loading.Unlock()
-	var changes resource.Changes
-	var loads []func() resource.Changes
+	var changes names.Set
+	var loads []func() names.Set
 	var faults rule.Faults
 	rules, err := wanted()
 	if err == nil {

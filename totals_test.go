@@ -40,13 +40,22 @@ func sumsOf(all []resource.Totals) sums {
 			s.cells[t.Latencies.First+i] += n
 		}
 		for i := range t.Rules {
-			s.rules[t.Rules[i].Kind] = s.rules[t.Rules[i].Kind].Plus(resource.TotalsOf(&t.Rules[i]))
+			r := &t.Rules[i]
+			s.add(r.Kind, resource.RuleTotals{Blocked: r.Blocked, WouldBlock: r.WouldBlock, CandidateWouldBlock: r.CandidateWouldBlock})
 		}
 		for kind, sum := range t.Past {
-			s.rules[kind] = s.rules[kind].Plus(sum)
+			s.add(kind, sum)
 		}
 	}
 	return s
+}
+
+func (s sums) add(kind string, more resource.RuleTotals) {
+	sum := s.rules[kind]
+	sum.Blocked += more.Blocked
+	sum.WouldBlock += more.WouldBlock
+	sum.CandidateWouldBlock += more.CandidateWouldBlock
+	s.rules[kind] = sum
 }
 
 // after tells what has gone down since.

@@ -50,7 +50,7 @@ func (s *scriptedTurn) is(due time.Duration) {
 // A call waits as long as its turn says, again and again, and goes on at once when that comes.
 func TestTurn_MovesUpWhileTheCallWaits(t *testing.T) {
 	t.Parallel()
-	for name, sleep := range map[string]func(context.Context, time.Duration) error{"timer": nil, "own sleep": resource.Sleep} {
+	for name, sleep := range map[string]func(context.Context, time.Duration) error{"timer": nil, "own sleep": sleepOnTimer} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -171,4 +171,16 @@ func TestDelay_CounterOfBlocksThatPanics(t *testing.T) {
 	require.False(t, enter(t, g, "orders"))
 	require.EqualValues(t, 1, g.GuardFaults())
 	require.EqualValues(t, 1, snapshotOf(t, g, "orders").Block)
+}
+
+// sleepOnTimer is a program's own way to sleep.
+func sleepOnTimer(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }

@@ -5,15 +5,15 @@ import (
 	"math"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
-	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
 // complete fills in the defaults of a rule and reports its faults.
 func complete(r *Rule, report *ruleset.Report) {
-	if len(r.Origin) > resource.MaxNameLength {
-		report.Fault("Origin", r.Origin, fmt.Sprintf("at most %d bytes", resource.MaxNameLength))
+	if len(r.Origin) > rule.MaxNameLength {
+		report.Fault("Origin", r.Origin, fmt.Sprintf("at most %d bytes", rule.MaxNameLength))
 	}
 	finite(report, "Threshold", r.Threshold)
 	finite(report, "Candidate", r.Candidate)
@@ -126,8 +126,8 @@ func completeBehavior(r *Rule, report *ruleset.Report) {
 }
 
 func completeAssociated(r *Rule, report *ruleset.Report) {
-	if resource.CheckName(r.Associated) != nil {
-		report.Fault("Associated", r.Associated, fmt.Sprintf("a name of at most %d bytes", resource.MaxNameLength))
+	if names.Check(r.Associated) != nil {
+		report.Fault("Associated", r.Associated, fmt.Sprintf("a name of at most %d bytes", rule.MaxNameLength))
 	}
 	if r.Associated == r.Resource && r.Match == rule.Exact {
 		report.Fault("Associated", r.Associated, "another resource than the rule's own")

@@ -26,7 +26,7 @@ type controller struct {
 	limit int64
 
 	counts    *counts
-	rule      Rule
+	rule      *Rule // complete; not changed
 	cause     resource.Cause
 	shadowed  resource.BlockError // of every refusal in mode shadow, which nobody reads
 	live      judge
@@ -54,12 +54,12 @@ var _ resource.Check = (*controller)(nil)
 // count.
 func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) resource.Check {
 	old, had := before.(*controller)
-	if had && old.rule == *r {
+	if had && *old.rule == *r {
 		return old
 	}
-	c := &controller{rule: *r, passes: env.Passes}
+	c := &controller{rule: r, passes: env.Passes}
 	var live, candidate track
-	if had && sameWindow(&old.rule, r) {
+	if had && sameWindow(old.rule, r) {
 		live, candidate = old.live.track, old.candidate.track
 	}
 	if had && old.cause.Resource == name {
@@ -132,7 +132,7 @@ func (c *controller) waits() bool { return c.rule.Behavior == Pace && c.rule.Max
 
 // Interval counts from the last event, and the calls that wait by then come later.
 func (c *controller) Interval() time.Duration {
-	remembers := windowOf(&c.rule)
+	remembers := windowOf(c.rule)
 	if c.rule.Behavior == Pace {
 		remembers = c.rule.longestGap() + c.rule.MaxWait
 	}
@@ -166,10 +166,10 @@ func (c *controller) reserve(now, n int64, by resource.Caller) resource.Verdict 
 	if c.rule.Associated != "" {
 		return c.readAssociated(now, n)
 	}
-	o := c.live.reserve(&c.rule, now, n, by.Priority)
+	o := c.live.reserve(c.rule, now, n, by.Priority)
 	ticket := resource.Ticket{A: o.ticket}
 	if c.rule.Candidate > 0 {
-		tried := c.candidate.reserve(&c.rule, now, n, by.Priority)
+		tried := c.candidate.reserve(c.rule, now, n, by.Priority)
 		ticket.B = tried.ticket
 		if !tried.ok {
 			ticket.B = untaken
@@ -254,14 +254,14 @@ func (c *controller) Refund(ticket resource.Ticket, n int64) {
 	case c.rule.Associated != "":
 		c.counts.admitted.Add(-n)
 	default:
-		c.live.refund(&c.rule, ticket.A, n)
+		c.live.refund(c.rule, ticket.A, n)
 		c.refundCandidate(ticket, n)
 	}
 }
 
 func (c *controller) refundCandidate(ticket resource.Ticket, n int64) {
 	if c.rule.Candidate > 0 && ticket.B != untaken {
-		c.candidate.refund(&c.rule, ticket.B, n)
+		c.candidate.refund(c.rule, ticket.B, n)
 	}
 }
 
@@ -286,7 +286,7 @@ func (c *controller) Wait(now, n int64, by resource.Caller) time.Duration {
 	case !c.concerns(by.Origin):
 		return 0
 	case c.rule.Associated == "":
-		return c.live.wait(&c.rule, now, n)
+		return c.live.wait(c.rule, now, n)
 	case c.associated(now, n) <= c.rule.Threshold:
 		return 0
 	default:

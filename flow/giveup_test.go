@@ -16,7 +16,6 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
-	"github.com/leapgate-go/leapgate/resource"
 )
 
 // crowd is a number of clients of the resource "a", in fake time.
@@ -214,7 +213,7 @@ func TestPace_TurnsAreUsedUpWithASleepOfTheProgram(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		clock := func() int64 { return time.Now().UnixNano() }
-		c := &crowd{gate: leapgate.Must(leapgate.Config{Now: clock, Sleep: resource.Sleep}), tries: make(map[string]int), pass: make(map[string]int)}
+		c := &crowd{gate: leapgate.Must(leapgate.Config{Now: clock, Sleep: sleepOnTimer}), tries: make(map[string]int), pass: make(map[string]int)}
 		require.NoError(t, c.gate.LoadFlowRules([]flow.Rule{{Resource: "a", Threshold: 10, Behavior: flow.Pace, MaxWait: time.Second}}))
 		begin := time.Now()
 		end := begin.Add(20 * time.Second)
@@ -225,4 +224,16 @@ func TestPace_TurnsAreUsedUpWithASleepOfTheProgram(t *testing.T) {
 		require.GreaterOrEqual(t, float64(len(c.begun)), 0.96*float64(turns))
 		c.keepsItsPromises(t, 100*ms, time.Second)
 	})
+}
+
+// sleepOnTimer is a program's own way to sleep.
+func sleepOnTimer(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }

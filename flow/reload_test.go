@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 
 	"github.com/leapgate-go/leapgate/rule"
@@ -254,7 +255,7 @@ func TestReload_TenThousandRulesForOthers(t *testing.T) {
 	before, _ := guard.Bind("a", nil)
 	require.Len(t, before, 2)
 	for range 3 {
-		e, err := registry.Entry("a")
+		e, err := registry.Resource("a").Entry()
 		require.NoError(t, err)
 		e.Exit()
 	}
@@ -269,16 +270,16 @@ func TestReload_TenThousandRulesForOthers(t *testing.T) {
 		require.Len(t, after, 2)
 		require.Same(t, before[0], after[0])
 		require.Same(t, before[1], after[1])
-		_, err := registry.Entry("a")
+		_, err := registry.Resource("a").Entry()
 		require.ErrorIs(t, err, resource.ErrBlocked)
-		_, err = registry.Entry("other 9999")
+		_, err = registry.Resource("other 9999").Entry()
 		require.NoError(t, err)
 		all[2+round].Threshold++   // of the same shape
 		all = all[:len(all)-round] // of another
 	}
 }
 
-func load(t *testing.T, guard *ruleset.Set[flow.Rule], registry *resource.Registry, rules []flow.Rule) {
+func load(t *testing.T, guard *ruleset.Set[flow.Rule], registry interface{ Changed(names.Set) func() }, rules []flow.Rule) {
 	t.Helper()
 	replace, faults := guard.Prepare(rules)
 	require.Empty(t, faults)

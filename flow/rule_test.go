@@ -138,7 +138,7 @@ func TestRule_OfEveryBoundIsLoaded(t *testing.T) {
 // FlowRules fills in IDs; what it gives must be good to load, whatever the name.
 func TestRule_AutomaticIDOfTheLongestNameCanBeLoadedAgain(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("r", resource.MaxNameLength)
+	long := strings.Repeat("r", rule.MaxNameLength)
 	g := newGate(t, two(long, 3), two(long, 5))
 	require.Equal(t, 2, g.try(t, long, 2))
 	rules := g.FlowRules()

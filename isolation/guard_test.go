@@ -14,19 +14,27 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
+type registry interface {
+	Find(name string) (*resource.Resource, error)
+	Resource(name string) *resource.Resource
+	Changed(names.Set) func()
+	Close()
+}
+
 // gate is a registry with nothing but the rules of this package.
 type gate struct {
-	*resource.Registry
+	registry
 	guard *ruleset.Set[Rule]
 	now   atomic.Int64
 }
 
 // load loads rules, or returns all that is wrong with them.
-func load(set *ruleset.Set[Rule], rules []Rule) (changes resource.Changes, err error) {
+func load(set *ruleset.Set[Rule], rules []Rule) (changes names.Set, err error) {
 	load, faults := set.Prepare(rules)
 	if faults != nil {
 		return changes, faults
@@ -59,7 +67,7 @@ func newGate(t testing.TB, given bool, rules ...Rule) *gate {
 	if given {
 		cfg.Now = g.now.Load
 	}
-	g.Registry = resource.NewRegistry(cfg)
+	g.registry = resource.NewRegistry(cfg)
 	g.load(t, rules...)
 	return g
 }
@@ -314,7 +322,7 @@ func TestPattern_EveryResourceHasPlacesOfItsOwn(t *testing.T) {
 	require.Len(t, g.hold(t, "db.query", 5), 1) // two of its three are taken still
 	require.Len(t, g.hold(t, "db.one", 5), 2)   // one is taken still
 	require.Len(t, g.hold(t, "orders", 5), 5)
-	_, err := g.Entry("db.query")
+	_, err := g.Resource("db.query").Entry()
 	require.EqualError(t, err, `isolation rule "db" on "db.query": 4 of 3 in flight`)
 }
 

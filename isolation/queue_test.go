@@ -52,14 +52,14 @@ func TestQueue_HasABoundAlsoWithoutOneInTheRule(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, false, Rule{ID: "few", Resource: "a", MaxInFlight: 1, MaxWait: time.Minute})
-		e, err := g.Entry("a")
+		e, err := g.Resource("a").Entry()
 		require.NoError(t, err)
 		var refused atomic.Int64
 		var all sync.WaitGroup
 		start := time.Now()
 		for range DefaultMaxQueue + 7 {
 			all.Go(func() {
-				if e, err := g.Entry("a"); err != nil && time.Since(start) == 0 {
+				if e, err := g.Resource("a").Entry(); err != nil && time.Since(start) == 0 {
 					refused.Add(1)
 				} else {
 					e.Exit()

@@ -55,7 +55,7 @@ func TestShadow_ManyRulesEachCountTheirOwn(t *testing.T) {
 		}
 		return taken
 	}
-	// The last four are beyond resource.MaxShadowFinishers, and are not asked.
+	// The last four are beyond 16, and are not asked.
 	require.Equal(t, []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 15, 0, 0, 0, 0}, taken())
 	require.Zero(t, g.rule(t, "a", "19").Admitted)
 	require.Equal(t, int64(14), g.rule(t, "a", "0").WouldBlock)

@@ -99,7 +99,7 @@ func TestWait_TooLongIsARefusalAfterExactlyMaxWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, start := newGate(t, false, waiting(50*time.Millisecond)), time.Now()
 		held := g.hold(t, "a", 3)
-		_, err := g.Entry("a") // without a context it waits as well
+		_, err := g.Resource("a").Entry() // without a context it waits as well
 		require.Equal(t, 50*time.Millisecond, time.Since(start))
 		require.EqualError(t, err, `isolation rule "few" on "a": 4 of 3 in flight`)
 		blocked, ok := err.(*resource.BlockError) //nolint:errorlint // it is just that
@@ -366,7 +366,7 @@ func TestWait_RulesAreChangedAndChangedBackMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rule := Rule{ID: "few", Match: rule.Default, MaxInFlight: 3, MaxWait: time.Minute}
 		g, start, h := &gate{guard: ruleset.New(&Kind, ruleset.Env{})}, time.Now(), &held{}
-		g.Registry = resource.NewRegistry(resource.Config{Guards: []resource.Guard{g.guard}, Plugged: []resource.Guard{h}})
+		g.registry = resource.NewRegistry(resource.Config{Guards: []resource.Guard{g.guard}, Plugged: []resource.Guard{h}})
 		g.load(t, rule)
 		entries := g.hold(t, "a", 3)
 		calls := []*call{g.queue(t, start, 1), g.queue(t, start, 1)}

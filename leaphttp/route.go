@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // methods are those that may stand in the name of a resource: a client can make up others.
@@ -48,7 +48,7 @@ func (m *middleware) resource(r *http.Request) string {
 func nameOf(route, given string) string {
 	if route == "" {
 		route = unmatched
-	} else if hasMethod(route) && len(route) <= resource.MaxNameLength {
+	} else if hasMethod(route) && len(route) <= rule.MaxNameLength {
 		return route
 	}
 	method := "OTHER"
@@ -57,7 +57,7 @@ func nameOf(route, given string) string {
 	} else if slices.Contains(methods, given) {
 		method = given
 	}
-	if len(method)+1+len(route) > resource.MaxNameLength {
+	if len(method)+1+len(route) > rule.MaxNameLength {
 		route = unmatched // no program has such a route; a client must not make it an error
 	}
 	return method + " " + route

@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 
 	"github.com/leapgate-go/leapgate/internal/kinds"
+	"github.com/leapgate-go/leapgate/internal/pattern"
 
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/leapgate-go/leapgate"
-	"github.com/leapgate-go/leapgate/resource"
 )
 
 // unboundRules finds rules that name a route and never bind its requests, because these are
@@ -46,7 +46,7 @@ type routeRule struct {
 	method   string // "": any
 	host     string // "": any
 	path     []string
-	pattern  *resource.Pattern // instead of these, if it is not nil
+	pattern  *pattern.Pattern // instead of these, if it is not nil
 }
 
 // note looks at a request that is counted as a resource, by a route that is empty or for
@@ -126,8 +126,8 @@ func routeRules(gate *leapgate.Gate) []routeRule {
 					exact = append(exact, route)
 				}
 			case (match == rule.Glob || match == rule.Regexp) && len(patterns) < maxPatternRules:
-				if pattern, err := resource.CompilePattern(match, *h.Resource); err == nil {
-					patterns = append(patterns, routeRule{id: *h.ID, name: *h.Resource, pattern: pattern})
+				if compiled, err := pattern.Compile(match, *h.Resource); err == nil {
+					patterns = append(patterns, routeRule{id: *h.ID, name: *h.Resource, pattern: compiled})
 				}
 			}
 		}

@@ -214,13 +214,13 @@ func (c *Collector) readAll(all []resource.Totals) *rest {
 		newest = max(newest, t.Serial)
 		for k := range t.Rules {
 			guard := c.guard(t.Rules[k].Kind)
-			left.rules[guard] = left.rules[guard].Plus(resource.TotalsOf(&t.Rules[k]))
+			left.rules[guard] = plus(left.rules[guard], totalsOf(&t.Rules[k]))
 		}
 		if t.Resource == resource.Other {
 			left.add(t)
 			for kind, past := range t.Past {
 				guard := c.guard(kind)
-				left.rules[guard] = left.rules[guard].Plus(past)
+				left.rules[guard] = plus(left.rules[guard], past)
 			}
 			if c.other.created == nil {
 				c.other.created = timestamppb.New(t.Since)

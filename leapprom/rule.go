@@ -45,7 +45,7 @@ func (r *ruleSeries) startAnew() {
 }
 
 // shown is what the series show.
-func (r *ruleSeries) shown() resource.RuleTotals { return r.base.Plus(r.last).Minus(r.offset) }
+func (r *ruleSeries) shown() resource.RuleTotals { return minus(plus(r.base, r.last), r.offset) }
 
 // mostLeft is how many rules that do not bind a resource any more keep their series there.
 const mostLeft = 5
@@ -57,7 +57,7 @@ const mostLeft = 5
 func (s *source) readRules(c *Collector, rules []stat.RuleSnapshot) {
 	for i := range rules {
 		now := &rules[i]
-		totals := resource.TotalsOf(now)
+		totals := totalsOf(now)
 		id := ruleID{kind: now.Kind, id: now.ID}
 		r := s.rules[id]
 		for ; r != nil && r.now != nil; r = s.rules[id] {
@@ -70,7 +70,7 @@ func (s *source) readRules(c *Collector, rules []stat.RuleSnapshot) {
 			}
 			s.rules[id] = r
 		}
-		if r.left != 0 || !totals.Covers(r.last) { // the rule was removed and loaded again
+		if r.left != 0 || !covers(totals, r.last) { // the rule was removed and loaded again
 			r.startAnew()
 		}
 		r.last, r.now, r.left = totals, now, 0
@@ -182,4 +182,25 @@ func (r *ruleSeries) collectStates(c *Collector, s *samples) {
 		}
 		s.gauge(c.descs.state, series.labels, in)
 	}
+}
+
+func totalsOf(r *stat.RuleSnapshot) resource.RuleTotals {
+	return resource.RuleTotals{Blocked: r.Blocked, WouldBlock: r.WouldBlock, CandidateWouldBlock: r.CandidateWouldBlock, Changes: r.Changes}
+}
+
+func plus(t, u resource.RuleTotals) resource.RuleTotals {
+	t.Blocked += u.Blocked
+	t.WouldBlock += u.WouldBlock
+	t.CandidateWouldBlock += u.CandidateWouldBlock
+	t.Changes += u.Changes
+	return t
+}
+
+func minus(t, u resource.RuleTotals) resource.RuleTotals {
+	return plus(t, resource.RuleTotals{Blocked: -u.Blocked, WouldBlock: -u.WouldBlock, CandidateWouldBlock: -u.CandidateWouldBlock, Changes: -u.Changes})
+}
+
+// covers reports whether t may be a later state of u: nothing in it is less.
+func covers(t, u resource.RuleTotals) bool {
+	return t.Blocked >= u.Blocked && t.WouldBlock >= u.WouldBlock && t.CandidateWouldBlock >= u.CandidateWouldBlock && t.Changes >= u.Changes
 }

@@ -130,6 +130,6 @@ func (r *rest) leaveRules(s *source) {
 		if series.labels == nil {
 			continue
 		}
-		r.rules[series.guard] = r.rules[series.guard].Minus(series.shown())
+		r.rules[series.guard] = minus(r.rules[series.guard], series.shown())
 	}
 }

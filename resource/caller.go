@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/enum"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // Caller is what is known of the caller of an entry, and with what right it calls.
@@ -86,11 +87,11 @@ func (a *Args) take(opts []EntryOption) error {
 func (a *Args) add(name, value string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("%w: its name is empty; want 1 to %d bytes", ErrArg, MaxNameLength)
-	case len(name) > MaxNameLength:
-		return fmt.Errorf("%w: the name %.32q… has %d bytes; want 1 to %d", ErrArg, name, len(name), MaxNameLength)
-	case len(value) > MaxNameLength:
-		return fmt.Errorf("%w: the value of %.64q has %d bytes; want at most %d", ErrArg, name, len(value), MaxNameLength)
+		return fmt.Errorf("%w: its name is empty; want 1 to %d bytes", ErrArg, rule.MaxNameLength)
+	case len(name) > rule.MaxNameLength:
+		return fmt.Errorf("%w: the name %.32q… has %d bytes; want 1 to %d", ErrArg, name, len(name), rule.MaxNameLength)
+	case len(value) > rule.MaxNameLength:
+		return fmt.Errorf("%w: the value of %.64q has %d bytes; want at most %d", ErrArg, name, len(value), rule.MaxNameLength)
 	}
 	i := a.index(name)
 	if i == MaxArgs {

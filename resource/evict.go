@@ -31,7 +31,7 @@ type Evictions struct {
 }
 
 // Evictions returns how resources have given their places to other names.
-func (g *Registry) Evictions() Evictions {
+func (g *registry) Evictions() Evictions {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return Evictions{g.evicted, len(g.ghosts.list), g.ghosts.forgotten, g.ghosts.forgottenCalls}
@@ -41,7 +41,7 @@ func (g *Registry) Evictions() Evictions {
 // few resources and evicts those that are idle. If none is, it evicts the least used of them,
 // but only if rules bind other: without a place, the new name would have to share there what
 // these rules admit. The caller holds mu.
-func (g *Registry) makeRoom(now int64, more int) bool {
+func (g *registry) makeRoom(now int64, more int) bool {
 	victim := g.search(now, more)
 	room := len(g.places)+more <= g.max
 	if !room && victim != nil { // one for one, also if rules that are gone have left too many
@@ -52,7 +52,7 @@ func (g *Registry) makeRoom(now int64, more int) bool {
 }
 
 // roomFor reports what makeRoom would, perhaps. The caller holds mu.
-func (g *Registry) roomFor(now int64, more int) bool {
+func (g *registry) roomFor(now int64, more int) bool {
 	victim := g.search(now, more)
 	room := victim != nil || len(g.places)+more <= g.max
 	g.crowded.Store(!room)
@@ -62,7 +62,7 @@ func (g *Registry) roomFor(now int64, more int) bool {
 // search looks at a few resources, and evicts those that are idle until there are places
 // for so many more. If there are not, it returns the least used of those that may be evicted
 // although they are not idle.
-func (g *Registry) search(now int64, more int) (victim *Resource) {
+func (g *registry) search(now int64, more int) (victim *Resource) {
 	bound := more > 0 && g.other.home.checks != nil
 	least := int64(math.MaxInt64)
 	for step := 0; step < handSteps && len(g.places)+more > g.max; step++ {
@@ -101,7 +101,7 @@ func (r *Resource) forgottenAt() int64 {
 // evict takes the place of r, unless a call is in flight or comes in meanwhile. What its
 // rules have not forgotten by now is remembered. It reports whether r is gone. The caller
 // holds mu.
-func (g *Registry) evict(r *Resource, now int64) bool {
+func (g *registry) evict(r *Resource, now int64) bool {
 	final, ok := r.home.metric.Retire()
 	if !ok {
 		return false

@@ -106,9 +106,9 @@ func (o *ghost) back(now int64) *comeback {
 	i := 0
 	for c, h := range o.checks.all() {
 		s := snapshotOf(c, now, time.Time{})
-		r := returning{hold: h, past: o.departed[i], counted: counted{s.Admitted, TotalsOf(&s)}, kind: s.Kind}
+		r := returning{hold: h, past: o.departed[i], counted: counted{s.Admitted, totalsOf(&s)}, kind: s.Kind}
 		r.past.before.takeOff(&s)
-		r.sum = TotalsOf(&s)
+		r.sum = totalsOf(&s)
 		b.checks = append(b.checks, r)
 		i++
 	}
@@ -118,7 +118,7 @@ func (o *ghost) back(now int64) *comeback {
 // revive lets checks go on in home, as far as home has them. What they have counted so far
 // stays in the past, since the figures of a resource begin anew when it comes again. The
 // caller holds mu.
-func (g *Registry) revive(b *comeback, home *guardSet) {
+func (g *registry) revive(b *comeback, home *guardSet) {
 	for _, r := range b.checks {
 		if !slices.Contains(home.allHolds(), r.hold) {
 			continue

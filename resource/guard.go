@@ -106,7 +106,7 @@ type Finisher interface {
 	// present, but never before the begin of the call, and rt is how long the call took: it
 	// began at now − rt.
 	//
-	// A resource can have [MaxShadowFinishers] in mode shadow. Further ones are not asked.
+	// A resource can have 16 in mode shadow. Further ones are not asked.
 	Finish(now, n int64, rt time.Duration, outcome Outcome)
 }
 

@@ -19,7 +19,7 @@ import (
 // the entries in flight keep theirs. It has half a cache line, so that it never lies on
 // two; what is seldom needed is in its stay.
 type guardSet struct {
-	registry *Registry
+	registry *registry
 	metric   *meter.Meter // nil: the resource has no place in the registry
 	*stay                 // nil if metric is
 	*checks               // nil: nobody is to be asked
@@ -45,12 +45,12 @@ type checks struct {
 	longest  time.Duration // how far back any of them remembers
 }
 
-// MaxShadowFinishers is how many checks in mode shadow a resource can have that want
+// maxShadowFinishers is how many checks in mode shadow a resource can have that want
 // to know when calls end: an entry has a bit for each.
-const MaxShadowFinishers = 16
+const maxShadowFinishers = 16
 
 // newGuardSet makes the set of a resource that appears.
-func newGuardSet(registry *Registry, checks *checks) *guardSet {
+func newGuardSet(registry *registry, checks *checks) *guardSet {
 	s := stats.New()
 	return &guardSet{registry, s.Meter(), &stay{stat: s}, checks}
 }
@@ -119,7 +119,7 @@ func (s *checks) setShadow(checks []Check) {
 		switch {
 		case !ok:
 			others = append(others, newAsked(c))
-		case len(s.finishIf) < MaxShadowFinishers:
+		case len(s.finishIf) < maxShadowFinishers:
 			s.shadow = append(s.shadow, newAsked(c))
 			s.finishIf = append(s.finishIf, f)
 		}

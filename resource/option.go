@@ -3,6 +3,8 @@ package resource
 import (
 	"errors"
 	"fmt"
+
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // MaxCount is the largest count of one entry. Response times are summed up once per
@@ -10,7 +12,7 @@ import (
 // a window is wrong.
 const MaxCount = 1 << 20
 
-// ErrOrigin is the error of an origin that is longer than [MaxNameLength]. It is not a
+// ErrOrigin is the error of an origin that is longer than [rule.MaxNameLength]. It is not a
 // block.
 var ErrOrigin = errors.New("leapgate: bad origin")
 
@@ -43,7 +45,7 @@ const (
 func WithCount(n int64) EntryOption { return EntryOption{kind: countOption, count: n} }
 
 // WithOrigin names the caller, for rules that are for some callers only, and for the last
-// refusal of each rule. It has at most [MaxNameLength] bytes.
+// refusal of each rule. It has at most [rule.MaxNameLength] bytes.
 func WithOrigin(origin string) EntryOption { return EntryOption{kind: originOption, text: origin} }
 
 // WithPriority lets an entry take what the next buckets of a rule will have room for,
@@ -58,7 +60,7 @@ func WithCriticality(c Criticality) EntryOption {
 }
 
 // WithArg gives an argument of the call to rules that decide by it, such as the ID of an
-// item or a tenant. The name has 1 to [MaxNameLength] bytes. The value has at most as many,
+// item or a tenant. The name has 1 to [rule.MaxNameLength] bytes. The value has at most as many,
 // and may be empty. An entry has at most [MaxArgs]; of one name the last holds.
 func WithArg(name, value string) EntryOption {
 	return EntryOption{kind: argOption, name: name, text: value}
@@ -77,8 +79,8 @@ func apply(opts []EntryOption) (n int64, by Caller, args int, err error) {
 			}
 			n = o.count
 		case originOption:
-			if len(o.text) > MaxNameLength {
-				return 0, by, 0, fmt.Errorf("%w: %.32q… has %d bytes; want at most %d", ErrOrigin, o.text, len(o.text), MaxNameLength)
+			if len(o.text) > rule.MaxNameLength {
+				return 0, by, 0, fmt.Errorf("%w: %.32q… has %d bytes; want at most %d", ErrOrigin, o.text, len(o.text), rule.MaxNameLength)
 			}
 			by.Origin = o.text
 		case priorityOption:

@@ -17,7 +17,7 @@ type carried struct {
 }
 
 // carryBlock counts a block in a resource that is gone.
-func (g *Registry) carryBlock(n int64) {
+func (g *registry) carryBlock(n int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.carried.counts[metric.Block] += n
@@ -57,7 +57,7 @@ func goesOn(c, next Check) bool {
 
 // depart takes the checks that a resource had until now, but for those with a hold that
 // stays. It returns those that it took, in their order. The caller holds mu.
-func (g *Registry) depart(home *guardSet, staying []*hold, now int64) (gone []*departed) {
+func (g *registry) depart(home *guardSet, staying []*hold, now int64) (gone []*departed) {
 	for c, h := range home.all() {
 		if slices.Contains(staying, h) {
 			continue
@@ -75,7 +75,7 @@ func (g *Registry) depart(home *guardSet, staying []*hold, now int64) (gone []*d
 
 // settlePast settles the figures of a check that no call can be counted by any more. The
 // runtime calls it.
-func (g *Registry) settlePast(d *departed) {
+func (g *registry) settlePast(d *departed) {
 	kind, sum := d.figures()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -87,7 +87,7 @@ func (p *past) settle(d *departed, kind string, sum RuleTotals) {
 	if p.settled == nil {
 		p.settled = make(map[string]RuleTotals)
 	}
-	p.settled[kind] = p.settled[kind].Plus(sum)
+	p.settled[kind] = p.settled[kind].plus(sum)
 }
 
 // figures gives what the check has counted, and the kind of its guard. That may be the
@@ -95,7 +95,7 @@ func (p *past) settle(d *departed, kind string, sum RuleTotals) {
 func (d *departed) figures() (kind string, sum RuleTotals) {
 	s := snapshotOf(d.Check, d.then, time.Time{})
 	d.before.takeOff(&s)
-	return s.Kind, TotalsOf(&s)
+	return s.Kind, totalsOf(&s)
 }
 
 // RuleTotals is what rules have refused, or would have, and how often they went over to
@@ -104,29 +104,14 @@ type RuleTotals struct {
 	Blocked, WouldBlock, CandidateWouldBlock, Changes int64
 }
 
-// Plus gives the sum of t and u.
-func (t RuleTotals) Plus(u RuleTotals) RuleTotals {
+func (t RuleTotals) plus(u RuleTotals) RuleTotals {
 	return RuleTotals{
 		t.Blocked + u.Blocked, t.WouldBlock + u.WouldBlock,
 		t.CandidateWouldBlock + u.CandidateWouldBlock, t.Changes + u.Changes,
 	}
 }
 
-// Minus gives what t has more than u.
-func (t RuleTotals) Minus(u RuleTotals) RuleTotals {
-	return RuleTotals{
-		t.Blocked - u.Blocked, t.WouldBlock - u.WouldBlock,
-		t.CandidateWouldBlock - u.CandidateWouldBlock, t.Changes - u.Changes,
-	}
-}
-
-// Covers tells whether t may be a later state of u: nothing in it is less.
-func (t RuleTotals) Covers(u RuleTotals) bool {
-	return t.Blocked >= u.Blocked && t.WouldBlock >= u.WouldBlock &&
-		t.CandidateWouldBlock >= u.CandidateWouldBlock && t.Changes >= u.Changes
-}
-
-// TotalsOf gives the totals of a rule on a resource.
-func TotalsOf(r *stat.RuleSnapshot) RuleTotals {
+// totalsOf returns the totals of a rule on a resource.
+func totalsOf(r *stat.RuleSnapshot) RuleTotals {
 	return RuleTotals{r.Blocked, r.WouldBlock, r.CandidateWouldBlock, r.Changes}
 }

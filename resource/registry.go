@@ -2,8 +2,6 @@ package resource
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -19,37 +17,18 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-const (
-	// Other is the name of the resource that serves the names for which there is
-	// no place, and that keeps the totals of those that were evicted.
-	Other = "other"
-
-	// MaxNameLength is the length, in bytes, of the longest name.
-	MaxNameLength = 1024
-
-	// DefaultMaxResources is how many places a registry has that is not told.
-	DefaultMaxResources = 10_000
-)
+// Other is the name of the resource that serves the names for which there is no place, and
+// that keeps the totals of those that were evicted.
+const Other = names.Other
 
 // ErrName is the error of an empty or too long name. It is not a block.
-var ErrName = errors.New("leapgate: bad resource name")
+var ErrName = names.Err
 
-// CheckName tells what is wrong with a name, if anything: [ErrName].
-func CheckName(name string) error {
-	switch {
-	case name == "":
-		return fmt.Errorf("%w: it is empty; want 1 to %d bytes", ErrName, MaxNameLength)
-	case len(name) > MaxNameLength:
-		return fmt.Errorf("%w: %.32q… has %d bytes; want 1 to %d", ErrName, name, len(name), MaxNameLength)
-	}
-	return nil
-}
-
-// Config says how a registry works.
+// Config is what [NewRegistry] is told.
 type Config struct {
 	Now          func() int64                               // the clock; nil is the real one
-	MaxResources int                                        // places for resources that no rule names; below 1: DefaultMaxResources
-	Sleep        func(context.Context, time.Duration) error // how calls wait; nil is [Sleep]
+	MaxResources int                                        // places for resources that no rule names; below 1: 10,000
+	Sleep        func(context.Context, time.Duration) error // how calls wait; nil is a timer
 	Outcome      func(error) Outcome                        // how a call ended that returned an error; nil: context.Canceled is Ignored, others Failure
 	IsException  func(error) bool                           // the same with two values: Failure, or Success; not with Outcome
 	Logger       *slog.Logger                               // for faults of Plugged; nil is slog.Default()
@@ -58,11 +37,11 @@ type Config struct {
 	OnChange     func(stat.Change)                          // told of every change of a [State], under recover; nil: nobody is
 }
 
-// Registry holds the resources of a gate by name. Looking one up takes no lock;
+// registry holds the resources of a gate by name. Looking one up takes no lock;
 // a new name takes one, for a short time however many there are, but when a table
 // grows: that of the names, when rules name more than MaxResources resources, or that
 // of the names that are remembered.
-type Registry struct {
+type registry struct {
 	clock      clock.Clock
 	sleep      func(context.Context, time.Duration) error
 	table      *names.Table[Resource] // changed under mu
@@ -91,19 +70,20 @@ type Registry struct {
 	carried carried     // what was counted in resources that are gone; shows in other
 	past    past        // what rules have counted where they bind no more
 
-	rebinding sync.Mutex // guards unbound
-	unbound   []*Changes // those that are not carried out yet, oldest first
+	rebinding sync.Mutex   // guards unbound
+	unbound   []*names.Set // those that are not carried out yet, oldest first
 }
 
-// NewRegistry makes a registry without resources.
-func NewRegistry(cfg Config) *Registry {
+// NewRegistry makes the registry of a gate, without resources. It is for package leapgate,
+// and may change with it: programs call leapgate.New.
+func NewRegistry(cfg Config) *registry { //nolint:revive // what users have no use for is not in the documentation
 	if cfg.MaxResources < 1 {
-		cfg.MaxResources = DefaultMaxResources
+		cfg.MaxResources = 10_000
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	g := &Registry{
+	g := &registry{
 		clock:   clock.New(cfg.Now),
 		sleep:   cfg.Sleep,
 		table:   names.New[Resource](cfg.MaxResources),
@@ -132,25 +112,13 @@ func NewRegistry(cfg Config) *Registry {
 	return g
 }
 
-// Entry begins a call into the resource of that name.
-func (g *Registry) Entry(name string) (Entry, error) {
-	if r := g.table.Get(name); r != nil {
-		return r.Entry()
-	}
-	r, err := g.Find(name)
-	if err != nil {
-		return Entry{}, err
-	}
-	return r.Entry()
-}
-
 // Find gives the resource that serves a name: its own, which is registered if
 // need be, or that named [Other] if there is no place for it.
-func (g *Registry) Find(name string) (*Resource, error) {
+func (g *registry) Find(name string) (*Resource, error) {
 	if r := g.table.Get(name); r != nil {
 		return r, nil
 	}
-	if err := CheckName(name); err != nil {
+	if err := names.Check(name); err != nil {
 		return nil, err
 	}
 	return g.register(name, nil, g.clock.Now()), nil
@@ -158,7 +126,7 @@ func (g *Registry) Find(name string) (*Resource, error) {
 
 // Resource gives a handle for a name. It registers the name, if there is a place.
 // The entries of a handle for a name that cannot be are all [ErrName].
-func (g *Registry) Resource(name string) *Resource {
+func (g *registry) Resource(name string) *Resource {
 	r, err := g.Find(name)
 	if err != nil || r.name != name {
 		return g.newResource(name)
@@ -166,12 +134,12 @@ func (g *Registry) Resource(name string) *Resource {
 	return r
 }
 
-// Lookup gives the resource of that name, nil if it is not there.
-func (g *Registry) Lookup(name string) *Resource { return g.table.Get(name) }
+// Names returns the table of the resources that are there. The registry alone changes it.
+func (g *registry) Names() *names.Table[Resource] { return g.table }
 
 // newResource makes a handle that has no place yet. It keeps a copy of the name,
 // which may be part of a large buffer.
-func (g *Registry) newResource(name string) *Resource {
+func (g *registry) newResource(name string) *Resource {
 	r := &Resource{registry: g, name: strings.Clone(name)}
 	r.set.Store(g.nowhere)
 	return r
@@ -180,8 +148,8 @@ func (g *Registry) newResource(name string) *Resource {
 // attach finds where to count a call through r, which has no place itself: in r,
 // registered anew, or in another resource of that name, or in other; but not in
 // void, which is retired. It gives no set if the gate is closed.
-func (g *Registry) attach(r *Resource, void *meter.Meter, now int64) (*guardSet, error) {
-	if err := CheckName(r.name); err != nil {
+func (g *registry) attach(r *Resource, void *meter.Meter, now int64) (*guardSet, error) {
+	if err := names.Check(r.name); err != nil {
 		return nil, err
 	}
 	for {
@@ -203,7 +171,7 @@ func (g *Registry) attach(r *Resource, void *meter.Meter, now int64) (*guardSet,
 // register returns the resource of a name, which it gives a place, with handle as its
 // resource, or a new one if handle is nil. If there is no place for it, or the gate is
 // closed, it returns other.
-func (g *Registry) register(name string, handle *Resource, now int64) *Resource {
+func (g *registry) register(name string, handle *Resource, now int64) *Resource {
 	for !g.closed.Load() {
 		var r *Resource
 		if old := g.ghosts.table.Get(name); old != nil || !g.full.Load() {
@@ -219,7 +187,7 @@ func (g *Registry) register(name string, handle *Resource, now int64) *Resource 
 }
 
 // replace is register for a name that is not remembered, when all places are taken.
-func (g *Registry) replace(name string, handle *Resource, now int64) *Resource {
+func (g *registry) replace(name string, handle *Resource, now int64) *Resource {
 	start := g.clock.Now()
 	estimate, ok := g.newcomers.begin(start)
 	if !ok {
@@ -247,7 +215,7 @@ func (g *Registry) replace(name string, handle *Resource, now int64) *Resource {
 
 // place binds a name and registers it. old is what is remembered of it, if anything. It
 // returns nil if that or the rules were changed meanwhile.
-func (g *Registry) place(name string, handle *Resource, now int64, old *ghost) *Resource {
+func (g *registry) place(name string, handle *Resource, now int64, old *ghost) *Resource {
 	generation := g.generation.Load()
 	var checks *checks
 	var named bool
@@ -281,7 +249,7 @@ func (g *Registry) place(name string, handle *Resource, now int64, old *ghost) *
 
 // bind asks every guard for its checks of a resource, and whether any names it. old
 // are the checks that it has, if it is there.
-func (g *Registry) bind(name string, old *checks) (all *checks, named bool) {
+func (g *registry) bind(name string, old *checks) (all *checks, named bool) {
 	byGuard := make([][]Check, len(g.guards))
 	named = name == Other
 	for i, guard := range g.guards {
@@ -298,7 +266,7 @@ func (g *Registry) bind(name string, old *checks) (all *checks, named bool) {
 
 // settle gives r a place. back is what was remembered of it, if anything. The caller
 // holds mu.
-func (g *Registry) settle(r *Resource, now int64, checks *checks, back *comeback) {
+func (g *registry) settle(r *Resource, now int64, checks *checks, back *comeback) {
 	g.serial++
 	r.born, r.serial = now, g.serial
 	r.home = newGuardSet(g, checks)
@@ -317,14 +285,14 @@ func (g *Registry) settle(r *Resource, now int64, checks *checks, back *comeback
 
 // list puts r on the list it belongs to, and unlist takes it off. The caller
 // holds mu.
-func (g *Registry) list(r *Resource) {
+func (g *registry) list(r *Resource) {
 	list := g.listOf(r)
 	r.index = len(*list)
 	*list = append(*list, r)
 	g.full.Store(len(g.places) >= g.max)
 }
 
-func (g *Registry) unlist(r *Resource) {
+func (g *registry) unlist(r *Resource) {
 	list := g.listOf(r)
 	last := len(*list) - 1
 	(*list)[r.index] = (*list)[last]
@@ -334,7 +302,7 @@ func (g *Registry) unlist(r *Resource) {
 	g.full.Store(len(g.places) >= g.max)
 }
 
-func (g *Registry) listOf(r *Resource) *[]*Resource {
+func (g *registry) listOf(r *Resource) *[]*Resource {
 	if r.named {
 		return &g.kept
 	}
@@ -345,7 +313,7 @@ func (g *Registry) listOf(r *Resource) *[]*Resource {
 // now, but one after the other: calls come and go meanwhile. The sum of a total
 // over all resources never goes down from one Snapshot to the next. The resource
 // [Other] is left out as long as nothing has been counted in it.
-func (g *Registry) Snapshot() []stat.Snapshot {
+func (g *registry) Snapshot() []stat.Snapshot {
 	var carried carried
 	cut := g.cut(func() { carried = g.carried })
 	now := g.clock.Now()
@@ -363,7 +331,7 @@ func (g *Registry) Snapshot() []stat.Snapshot {
 
 // homeOf gives where r is counted, or was when the gate was closed, and what other
 // carries; nil if r has no place. Counting itself does without the lock.
-func (g *Registry) homeOf(r *Resource) (home *guardSet, carried carried) {
+func (g *registry) homeOf(r *Resource) (home *guardSet, carried carried) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	home = r.home
@@ -376,7 +344,7 @@ func (g *Registry) homeOf(r *Resource) (home *guardSet, carried carried) {
 }
 
 // Sum is the number of events of a resource in the last second, 0 if it is not there.
-func (g *Registry) Sum(name string, now int64, e metric.Event) int64 {
+func (g *registry) Sum(name string, now int64, e metric.Event) int64 {
 	if r := g.table.Get(name); r != nil {
 		if set := r.set.Load(); set.metric != nil {
 			return set.metric.Sum(now, uint8(e))
@@ -386,7 +354,7 @@ func (g *Registry) Sum(name string, now int64, e metric.Event) int64 {
 }
 
 // GuardFaults tells how often guards that the program brought, and OnChange, have panicked.
-func (g *Registry) GuardFaults() (n int64) {
+func (g *registry) GuardFaults() (n int64) {
 	for _, l := range g.faults {
 		l.mu.Lock()
 		n += l.count
@@ -396,11 +364,11 @@ func (g *Registry) GuardFaults() (n int64) {
 }
 
 // Closed tells whether the registry is closed.
-func (g *Registry) Closed() bool { return g.closed.Load() }
+func (g *registry) Closed() bool { return g.closed.Load() }
 
 // Close makes entries pass unguarded and uncounted from now on. Calls in flight
 // are counted when they end, and figures can still be read.
-func (g *Registry) Close() {
+func (g *registry) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed.Store(true)

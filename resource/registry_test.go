@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/resource"
 )
@@ -22,7 +22,7 @@ import (
 func TestNewRegistry_ZeroConfigIsGood(t *testing.T) {
 	t.Parallel()
 	g := resource.NewRegistry(resource.Config{})
-	e, err := g.Entry("orders")
+	e, err := g.Resource("orders").Entry()
 	require.NoError(t, err)
 	e.Exit()
 	require.Equal(t, int64(1), g.Snapshot()[0].Success)
@@ -46,19 +46,11 @@ func TestOther_IsThereFromTheBeginningAndShowsWhenItIsUsed(t *testing.T) {
 	t.Parallel()
 	g := resource.NewRegistry(resource.Config{})
 	require.Empty(t, g.Snapshot())
-	e, err := g.Entry(resource.Other)
+	e, err := g.Resource(resource.Other).Entry()
 	require.NoError(t, err)
 	e.Exit()
 	require.Equal(t, resource.Other, g.Snapshot()[0].Resource)
 	require.Equal(t, 1.0, g.Resource(resource.Other).QPS(metric.Pass))
-}
-
-func TestCheckName_TellsWhatWouldBeRight(t *testing.T) {
-	t.Parallel()
-	require.NoError(t, resource.CheckName(strings.Repeat("x", resource.MaxNameLength)))
-	require.EqualError(t, resource.CheckName(""), "leapgate: bad resource name: it is empty; want 1 to 1024 bytes")
-	require.EqualError(t, resource.CheckName(strings.Repeat("x", 2000)),
-		`leapgate: bad resource name: "`+strings.Repeat("x", 32)+`"… has 2000 bytes; want 1 to 1024`)
 }
 
 func TestBlockError_ReadsAloud(t *testing.T) {
@@ -93,15 +85,15 @@ func TestZeroOption_ChangesNothing(t *testing.T) {
 	require.Equal(t, int64(3), r.Snapshot().Pass)
 }
 
-func ExampleRegistry() {
-	registry := resource.NewRegistry(resource.Config{MaxResources: 100})
-	e, err := registry.Entry("GET /orders")
+func ExampleEntry() {
+	gate := leapgate.Must(leapgate.Config{MaxResources: 100})
+	e, err := gate.Entry("GET /orders")
 	if err != nil {
 		return
 	}
 	e.SetError(errors.New("it broke"))
 	e.Exit()
-	for _, s := range registry.Snapshot() {
+	for _, s := range gate.Snapshot() {
 		fmt.Println(s.Resource, s.Pass, s.Success, s.Exception)
 	}
 	// Output:
@@ -109,7 +101,7 @@ func ExampleRegistry() {
 }
 
 func ExampleResource_EntryContext() {
-	orders := resource.NewRegistry(resource.Config{}).Resource("GET /orders")
+	orders := leapgate.Must(leapgate.Config{}).Resource("GET /orders")
 	e, err := orders.EntryContext(context.Background(), resource.WithCount(5))
 	if err != nil {
 		return
@@ -123,7 +115,7 @@ func ExampleResource_EntryContext() {
 }
 
 func ExampleCall() {
-	orders := resource.NewRegistry(resource.Config{}).Resource("GET /orders")
+	orders := leapgate.Must(leapgate.Config{}).Resource("GET /orders")
 	n, err := resource.Call(context.Background(), orders, func(context.Context) (int, error) { return 42, nil })
 	fmt.Println(n, err)
 	// Output:
@@ -132,7 +124,7 @@ func ExampleCall() {
 
 func ExampleResource_History() {
 	noon := func() int64 { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixNano() }
-	orders := resource.NewRegistry(resource.Config{Now: noon}).Resource("GET /orders")
+	orders := leapgate.Must(leapgate.Config{Now: noon}).Resource("GET /orders")
 	e, err := orders.Entry()
 	if err != nil {
 		return

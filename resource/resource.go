@@ -1,7 +1,7 @@
-// Package resource has the named things that a gate protects: their registry,
-// the entries into them, and what a guard must do to be asked.
+// Package resource has the named things that a gate protects: the handles to them, the
+// entries into them, and what a guard must do to be asked.
 //
-// Most programs use package leapgate, which puts a gate around a [Registry].
+// Resources belong to a gate: see package leapgate.
 package resource
 
 import (
@@ -24,7 +24,7 @@ type Resource struct {
 	// set is what entries use. It is written under the registry's lock, and is
 	// registry.nowhere while the resource has no place, or the gate is closed.
 	set      atomic.Pointer[guardSet]
-	registry *Registry
+	registry *registry
 	name     string
 
 	// These are guarded by the registry's lock.

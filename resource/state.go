@@ -205,7 +205,7 @@ func (s *State) changeOf(c *change, cause *Cause, now int64, at time.Time) stat.
 }
 
 // deliver tells OnChange of the changes of the rules that wait. The caller holds no lock.
-func (s *checks) deliver(g *Registry) {
+func (s *checks) deliver(g *registry) {
 	for _, cause := range s.stateful {
 		if cause.State.due.Load() {
 			cause.State.deliver(func(c change) { g.tell(cause, &c) })
@@ -214,7 +214,7 @@ func (s *checks) deliver(g *Registry) {
 }
 
 // tell calls OnChange.
-func (g *Registry) tell(cause *Cause, c *change) {
+func (g *registry) tell(cause *Cause, c *change) {
 	if g.onChange == nil {
 		return
 	}

@@ -45,7 +45,7 @@ type Totals struct {
 //
 // (A call that comes at the very moment in which its resource is evicted is admitted
 // in another; a rule in mode shadow may have counted it on both.)
-func (g *Registry) Totals() []Totals {
+func (g *registry) Totals() []Totals {
 	var carried carried
 	var past map[string]RuleTotals
 	var pending []*departed
@@ -71,7 +71,7 @@ func (g *Registry) Totals() []Totals {
 				if past == nil {
 					past = make(map[string]RuleTotals)
 				}
-				past[kind] = past[kind].Plus(sum)
+				past[kind] = past[kind].plus(sum)
 			}
 			t.Past = past
 		}
@@ -91,7 +91,7 @@ type place struct {
 // cut gives all resources that are there, by name. carried is called at the same moment,
 // under the lock, to take what those who are not there have left. Whoever registers a
 // name waits for that, so it must be short.
-func (g *Registry) cut(carried func()) []place {
+func (g *registry) cut(carried func()) []place {
 	g.mu.Lock()
 	all := make([]place, 0, len(g.places)+len(g.kept))
 	for _, list := range [...][]*Resource{g.places, g.kept} {

@@ -36,7 +36,7 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 	case registry.sleep != nil:
 		err = registry.sleep(ctx, d.For)
 	default:
-		err = Sleep(ctx, d.For)
+		err = sleep(ctx, d.For)
 	}
 	a.now, over = max(a.now, registry.clock.Now()), true
 	a.occupied = a.occupied || d.Borrowed
@@ -73,7 +73,7 @@ func (a *admission) endWait() {
 // Each call that queues is woken by its own timer when its turn should come, and before
 // that only if it has become the first of its queue and its turn comes sooner. So a queue
 // needs no goroutine, and a call that leaves it wakes one other, whatever its length.
-func (g *Registry) awaitTurn(ctx context.Context, now int64, d *Delay) error {
+func (g *registry) awaitTurn(ctx context.Context, now int64, d *Delay) error {
 	woken := make(chan struct{}, 1)
 	sooner := func() {
 		select {
@@ -109,7 +109,7 @@ func (g *Registry) awaitTurn(ctx context.Context, now int64, d *Delay) error {
 
 // sleepUntilTurn is awaitTurn with the program's own way to sleep. What wakes that is the
 // end of its context.
-func (g *Registry) sleepUntilTurn(ctx context.Context, now int64, turn Turn) error {
+func (g *registry) sleepUntilTurn(ctx context.Context, now int64, turn Turn) error {
 	for {
 		undisturbed, disturb := context.WithCancel(ctx)
 		due := turn.Due(now, disturb)
@@ -131,9 +131,9 @@ func (g *Registry) sleepUntilTurn(ctx context.Context, now int64, turn Turn) err
 	}
 }
 
-// Sleep waits on a timer, or until ctx ends, and returns ctx.Err() then. A nil ctx does not
+// sleep waits on a timer, or until ctx ends, and returns ctx.Err() then. A nil ctx does not
 // end.
-func Sleep(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	var done <-chan struct{}

@@ -91,7 +91,7 @@
 // 250,000 values and keys, 32 lists and mappings in each other; a folder 16 MiB and 1,000
 // files. Within these limits, the worst file takes some 200 MB while it is read. A regular
 // expression may have 2,000 steps, repetitions written out, and all patterns of one kind of
-// rules 500,000; see [resource.MaxPatternSize].
+// rules 500,000.
 //
 // # No rules
 //

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate/flow"
-	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // parseRules reads the values of all -rule flags. The error tells everything that
@@ -48,8 +48,8 @@ func parseRule(text string) (flow.Rule, error) {
 	fault := func(what, is, want string) {
 		faults = append(faults, fmt.Errorf("-rule %q: the %s is %q; want %s", text, what, is, want))
 	}
-	if !strings.HasPrefix(prefix, "/") || len(text) > resource.MaxNameLength {
-		fault("prefix", prefix, fmt.Sprintf("one that begins with /, and a rule of at most %d bytes", resource.MaxNameLength))
+	if !strings.HasPrefix(prefix, "/") || len(text) > rule.MaxNameLength {
+		fault("prefix", prefix, fmt.Sprintf("one that begins with /, and a rule of at most %d bytes", rule.MaxNameLength))
 	}
 	threshold, err := strconv.ParseFloat(count, 64)
 	if err != nil || !(threshold >= 0) || math.IsInf(threshold, 1) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/leapgate-go/leapgate/internal/field"
+	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
@@ -68,7 +69,7 @@ type Field struct {
 type Set interface {
 	resource.Guard
 	// Prepare makes ready to replace the rules, or returns all that is wrong with them.
-	Prepare(rules *Rules) (load func() resource.Changes, faults rule.Faults)
+	Prepare(rules *Rules) (load func() names.Set, faults rule.Faults)
 	// Rules puts copies of the rules into a list.
 	Rules(into *Rules)
 }
@@ -158,7 +159,7 @@ type set[R comparable] struct {
 	list func(*Rules) *[]R
 }
 
-func (s *set[R]) Prepare(rules *Rules) (func() resource.Changes, rule.Faults) {
+func (s *set[R]) Prepare(rules *Rules) (func() names.Set, rule.Faults) {
 	return s.Set.Prepare(*s.list(rules))
 }
 

@@ -1,5 +1,5 @@
-// Package names is a look-up table from names to values, read without a lock
-// by any number of goroutines while one at a time changes it.
+// Package names says what names of resources may be, and has a look-up table from names to
+// values, read without a lock by any number of goroutines while one at a time changes it.
 package names
 
 import (

@@ -23,7 +23,8 @@ type Kind[R comparable] struct {
 	// Describe says in one line what a complete rule does, for tables.
 	Describe func(r *R) string
 
-	// Compile makes the check of a complete rule for a resource. old is that of the rule that
+	// Compile makes the check of a complete rule for a resource. The check may keep r, which
+	// does not change. old is that of the rule that
 	// had this ID before, on this resource if the rule has a pattern; nil if there was none.
 	// What it remembers goes on as far as it still fits. It must not call the set.
 	Compile func(env *Env, r *R, name string, old resource.Check) resource.Check

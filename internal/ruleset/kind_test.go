@@ -68,7 +68,7 @@ func TestSet_RelatesTheChecksOfAResource(t *testing.T) {
 			checks[i] = &controller{rule: checks[i].(*controller).rule, name: "related"}
 		}
 	}
-	load(t, s, limited{Resource: "a"}, pattern("", "*", rule.Glob))
+	load(t, s, limited{Resource: "a"}, ruleOn("", "*", rule.Glob))
 	for _, c := range of(s, "a") {
 		require.Equal(t, "related", c.name)
 	}
@@ -103,7 +103,7 @@ func TestSet_RefusalsHaveTheStatusOfTheKind(t *testing.T) {
 		}
 		return c
 	}
-	load(t, s, limited{Resource: "a"}, limited{Resource: "b", Size: 9}, pattern("", "*", rule.Glob))
+	load(t, s, limited{Resource: "a"}, limited{Resource: "b", Size: 9}, ruleOn("", "*", rule.Glob))
 	statuses := func(name string) (all []int) {
 		for _, c := range of(s, name) {
 			all = append(all, c.cause.Status)
@@ -113,6 +113,6 @@ func TestSet_RefusalsHaveTheStatusOfTheKind(t *testing.T) {
 	require.Equal(t, []int{429, 429}, statuses("a"))
 	require.Equal(t, []int{503, 429}, statuses("b"))
 	require.Equal(t, []int{429}, statuses("c"))
-	load(t, s, limited{Resource: "a", Limit: 1}, limited{Resource: "b", Size: 9}, pattern("", "*", rule.Glob))
+	load(t, s, limited{Resource: "a", Limit: 1}, limited{Resource: "b", Size: 9}, ruleOn("", "*", rule.Glob))
 	require.Equal(t, 429, statuses("a")[0], "a changed rule has it too")
 }

@@ -3,194 +3,347 @@ package ruleset
 import (
 	"slices"
 
+	"github.com/leapgate-go/leapgate/internal/names"
+	"github.com/leapgate-go/leapgate/internal/pattern"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
 // Validate returns everything that is wrong with a list of rules, as loading it would.
 func (k *Kind[R]) Validate(given []R) rule.Faults {
-	_, faults := New(k, Env{}).complete(given)
+	_, faults := New(k, Env{}).Prepare(given)
 	return faults
 }
 
 // Prepare makes ready to replace the rules by the given ones. If anything is wrong with any
 // of them, it returns all faults, and nothing changes. Otherwise load replaces them, and
 // returns which resources have other rules than before. Nothing may be loaded in between.
-func (s *Set[R]) Prepare(given []R) (load func() resource.Changes, faults rule.Faults) {
-	if different, ok := s.different(given); ok {
-		return s.prepareSome(given, different)
+//
+// What the lists have in common at both ends is only compared. This is how long lists with
+// few changes are reloaded.
+func (s *Set[R]) Prepare(given []R) (load func() names.Set, faults rule.Faults) {
+	n := min(len(given), len(s.rules))
+	first, same := 0, 0
+	for first < n && given[first] == s.rules[first].given {
+		first++
 	}
-	next, faults := s.complete(given)
-	if faults != nil {
-		return nil, faults
+	if first == max(len(given), len(s.rules)) {
+		return func() names.Set { return names.Set{} }, nil
 	}
-	return func() resource.Changes { return s.replace(next) }, nil
+	for same < n-first && given[len(given)-1-same] == s.rules[len(s.rules)-1-same].given {
+		same++
+	}
+	d := s.differ(given, first, same)
+	if !d.complete() { // a fault may concern rules at the ends, too
+		d = s.differ(given, 0, 0)
+		d.complete()
+	}
+	if d.report.faults != nil {
+		return nil, d.report.faults
+	}
+	return d.load, nil
 }
 
-// different finds which of the given rules differ from the loaded ones, if at
-// every place the ID and the resource are those that were there, and no pattern
-// differs. This is how long lists with few changes are reloaded, at the price of a
-// comparison.
-func (s *Set[R]) different(given []R) (indices []int, ok bool) {
-	if len(given) != len(s.given) {
-		return nil, false
-	}
-	for i := range given {
-		if given[i] == s.given[i] {
+// difference is what one load changes: the rules that stand between those at both ends
+// that stay as they are.
+type difference[R comparable] struct {
+	*Set[R]
+	given  []R          // all
+	before []*loaded[R] // the rules that were there
+	after  []change[R]  // the rules that come in their place
+	first  int          // the index of both
+	report Report
+
+	numbers map[string]int   // of rules so far that are called after it; nil if IDs do not depend on it
+	claimed []int32          // by which of the given rules each of before is claimed, + 1
+	fresh   map[string]int32 // ID → index of the given rules that have no old one
+
+	touched  []*target[R]
+	patterns bool // there are other patterns, or in another order
+}
+
+// change is what becomes of one of the given rules.
+type change[R comparable] struct {
+	old     *loaded[R] // of the same ID; nil if there is none
+	rule    *R         // complete
+	id      string
+	check   resource.Check
+	pattern *pattern.Pattern
+}
+
+// differ returns the difference between the rules and the given ones, of which so many
+// stay at both ends. It may be that fewer stay at the second: a rule without an ID of its own
+// gets another one if more or fewer rules before it are called after the same.
+func (s *Set[R]) differ(given []R, first, same int) *difference[R] {
+	target := func(r *R) string { return s.kind.Head(r).Target() }
+	unnamed := func(r *R) bool { return *s.kind.Head(r).ID == "" }
+	before, after := s.rules[first:len(s.rules)-same], given[first:len(given)-same]
+	more := make(map[string]int) // how many more rules are called after it
+	for i := range max(len(before), len(after)) {
+		if i < min(len(before), len(after)) && target(&before[i].given) == target(&after[i]) {
 			continue
 		}
-		h, old := s.kind.Head(&given[i]), s.kind.Head(&s.given[i])
-		if *h.ID != *old.ID || *h.Resource != *old.Resource || *h.Match != *old.Match || *h.Match != rule.Exact || s.reads(&given[i]) != s.reads(&s.given[i]) {
-			return nil, false
+		if i < len(before) {
+			more[target(&before[i].given)]--
 		}
-		indices = append(indices, i)
+		if i < len(after) {
+			more[target(&after[i])]++
+		}
 	}
-	return indices, true
+	if len(more) > 0 {
+		for i, l := range slices.Backward(s.rules[len(s.rules)-same:]) {
+			if unnamed(&l.given) && more[target(&l.given)] != 0 {
+				same -= i + 1
+				break
+			}
+		}
+	}
+	d := &difference[R]{Set: s, given: given, first: first, before: s.rules[first : len(s.rules)-same]}
+	d.after = make([]change[R], len(given)-same-first)
+	d.claimed = make([]int32, len(d.before))
+	for i := range d.after {
+		if unnamed(&given[first+i]) && (len(more) > 0 || !unnamed(&d.before[i].given)) {
+			d.numbers = make(map[string]int)
+			for _, l := range s.rules[:first] {
+				d.numbers[target(&l.given)]++
+			}
+			break
+		}
+	}
+	d.report = Report{kind: s.kind.Name, names: s.names}
+	for _, p := range s.patterns {
+		d.report.size += p.pattern.Size()
+	}
+	for _, l := range d.before {
+		if l.pattern != nil {
+			d.report.size -= l.pattern.Size()
+		}
+	}
+	return d
 }
 
-func (s *Set[R]) reads(r *R) string {
-	if s.kind.Reads == nil {
-		return ""
+// complete completes the rules that come. It is false if there is a fault.
+func (d *difference[R]) complete() bool {
+	for i := range d.after {
+		d.completeOne(i)
 	}
-	return s.kind.Reads(r)
+	return d.report.faults == nil
 }
 
-// prepareSome makes ready to load the given rules that differ; all keep their IDs.
-func (s *Set[R]) prepareSome(given []R, different []int) (load func() resource.Changes, faults rule.Faults) {
-	if len(different) == 0 {
-		return func() resource.Changes { return resource.Changes{} }, nil
+func (d *difference[R]) completeOne(i int) {
+	given, c := &d.given[d.first+i], &d.after[i]
+	var beside *loaded[R] // the rule that was at this place
+	if i < len(d.before) {
+		beside = d.before[i]
 	}
-	report := Report{kind: s.kind.Name, names: s.names}
-	fresh, asGiven := make([]loaded[R], len(different)), make([]R, len(different))
-	for k, i := range different {
-		r := &fresh[k].rule
-		*r, asGiven[k] = given[i], given[i]
-		h := s.kind.Head(r)
-		report.at(i, *h.ID, *h.Resource)
-		report.head(h)
-		s.kind.Complete(r, &report)
-		report.mode(*h.Mode)
-		*h.ID = *s.kind.Head(&s.rules[i].rule).ID
+	if d.numbers == nil && beside != nil && *given == beside.given {
+		*c = change[R]{beside, beside.rule, beside.id, beside.check, beside.pattern}
+		if c.pattern != nil {
+			d.report.size += c.pattern.Size()
+		}
+		d.claim(i)
+		return
 	}
-	if report.faults != nil {
-		return nil, report.faults
+	c.rule = new(R)
+	*c.rule = *given
+	h := d.kind.Head(c.rule)
+	d.report.at(d.first+i, *h.ID, *h.Resource)
+	d.report.head(h)
+	d.kind.Complete(c.rule, &d.report)
+	d.report.mode(*h.Mode)
+	c.pattern = d.report.pattern
+	if d.numbers != nil {
+		d.numbers[h.Target()]++
 	}
-	return func() resource.Changes {
-		var changed resource.Changes
-		seen := make(map[int32]bool) // the indices of the first rules with a name
-		for k, i := range different {
-			old := &s.rules[i]
-			fresh[k].first = old.first
-			if fresh[k].rule == old.rule { // it said the same in other words
-				fresh[k].check = old.check
+	switch {
+	case *h.ID != "":
+	case d.numbers != nil:
+		*h.ID = idOf(h, d.numbers[h.Target()])
+	default: // as many as before are called after the same
+		*h.ID = beside.id
+	}
+	if c.id = *h.ID; beside != nil && beside.id == c.id {
+		c.old = beside
+	} else {
+		c.old = d.byID[c.id]
+	}
+	d.claim(i)
+}
+
+// claim claims the ID of a rule that comes, unless another rule has it.
+func (d *difference[R]) claim(i int) {
+	c := &d.after[i]
+	index := int32(d.first + i)
+	if c.old == nil {
+		if other, taken := d.fresh[c.id]; taken {
+			d.report.duplicate(c.id, int(other))
+		}
+		if d.fresh == nil {
+			d.fresh = make(map[string]int32)
+		}
+		d.fresh[c.id] = index
+		return
+	}
+	place := c.old.index - d.first
+	if place < 0 || place >= len(d.claimed) { // it stays
+		d.report.duplicate(c.id, c.old.index)
+		return
+	}
+	if other := d.claimed[place]; other > 0 {
+		d.report.duplicate(c.id, int(other-1))
+	}
+	d.claimed[place] = index + 1
+}
+
+// load makes the checks of the rules that come, and puts the rules in their places.
+func (d *difference[R]) load() names.Set {
+	for i := range d.after {
+		c := &d.after[i]
+		if c.pattern != nil {
+			continue
+		}
+		var old resource.Check
+		if c.old != nil {
+			if old = c.old.check; old != nil && (c.rule == c.old.rule || *c.rule == *c.old.rule) {
+				c.check = old
 				continue
 			}
-			name := *s.kind.Head(&fresh[k].rule).Resource
-			fresh[k].check = s.compile(&fresh[k].rule, name, old.check)
-			if !seen[old.first] {
-				seen[old.first] = true
-				changed.Names = append(changed.Names, name)
-			}
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for k, i := range different {
-			s.given[i], s.rules[i] = asGiven[k], fresh[k]
+		c.check = d.compile(c.rule, *d.kind.Head(c.rule).Resource, old)
+	}
+	d.touched = make([]*target[R], 0, len(d.after))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, l := range d.before {
+		if d.claimed[i] == 0 {
+			delete(d.byID, l.id)
+			d.put(l, nil)
+			d.read(d.reads(l.rule), -1)
+			d.patterns = d.patterns || l.pattern != nil
 		}
-		return changed
-	}, nil
+	}
+	rules := make([]*loaded[R], len(d.after))
+	for i := range d.after {
+		rules[i] = d.apply(i)
+	}
+	if len(d.given) == len(d.rules) {
+		copy(d.rules[d.first:], rules)
+	} else {
+		rest := d.rules[d.first+len(d.before):]
+		for i, l := range rest {
+			l.index = d.first + len(d.after) + i
+		}
+		d.rules = slices.Concat(d.rules[:d.first], rules, rest)
+	}
+	return d.settle()
 }
 
-// complete makes the generation of the given rules, without checks.
-func (s *Set[R]) complete(given []R) (*generation[R], rule.Faults) {
-	next := &generation[R]{
-		given: slices.Clone(given),
-		rules: make([]loaded[R], len(given)),
-		byID:  make(map[string]int32, len(given)),
-		at:    make(map[string][]int32, len(given)),
-		read:  make(map[string]bool),
+// apply puts the i-th of the rules that come in its place.
+func (d *difference[R]) apply(i int) *loaded[R] {
+	c, index := &d.after[i], d.first+i
+	l := c.old
+	if l == nil {
+		l = new(loaded[R])
+		d.byID[c.id] = l
 	}
-	report := Report{kind: s.kind.Name, names: s.names}
-	numbers := numbering{head: func(i int) rule.Head { return s.kind.Head(&next.rules[i].rule) }}
-	first := make([]int32, len(given)) // where the first place of each name is kept
-	for i := range given {
-		r := &next.rules[i].rule
-		*r = given[i]
-		h := s.kind.Head(r)
-		report.at(i, *h.ID, *h.Resource)
-		report.head(h)
-		s.kind.Complete(r, &report)
-		report.mode(*h.Mode)
-		if *h.ID == "" {
-			*h.ID = numbers.id(i)
-		}
-		if other, taken := next.byID[*h.ID]; taken {
-			report.duplicate(*h.ID, int(other))
-		}
-		next.byID[*h.ID] = int32(i)
-		if report.pattern != nil {
-			next.patterns = append(next.patterns, patterned[R]{r, *h.ID, report.pattern})
-		}
-		if name := s.reads(r); name != "" {
-			next.read[name] = true
-		}
-		if *h.Match != rule.Exact {
-			continue
-		}
-		at := next.at[*h.Resource]
-		if at == nil {
-			at = first[i : i : i+1]
-		}
-		at = append(at, int32(i))
-		next.at[*h.Resource] = at
-		next.rules[i].first = at[0]
+	if l.rule == c.rule && l.index == index {
+		return l
 	}
-	if report.faults != nil {
-		return nil, report.faults
+	d.patterns = d.patterns || l.pattern != nil || c.pattern != nil
+	was, is := "", d.reads(c.rule)
+	if l.rule != nil {
+		was = d.reads(l.rule)
 	}
-	return next, nil
+	if was != is {
+		d.read(was, -1)
+		d.read(is, 1)
+	}
+	changed := l.check != c.check
+	l.given, l.rule, l.id, l.index = d.given[index], c.rule, c.id, index
+	l.check, l.pattern = c.check, c.pattern
+	switch name := *d.kind.Head(c.rule).Resource; {
+	case c.pattern != nil:
+		d.put(l, nil)
+	case l.on != nil && l.on.name == name:
+		d.touch(l.on, changed)
+	default:
+		d.put(l, d.targetAt(name))
+	}
+	return l
 }
 
-// replace makes the checks of a generation, and puts it in the place of the one before.
-func (s *Set[R]) replace(next *generation[R]) (changed resource.Changes) {
-	for i := range next.rules {
-		r := &next.rules[i].rule
-		h := s.kind.Head(r)
-		if *h.Match != rule.Exact {
-			continue
-		}
-		var old loaded[R]
-		if j, had := s.byID[*h.ID]; had {
-			old = s.rules[j] // without a check if it had a pattern
-		}
-		if old.check != nil && old.rule == *r {
-			next.rules[i].check = old.check
-		} else {
-			next.rules[i].check = s.compile(r, *h.Resource, old.check)
-		}
+// put makes a rule name a resource, or none.
+func (d *difference[R]) put(l *loaded[R], on *target[R]) {
+	if l.on != nil {
+		d.touch(l.on, true)
 	}
-	for name, at := range next.at {
-		same := func(i, j int32) bool { return next.rules[i].check == s.rules[j].check }
-		if !slices.EqualFunc(at, s.at[name], same) || next.read[name] != s.read[name] {
-			changed.Names = append(changed.Names, name)
-		}
+	if l.on = on; on != nil {
+		on.rules = append(on.rules, l)
+		d.touch(on, true)
 	}
-	for name := range s.at {
-		if next.at[name] == nil {
-			changed.Names = append(changed.Names, name)
-		}
+}
+
+// read notes how many rules more read a resource.
+func (d *difference[R]) read(name string, more int) {
+	if name != "" {
+		on := d.targetAt(name)
+		d.touch(on, on.readers == 0 || on.readers+more == 0)
+		on.readers += more
 	}
-	for _, names := range []struct{ these, others map[string]bool }{{s.read, next.read}, {next.read, s.read}} {
-		for name := range names.these {
-			if !names.others[name] && next.at[name] == nil && s.at[name] == nil {
-				changed.Names = append(changed.Names, name)
+}
+
+func (d *difference[R]) reads(r *R) string {
+	if d.kind.Reads == nil {
+		return ""
+	}
+	return d.kind.Reads(r)
+}
+
+func (d *difference[R]) targetAt(name string) *target[R] {
+	on := d.at[name]
+	if on == nil {
+		on = &target[R]{name: name}
+		d.at[name] = on
+	}
+	return on
+}
+
+func (d *difference[R]) touch(on *target[R], changed bool) {
+	if !on.touched {
+		on.touched = true
+		d.touched = append(d.touched, on)
+	}
+	on.changed = on.changed || changed
+}
+
+// settle brings the rules of each resource into order, and returns which have changed.
+func (d *difference[R]) settle() (changed names.Set) {
+	changed.Names = make([]string, 0, len(d.touched))
+	for _, on := range d.touched {
+		on.rules = slices.DeleteFunc(on.rules, func(l *loaded[R]) bool { return l.on != on })
+		byIndex := func(a, b *loaded[R]) int { return a.index - b.index }
+		if !slices.IsSortedFunc(on.rules, byIndex) {
+			slices.SortFunc(on.rules, byIndex)
+			on.changed = true
+		}
+		if on.changed {
+			changed.Names = append(changed.Names, on.name)
+		}
+		if len(on.rules) == 0 && on.readers == 0 {
+			delete(d.at, on.name)
+		}
+		on.touched, on.changed = false, false
+	}
+	if d.patterns {
+		var patterns []patterned[R]
+		for _, l := range d.rules {
+			if l.pattern != nil {
+				patterns = append(patterns, patterned[R]{l.rule, l.id, l.pattern})
 			}
 		}
+		changed.Matching = matching(d.Set.patterns, patterns)
+		d.Set.patterns = patterns
 	}
-	changed.Matching = matching(s.patterns, next.patterns)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.generation = *next
 	return changed
 }
 

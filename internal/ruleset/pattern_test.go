@@ -19,7 +19,7 @@ func idsOf(controllers []*controller) (ids []string) {
 	return ids
 }
 
-func pattern(id, text string, match rule.Match) limited {
+func ruleOn(id, text string, match rule.Match) limited {
 	return limited{ID: id, Resource: text, Match: match, Limit: 1}
 }
 
@@ -27,10 +27,10 @@ func TestSet_PatternsComeAfterExactRules(t *testing.T) {
 	t.Parallel()
 	s := newSet()
 	changes, err := s.load([]limited{
-		pattern("g", "a*", rule.Glob),
+		ruleOn("g", "a*", rule.Glob),
 		{ID: "x", Resource: "ab"},
-		pattern("d", "*", rule.Default),
-		pattern("r", ".b", rule.Regexp),
+		ruleOn("d", "*", rule.Default),
+		ruleOn("r", ".b", rule.Regexp),
 		{ID: "y", Resource: "ab", Limit: 1},
 		{ID: "z", Resource: "c"},
 	})
@@ -53,7 +53,7 @@ func TestSet_PatternsComeAfterExactRules(t *testing.T) {
 func TestSet_NumbersOfPatterns(t *testing.T) {
 	t.Parallel()
 	s := newSet()
-	load(t, s, limited{Resource: "a"}, pattern("", "a", rule.Glob), limited{Resource: "a"}, pattern("", "a", rule.Regexp))
+	load(t, s, limited{Resource: "a"}, ruleOn("", "a", rule.Glob), limited{Resource: "a"}, ruleOn("", "a", rule.Regexp))
 	var ids []string
 	for _, r := range s.Rules() {
 		ids = append(ids, r.ID)
@@ -66,8 +66,8 @@ func TestSet_NumbersOfPatterns(t *testing.T) {
 // Which resources are to be bound anew, by what changed among the patterns.
 func TestSet_ChangesOfPatterns(t *testing.T) {
 	t.Parallel()
-	a, b, ab := pattern("a", "a*", rule.Glob), pattern("b", "b*", rule.Glob), pattern("ab", "[ab]*", rule.Glob)
-	d := pattern("d", "*", rule.Default)
+	a, b, ab := ruleOn("a", "a*", rule.Glob), ruleOn("b", "b*", rule.Glob), ruleOn("ab", "[ab]*", rule.Glob)
+	d := ruleOn("d", "*", rule.Default)
 	altered := a
 	altered.Limit = 2
 	x := limited{ID: "x", Resource: "x", Limit: 1}
@@ -80,7 +80,7 @@ func TestSet_ChangesOfPatterns(t *testing.T) {
 		"one goes":                      {[]limited{a, b}, []limited{b}, "a1"},
 		"one is another":                {[]limited{a, b}, []limited{altered, b}, "a1"},
 		"the order":                     {[]limited{ab, a}, []limited{a, ab}, "a1 b1 c1"},
-		"the order, and one comes":      {[]limited{ab, a}, []limited{a, ab, pattern("c", "c*", rule.Glob)}, "a1 b1 c1"},
+		"the order, and one comes":      {[]limited{ab, a}, []limited{a, ab, ruleOn("c", "c*", rule.Glob)}, "a1 b1 c1"},
 		"the order, and one goes":       {[]limited{ab, a, b}, []limited{a, ab}, "a1 b1 c1"},
 		"one comes between":             {[]limited{ab, a}, []limited{ab, b, a}, "b1"},
 		"a default comes":               {[]limited{a}, []limited{a, d}, "a1 b1 c1"},
@@ -113,8 +113,8 @@ func trimmed(s string) string {
 func TestSet_PatternsTakeOverFromTheResource(t *testing.T) {
 	t.Parallel()
 	s := newSet()
-	g := pattern("g", "*", rule.Glob)
-	load(t, s, g, pattern("h", "*", rule.Glob))
+	g := ruleOn("g", "*", rule.Glob)
+	load(t, s, g, ruleOn("h", "*", rule.Glob))
 	a, b := of(s, "a"), of(s, "b")
 	require.NotSame(t, a[0], b[0], "each resource has its own")
 	again, _ := forOf(s, "a", a)
@@ -122,7 +122,7 @@ func TestSet_PatternsTakeOverFromTheResource(t *testing.T) {
 	require.Same(t, a[1], again[1])
 
 	g.Limit = 2
-	load(t, s, pattern("h", "*", rule.Glob), g, limited{ID: "new", Resource: "a"})
+	load(t, s, ruleOn("h", "*", rule.Glob), g, limited{ID: "new", Resource: "a"})
 	now, _ := forOf(s, "a", a)
 	require.Equal(t, []string{"new", "h", "g"}, idsOf(now))
 	require.Same(t, a[1], now[1])
@@ -161,13 +161,13 @@ func TestSet_PatternsAreCompiledInTheOrderOfLoads(t *testing.T) {
 		}
 		return compile(env, r, name, old)
 	}
-	load(t, s, pattern("g", "*", rule.Glob))
+	load(t, s, ruleOn("g", "*", rule.Glob))
 	var wg sync.WaitGroup
 	wg.Go(func() { of(s, "a") })
 	<-began
 	wg.Go(func() {
 		defer close(done)
-		g := pattern("g", "*", rule.Glob)
+		g := ruleOn("g", "*", rule.Glob)
 		g.Limit = 2
 		load(t, s, g)
 	})
@@ -181,12 +181,12 @@ func TestSet_SizeOfAllPatterns(t *testing.T) {
 	s := newSet()
 	few := make([]limited, 2)
 	for i := range few {
-		few[i] = pattern("", "a{1000}", rule.Regexp)
+		few[i] = ruleOn("", "a{1000}", rule.Regexp)
 	}
 	load(t, s, few...)
 	many := make([]limited, 501)
 	for i := range many {
-		many[i] = pattern("", "a{1000}", rule.Regexp)
+		many[i] = ruleOn("", "a{1000}", rule.Regexp)
 	}
 	_, err := s.load(many)
 	require.EqualError(t, err, `test rule 499 (on "a{1000}"): Resource is "a{1000}"; want fewer or smaller patterns: up to this one they have 500500 steps, and may have 500000`)

@@ -8,7 +8,8 @@ import (
 	"unicode"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
-	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/internal/names"
+	"github.com/leapgate-go/leapgate/internal/pattern"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
@@ -17,7 +18,7 @@ type Report struct {
 	kind, id, resource string
 	index              int
 	names              map[string]string // of the fields in files, by those in Go
-	pattern            *resource.Pattern // of the rule, if it has one that is good
+	pattern            *pattern.Pattern  // of the rule, if it has one that is good
 	size               int               // of the patterns so far
 	faults             rule.Faults
 }
@@ -105,7 +106,7 @@ func (r *Report) head(h rule.Head) {
 			r.Fault("Resource", *h.Resource, `"*" or nothing with {Match Default}`)
 		}
 		r.compile(*h.Resource, *h.Match)
-	case resource.CheckName(*h.Resource) != nil:
+	case names.Check(*h.Resource) != nil:
 		r.Fault("Resource", *h.Resource, fmt.Sprintf("a name of 1 to %d bytes", rule.MaxNameLength))
 	case *h.Match != rule.Exact:
 		r.compile(*h.Resource, *h.Match)
@@ -123,17 +124,17 @@ func (r *Report) compile(text string, match rule.Match) {
 	if r.size > maxPatternsSize {
 		return
 	}
-	pattern, err := resource.CompilePattern(match, text)
+	compiled, err := pattern.Compile(match, text)
 	if err != nil {
 		r.bad(text, fmt.Sprintf("a good %v: %s", match, escape.Text(err.Error())))
 		return
 	}
-	if r.size += pattern.Size(); r.size > maxPatternsSize {
+	if r.size += compiled.Size(); r.size > maxPatternsSize {
 		r.bad(text, fmt.Sprintf("fewer or smaller patterns: up to this one they have %d steps, and may have %d",
 			r.size, maxPatternsSize))
 		return
 	}
-	r.pattern = pattern
+	r.pattern = compiled
 }
 
 // bad notes a bad pattern. What is wrong with it may have any characters in it.

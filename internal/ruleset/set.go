@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/leapgate-go/leapgate/internal/pattern"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 )
@@ -23,38 +24,50 @@ type Set[R comparable] struct {
 	env   Env
 	names map[string]string // of the fields in files, by those in Go
 
-	mu sync.RWMutex // guards what is below
-	generation[R]
+	mu       sync.RWMutex // guards what is below, which loads alone change
+	rules    []*loaded[R]
+	byID     map[string]*loaded[R]
+	at       map[string]*target[R] // the resources that rules name or read
+	patterns []patterned[R]        // the rules with patterns, in order; not changed, only replaced
 }
 
-// generation is what one load brings.
-type generation[R comparable] struct {
-	given    []R // as they were given
-	rules    []loaded[R]
-	byID     map[string]int32   // ID → index into rules
-	at       map[string][]int32 // resource → indices of the rules that name it, in order
-	patterns []patterned[R]     // the rules with patterns, in order; not changed, only replaced
-	read     map[string]bool    // the resources that rules read
-}
-
+// loaded is a rule that is loaded. It stays when the rule is changed.
 type loaded[R comparable] struct {
-	rule  R              // complete
-	check resource.Check // nil for a rule with a pattern, which has one per resource
-	first int32          // the index of the first rule with its name
+	given   R  // as it was given
+	rule    *R // complete; not changed, only replaced
+	id      string
+	index   int            // in the list
+	on      *target[R]     // the resource that it names; nil if it has a pattern
+	check   resource.Check // nil if it has a pattern: then there is one for each resource
+	pattern *pattern.Pattern
+}
+
+// target is a resource that rules name or read.
+type target[R comparable] struct {
+	name    string
+	rules   []*loaded[R] // those that name it, in order
+	readers int          // how many rules read it
+
+	// During a load:
+	touched bool // its rules may be others, or in another order
+	changed bool // they are
 }
 
 // patterned is a rule that binds all resources that match.
 type patterned[R comparable] struct {
 	rule    *R // complete; not changed
 	id      string
-	pattern *resource.Pattern
+	pattern *pattern.Pattern
 }
 
 var _ resource.Guard = (*Set[struct{}])(nil)
 
 // New makes a set without rules.
 func New[R comparable](kind *Kind[R], env Env) *Set[R] {
-	s := &Set[R]{kind: kind, env: env, names: make(map[string]string)}
+	s := &Set[R]{
+		kind: kind, env: env, names: make(map[string]string),
+		byID: make(map[string]*loaded[R]), at: make(map[string]*target[R]),
+	}
 	for _, f := range kind.AllFields() {
 		s.names[f.GoName] = f.Name
 	}
@@ -70,8 +83,8 @@ func (s *Set[R]) Rules() []R {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	rules := make([]R, len(s.rules))
-	for i := range s.rules {
-		rules[i] = s.rules[i].rule
+	for i, l := range s.rules {
+		rules[i] = *l.rule
 	}
 	return rules
 }
@@ -84,10 +97,13 @@ func (s *Set[R]) Bind(name string, old []resource.Check) (checks []resource.Chec
 	// have changed that took their place.
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, i := range s.at[name] {
-		checks = append(checks, s.rules[i].check)
+	on, named := s.at[name]
+	if named && len(on.rules) > 0 {
+		checks = make([]resource.Check, 0, len(on.rules))
+		for _, l := range on.rules {
+			checks = append(checks, l.check)
+		}
 	}
-	named = len(checks) > 0 || s.read[name]
 	if len(s.patterns) > 0 {
 		enforced := slices.ContainsFunc(checks, func(c resource.Check) bool { return c.Mode() == rule.Enforce })
 		for _, p := range s.patterns {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/atomic"
 
+	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 )
@@ -43,7 +44,7 @@ func (c *controller) Mode() rule.Mode {
 
 type set struct{ *Set[limited] }
 
-func (s set) load(given []limited) (changed resource.Changes, err error) {
+func (s set) load(given []limited) (changed names.Set, err error) {
 	load, faults := s.Prepare(given)
 	if faults != nil {
 		return changed, faults

@@ -1,10 +1,12 @@
-package resource
+// Package pattern matches names of resources with what rules say about them.
+package pattern
 
 import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
 
+	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
@@ -16,18 +18,18 @@ type Pattern struct {
 	size   int
 }
 
-// MaxPatternSize is how large a pattern may be, in steps: characters, classes of them and
+// MaxSize is how large a pattern may be, in steps: characters, classes of them and
 // operators, with repetitions written out. A class of many ranges, such as \pL, counts more.
 // Globs never are that large. The patterns of all rules of one kind may have 500,000 steps
 // together.
-const MaxPatternSize = 2000
+const MaxSize = 2000
 
 // Size is how large the pattern is, in steps, which are some 50 to 250 bytes each.
 func (p *Pattern) Size() int { return p.size }
 
-// CompilePattern makes a pattern of the text in the Resource of a rule. It is not for
+// Compile makes a pattern of the text in the Resource of a rule. It is not for
 // Exact, which needs none.
-func CompilePattern(m rule.Match, text string) (*Pattern, error) {
+func Compile(m rule.Match, text string) (*Pattern, error) {
 	switch m {
 	case rule.Glob:
 		glob, err := newGlob(text)
@@ -43,8 +45,8 @@ func CompilePattern(m rule.Match, text string) (*Pattern, error) {
 			return nil, err
 		}
 		size := sizeOf(parsed)
-		if size > MaxPatternSize {
-			return nil, fmt.Errorf("it has %d steps when all repetitions are written out; want at most %d", size, MaxPatternSize)
+		if size > MaxSize {
+			return nil, fmt.Errorf("it has %d steps when all repetitions are written out; want at most %d", size, MaxSize)
 		}
 		compiled, err := regexp.Compile(`\A(?:` + text + `)\z`)
 		if err != nil { // it ends in a quotation, which would go on to the end
@@ -54,18 +56,18 @@ func CompilePattern(m rule.Match, text string) (*Pattern, error) {
 	case rule.Default:
 		return &Pattern{match: m}, nil
 	default:
-		return nil, fmt.Errorf("resource: no pattern matches by %v", m)
+		return nil, fmt.Errorf("leapgate: no pattern matches by %v", m)
 	}
 }
 
-// Matches tells whether a rule with the pattern binds a resource. [Other] serves names
-// of all kinds when there is no place for them, so every pattern binds it. enforced
-// tells whether a rule in mode enforce names the resource.
+// Matches reports whether a rule with the pattern binds a resource. [names.Other] serves
+// names of all kinds when there is no place for them, so every pattern binds it. enforced
+// says that a rule in mode enforce names the resource.
 func (p *Pattern) Matches(name string, enforced bool) bool {
 	switch {
 	case p.match == rule.Default:
 		return !enforced
-	case name == Other:
+	case name == names.Other:
 		return true
 	default:
 		return p.glob.matches(name) && (p.regexp == nil || p.regexp.MatchString(name))

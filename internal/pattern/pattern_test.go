@@ -1,4 +1,4 @@
-package resource_test
+package pattern_test
 
 import (
 	"encoding/json"
@@ -10,12 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/internal/names"
+	"github.com/leapgate-go/leapgate/internal/pattern"
 )
 
 func matches(t testing.TB, match rule.Match, text, name string) bool {
 	t.Helper()
-	p, err := resource.CompilePattern(match, text)
+	p, err := pattern.Compile(match, text)
 	require.NoError(t, err, "%v %q", match, text)
 	return p.Matches(name, false)
 }
@@ -93,18 +94,18 @@ func TestRegexp_MatchesWholeNames(t *testing.T) {
 func TestCompile_Faults(t *testing.T) {
 	t.Parallel()
 	for _, glob := range []string{"[", "a[b", "[]", "[^]", "[^", "x[]", `\`, `a*\`, "[b-a]", "[a-]-0]["} {
-		_, err := resource.CompilePattern(rule.Glob, glob)
+		_, err := pattern.Compile(rule.Glob, glob)
 		require.Error(t, err, "%q", glob)
 		require.NotContains(t, err.Error(), `\A`, "what was not given is not shown")
 	}
 	for _, text := range []string{"(", ")", "a)|(?:b", "[", "*", `\`, "a{1001}", "\xff"} {
-		_, err := resource.CompilePattern(rule.Regexp, text)
+		_, err := pattern.Compile(rule.Regexp, text)
 		require.Error(t, err, "%q", text)
 		require.NotContains(t, err.Error(), `\A`, "what was not given is not shown")
 	}
-	_, err := resource.CompilePattern(rule.Exact, "a")
+	_, err := pattern.Compile(rule.Exact, "a")
 	require.ErrorContains(t, err, "no pattern matches by exact")
-	_, err = resource.CompilePattern(rule.Match(9), "a")
+	_, err = pattern.Compile(rule.Match(9), "a")
 	require.ErrorContains(t, err, "match(9)")
 }
 
@@ -112,15 +113,15 @@ func TestCompile_Faults(t *testing.T) {
 func TestMatches_OtherAndDefault(t *testing.T) {
 	t.Parallel()
 	for _, match := range []rule.Match{rule.Glob, rule.Regexp} {
-		require.True(t, matches(t, match, "x", resource.Other))
-		p, err := resource.CompilePattern(match, "x")
+		require.True(t, matches(t, match, "x", names.Other))
+		p, err := pattern.Compile(match, "x")
 		require.NoError(t, err)
 		require.True(t, p.Matches("x", true), "an exact rule beside it changes nothing")
-		require.True(t, p.Matches(resource.Other, true))
+		require.True(t, p.Matches(names.Other, true))
 	}
-	p, err := resource.CompilePattern(rule.Default, "*")
+	p, err := pattern.Compile(rule.Default, "*")
 	require.NoError(t, err)
-	for _, name := range []string{"a", resource.Other} {
+	for _, name := range []string{"a", names.Other} {
 		require.True(t, p.Matches(name, false))
 		require.False(t, p.Matches(name, true))
 	}
@@ -193,7 +194,7 @@ func FuzzGlob(f *testing.F) {
 		if len(glob) > 30 || len(name) > 30 || strings.Count(glob, "*") > 4 {
 			return // the naive one takes its time
 		}
-		p, err := resource.CompilePattern(rule.Glob, glob)
+		p, err := pattern.Compile(rule.Glob, glob)
 		if err != nil {
 			if !strings.ContainsAny(glob, `[\`) {
 				t.Fatalf("%q is refused: %v", glob, err)
@@ -201,7 +202,7 @@ func FuzzGlob(f *testing.F) {
 			return
 		}
 		got := p.Matches(name, false)
-		if name == resource.Other {
+		if name == names.Other {
 			if !got {
 				t.Fatalf("%q does not bind %q", glob, name)
 			}
@@ -222,25 +223,25 @@ func TestCompile_Size(t *testing.T) {
 		"abc": 4, "a{1000}": 1001, "(?:ab{10}){5}": 61, "[a-z]+": 3, `\d`: 2, "a|bc|de": 7, "(a{2,7}){3,}": 25,
 		"": 2, "x*": 3,
 	} {
-		p, err := resource.CompilePattern(rule.Regexp, text)
+		p, err := pattern.Compile(rule.Regexp, text)
 		require.NoError(t, err)
 		require.Equal(t, want, p.Size(), text)
 	}
-	letters, err := resource.CompilePattern(rule.Regexp, `\pL{1,50}`)
+	letters, err := pattern.Compile(rule.Regexp, `\pL{1,50}`)
 	require.NoError(t, err, "a reasonable one")
 	require.Greater(t, letters.Size(), 100, "the class is large, but there is one of it")
-	p, err := resource.CompilePattern(rule.Default, "*")
+	p, err := pattern.Compile(rule.Default, "*")
 	require.NoError(t, err)
 	require.Zero(t, p.Size())
 	for _, glob := range []string{strings.Repeat("*a", 512), strings.Repeat("?", 1024), strings.Repeat("[a-z]", 204), strings.Repeat("ü", 512)} {
-		_, err := resource.CompilePattern(rule.Glob, glob)
+		_, err := pattern.Compile(rule.Glob, glob)
 		require.NoError(t, err, "no glob of the length of a name is too large")
 	}
 	for _, text := range []string{`a{1000}b{1000}`, strings.Repeat(`\pL{1000}`, 100), strings.Repeat(`\pL`, 340), `((a{10}){10}b?){10}((a{10}){10}b?){10}`} {
-		_, err := resource.CompilePattern(rule.Regexp, text)
+		_, err := pattern.Compile(rule.Regexp, text)
 		require.ErrorContains(t, err, "; want at most 2000", text)
 	}
-	_, err = resource.CompilePattern(rule.Regexp, `a{1000}b{1000}`)
+	_, err = pattern.Compile(rule.Regexp, `a{1000}b{1000}`)
 	require.EqualError(t, err, "it has 2002 steps when all repetitions are written out; want at most 2000")
 }
 
@@ -256,8 +257,8 @@ func FuzzRegexp(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text, name string) {
-		p, err := resource.CompilePattern(rule.Regexp, text)
-		if err != nil || name == resource.Other {
+		p, err := pattern.Compile(rule.Regexp, text)
+		if err != nil || name == names.Other {
 			return
 		}
 		want, err := regexp.Compile(`\A(?:` + text + `)\z`)

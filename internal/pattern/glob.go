@@ -1,4 +1,4 @@
-package resource
+package pattern
 
 import (
 	"errors"
