@@ -11,7 +11,8 @@ import (
 )
 
 // RateLimiter admits or refuses by key: so many in a time. Make one with [NewCounter],
-// [NewLog] or [NewBucketed].
+// [NewLog] or [NewBucketed], which differ in how they count. All methods may be called by any
+// number of goroutines at once.
 type RateLimiter struct {
 	engine    engine
 	packed    *packedCounter // behind engine, if it is that
