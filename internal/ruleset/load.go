@@ -83,6 +83,9 @@ func (s *Set[R]) differ(given []R, first, same int) *difference[R] {
 		if i < min(len(before), len(after)) && target(&before[i].given) == target(&after[i]) {
 			continue
 		}
+		if same == 0 && len(more) > 0 { // nothing comes after them
+			break
+		}
 		if i < len(before) {
 			more[target(&before[i].given)]--
 		}
@@ -103,7 +106,7 @@ func (s *Set[R]) differ(given []R, first, same int) *difference[R] {
 	d.claimed = make([]int32, len(d.before))
 	for i := range d.after {
 		if unnamed(&given[first+i]) && (len(more) > 0 || !unnamed(&d.before[i].given)) {
-			d.numbers = make(map[string]int)
+			d.numbers = make(map[string]int, len(d.after))
 			for _, l := range s.rules[:first] {
 				d.numbers[target(&l.given)]++
 			}
@@ -179,7 +182,7 @@ func (d *difference[R]) claim(i int) {
 			d.report.duplicate(c.id, int(other))
 		}
 		if d.fresh == nil {
-			d.fresh = make(map[string]int32)
+			d.fresh = make(map[string]int32, len(d.after))
 		}
 		d.fresh[c.id] = index
 		return
