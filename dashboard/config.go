@@ -12,7 +12,6 @@ import (
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
-	"github.com/leapgate-go/leapgate/rulefile"
 )
 
 // Bounds and defaults of a [Config].
@@ -109,9 +108,9 @@ type Writer interface {
 	// rules are all of that source, good, and with IDs and defaults filled in. They are made
 	// from those that the gate has, so nothing else should load that source between the
 	// asking and the loading. An error of rules is given back, as it is or wrapped; one that is
-	// [rulefile.ErrChanged] tells that the source does not hold what the gate has. One Write
+	// rulefile.ErrChanged tells that the source does not hold what the gate has. One Write
 	// is called at a time.
-	Write(ctx context.Context, source string, rules func() (rulefile.Rules, error)) error
+	Write(ctx context.Context, source string, rules func() (leapgate.Rules, error)) error
 }
 
 // Challenge is an error of Authorize that asks who it is: the answer is 401 with this as

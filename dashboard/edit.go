@@ -101,7 +101,7 @@ func (d *Dashboard) perform(ctx context.Context, e *edit, who string) error {
 	case e.source == "":
 		err = d.gate.EditRules(func(all *leapgate.Rules) error { return e.in(d, (*kinds.Rules)(all)) })
 	default:
-		err = d.cfg.Writer.Write(context.WithoutCancel(ctx), e.source, func() (rulefile.Rules, error) { return d.next(e) })
+		err = d.cfg.Writer.Write(context.WithoutCancel(ctx), e.source, func() (leapgate.Rules, error) { return d.next(e) })
 		err = ofWriter(err)
 	}
 	if err == nil {
@@ -111,15 +111,15 @@ func (d *Dashboard) perform(ctx context.Context, e *edit, who string) error {
 }
 
 // next returns all rules of the source of an edit, as they are after it.
-func (d *Dashboard) next(e *edit) (rulefile.Rules, error) {
+func (d *Dashboard) next(e *edit) (leapgate.Rules, error) {
 	rules := d.loaded()
 	if err := e.in(d, rules); err != nil {
-		return rulefile.Rules{}, err
+		return leapgate.Rules{}, err
 	}
 	for _, k := range kinds.All {
 		k.Delete(rules, func(h rule.Head) bool { return *h.Source != e.source })
 	}
-	return rulefile.Rules(*rules), nil
+	return leapgate.Rules(*rules), nil
 }
 
 // indexOf is the index of the rule with that ID, −1 if there is none.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/rulefile"
 )
@@ -23,7 +24,7 @@ func (f ruleFiles) Sources() []string {
 	return sources
 }
 
-func (f ruleFiles) Write(_ context.Context, source string, rules func() (rulefile.Rules, error)) error {
+func (f ruleFiles) Write(_ context.Context, source string, rules func() (leapgate.Rules, error)) error {
 	for _, w := range f {
 		if w.Status().Path == source {
 			return w.Save(rules)

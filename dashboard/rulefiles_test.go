@@ -176,7 +176,7 @@ func TestRuleFiles_OfAClosedGate(t *testing.T) {
 type keeper struct {
 	busy  atomic.Int32 // calls of Write at this time
 	gate  *leapgate.Gate
-	rules rulefile.Rules
+	rules leapgate.Rules
 	asked int
 	fail  error
 	first bool // fail before asking
@@ -184,7 +184,7 @@ type keeper struct {
 
 func (k *keeper) Sources() []string { return []string{"db"} }
 
-func (k *keeper) Write(ctx context.Context, source string, rules func() (rulefile.Rules, error)) error {
+func (k *keeper) Write(ctx context.Context, source string, rules func() (leapgate.Rules, error)) error {
 	if n := k.busy.Inc(); n > 1 {
 		return fmt.Errorf("%d at once", n)
 	}
@@ -205,7 +205,7 @@ func (k *keeper) Write(ctx context.Context, source string, rules func() (rulefil
 		return k.fail
 	}
 	k.rules = r
-	return k.gate.ReplaceRules(source, leapgate.Rules(r))
+	return k.gate.ReplaceRules(source, r)
 }
 
 func TestWriter_OfTheProgram(t *testing.T) {
@@ -270,8 +270,8 @@ type breaking struct {
 	now *bool
 }
 
-func (b breaking) Write(ctx context.Context, source string, rules func() (rulefile.Rules, error)) error {
-	return b.keeper.Write(ctx, source, func() (rulefile.Rules, error) {
+func (b breaking) Write(ctx context.Context, source string, rules func() (leapgate.Rules, error)) error {
+	return b.keeper.Write(ctx, source, func() (leapgate.Rules, error) {
 		r, err := rules()
 		if *b.now {
 			panic("half way")
@@ -304,5 +304,5 @@ func TestWriter_OneAtATime(t *testing.T) {
 	}
 	wg.Wait()
 	require.Equal(t, 1+editors*edits, k.rules.Len())
-	require.Equal(t, rulefile.Rules{Flow: g.FlowRules(), Isolation: g.Rules().Isolation}, k.rules)
+	require.Equal(t, leapgate.Rules{Flow: g.FlowRules(), Isolation: g.Rules().Isolation}, k.rules)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
@@ -126,7 +127,7 @@ func validTexts(k kinds.Kind, rules *kinds.Rules, i int) (mended bool) {
 func fileForm(k kinds.Kind, rules *kinds.Rules) []json.RawMessage {
 	list := new(kinds.Rules)
 	k.Append(list, rules)
-	data, err := rulefile.Rules(*list).JSON()
+	data, err := rulefile.JSON(leapgate.Rules(*list))
 	if err != nil {
 		panic(err) // rules of a gate are good, and their texts have been made UTF-8
 	}

@@ -60,9 +60,16 @@ func (d *Dashboard) sourceStates() []sourceView {
 	return all
 }
 
+func total(counts map[string]int) (sum int) {
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}
+
 func sourceViewOf(s rulefile.Status) sourceView {
 	v := sourceView{
-		Source: s.Path, Files: append([]string{}, s.Files...), Rules: s.FlowRules + s.IsolationRules,
+		Source: s.Path, Files: append([]string{}, s.Files...), Rules: total(s.Rules),
 		LoadedAt: stamp(s.Since), FailingSince: stamp(s.ErrSince), LosesComments: s.LosesComments,
 	}
 	var found rulefile.Errors

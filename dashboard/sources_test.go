@@ -28,7 +28,7 @@ func at(seconds int64) time.Time { return time.Unix(1_700_000_000+seconds, 0) }
 func TestRuleSources_StateOfEach(t *testing.T) {
 	t.Parallel()
 	good := &source{func() rulefile.Status {
-		return rulefile.Status{Path: "db", FlowRules: 2, IsolationRules: 1, Since: at(0), Loads: 1}
+		return rulefile.Status{Path: "db", Rules: map[string]int{"flow": 2, "isolation": 1}, Since: at(0), Loads: 1}
 	}}
 	never := &source{func() rulefile.Status {
 		return rulefile.Status{Path: "other", ErrSince: at(60), Err: errors.New("no answer\n" + strings.Repeat("x", 5000))}
@@ -38,7 +38,7 @@ func TestRuleSources_StateOfEach(t *testing.T) {
 		for range 50 {
 			errs = append(errs, &rulefile.Error{File: "rules.d/b.yaml", Message: "it is no YAML"})
 		}
-		return rulefile.Status{Path: "rules.d", Files: []string{"rules.d/a.yaml", "rules.d/b.yaml"}, FlowRules: 7, Since: at(0), ErrSince: at(90), Err: fmt.Errorf("folder: %w", errs)}
+		return rulefile.Status{Path: "rules.d", Files: []string{"rules.d/a.yaml", "rules.d/b.yaml"}, Rules: map[string]int{"flow": 7}, Since: at(0), ErrSince: at(90), Err: fmt.Errorf("folder: %w", errs)}
 	}}
 	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{RuleSources: []dashboard.RuleSource{good, never, refused}})
 	sources := list(get(t, d, "about"), "ruleSources")
@@ -103,7 +103,7 @@ func TestRuleSources_OfAWatchedFile(t *testing.T) {
 func TestRuleSources_InFramesWhenTheyChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		good := rulefile.Status{Path: "db", FlowRules: 2, Since: at(0)}
+		good := rulefile.Status{Path: "db", Rules: map[string]int{"flow": 2}, Since: at(0)}
 		failing := good
 		failing.Err, failing.ErrSince = errors.New("gone"), at(5)
 		var status atomic.Pointer[rulefile.Status]

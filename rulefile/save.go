@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/escape"
 )
 
@@ -31,7 +32,7 @@ var ErrChanged = errors.New("leapgate: the rule file is not the one that is acti
 // [Errors], with a file that others have changed meanwhile [ErrChanged], after Close
 // [ErrClosed]; otherwise it is what the system or the gate says. With an error nothing is
 // changed.
-func (w *Watcher) Save(rules func() (Rules, error)) error {
+func (w *Watcher) Save(rules func() (leapgate.Rules, error)) error {
 	return w.locked(func() error {
 		if w.closed {
 			return ErrClosed
@@ -40,7 +41,7 @@ func (w *Watcher) Save(rules func() (Rules, error)) error {
 	})
 }
 
-func (w *Watcher) save(rules func() (Rules, error)) error {
+func (w *Watcher) save(rules func() (leapgate.Rules, error)) error {
 	c, err := w.unchanged()
 	if err != nil {
 		return err
@@ -53,17 +54,17 @@ func (w *Watcher) save(rules func() (Rules, error)) error {
 	if err != nil {
 		return err
 	}
-	data, lost, err := next.rewrite(name, c.files[0].data)
+	data, lost, err := rewrite(next, name, c.files[0].data)
 	if err != nil {
 		return err
 	}
 	c = contentOf([]file{{name, data}})
-	d := c.draft()
-	next, err = d.finish() // what the file says, as if it were loaded
+	p := c.parse()
+	next, err = p.finish() // what the file says, as if it were loaded
 	if err != nil {
 		return err
 	}
-	next.own(w.cfg.Path)
+	own(&next, w.cfg.Path)
 	written, err := stage(name, data)
 	if err != nil {
 		return err
@@ -72,13 +73,13 @@ func (w *Watcher) save(rules func() (Rules, error)) error {
 	if _, err := w.unchanged(); err != nil { // writing takes its time
 		return err
 	}
-	if err := w.give(next, d); err != nil {
+	if err := w.give(next, p); err != nil {
 		return err
 	}
 	if err := written.commit(); err != nil {
-		return errors.Join(err, w.give(w.rules, &draft{})) // which it had
+		return errors.Join(err, w.give(w.rules, newParser())) // which it had
 	}
-	if err := written.settle(); err != nil {
+	if err := written.syncFolder(); err != nil {
 		w.log(slog.LevelWarn, "leapgate: after a crash, the rule file may be as it was before it was saved", slog.String("error", escape.Text(err.Error())))
 	}
 	if lost {
@@ -91,7 +92,7 @@ func (w *Watcher) save(rules func() (Rules, error)) error {
 
 // unchanged returns what the path holds, if that is what is active.
 func (w *Watcher) unchanged() (*content, error) {
-	c, err := gather(w.cfg.Path)
+	c, err := readFiles(w.cfg.Path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrChanged, err)
 	}

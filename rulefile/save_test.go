@@ -18,11 +18,13 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 )
 
-func of(threshold float64) func() (Rules, error) {
-	return just(Rules{Flow: []flow.Rule{{ID: "a", Resource: "x", Threshold: threshold, Source: "not written"}}})
+func of(threshold float64) func() (leapgate.Rules, error) {
+	return just(leapgate.Rules{Flow: []flow.Rule{{ID: "a", Resource: "x", Threshold: threshold, Source: "not written"}}})
 }
 
-func just(rules Rules) func() (Rules, error) { return func() (Rules, error) { return rules, nil } }
+func just(rules leapgate.Rules) func() (leapgate.Rules, error) {
+	return func() (leapgate.Rules, error) { return rules, nil }
+}
 
 // onlyFiles tells that nothing was left beside the rule files.
 func onlyFiles(t *testing.T, folder string, names ...string) {
@@ -62,7 +64,7 @@ func TestSave_WritesAndLoads(t *testing.T) {
 		// It is not loaded a second time when it is heard of.
 		require.Zero(t, w.look())
 		require.Equal(t, 2, gate.calls)
-		require.NoError(t, w.Save(just(Rules{})))
+		require.NoError(t, w.Save(just(leapgate.Rules{})))
 		require.Equal(t, -1.0, gate.threshold())
 	}
 }
@@ -110,9 +112,9 @@ func TestSave_WhatOthersWroteStays(t *testing.T) {
 	// So it is if the rules are no good, or the gate refuses them.
 	writeFile(t, path, ruleText(1))
 	require.ErrorIs(t, w.Save(of(-1)), ErrRuleFile)
-	require.ErrorIs(t, w.Save(just(Rules{Flow: []flow.Rule{{ID: "\xff", Resource: "x"}}})), ErrRuleFile)
+	require.ErrorIs(t, w.Save(just(leapgate.Rules{Flow: []flow.Rule{{ID: "\xff", Resource: "x"}}})), ErrRuleFile)
 	own := errors.New("not now")
-	require.ErrorIs(t, w.Save(func() (Rules, error) { return Rules{}, own }), own)
+	require.ErrorIs(t, w.Save(func() (leapgate.Rules, error) { return leapgate.Rules{}, own }), own)
 	gate.refuse = errors.New("not these")
 	keeps(ruleText(1), ErrRuleFile)
 	gate.refuse = nil
@@ -200,8 +202,8 @@ func TestSave_IsReadWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	writeFile(t, path, ruleText(1))
 	w, _, _ := still(t, path)
-	many := func(threshold float64) func() (Rules, error) {
-		var r Rules
+	many := func(threshold float64) func() (leapgate.Rules, error) {
+		var r leapgate.Rules
 		for range 20 {
 			r.Flow = append(r.Flow, flow.Rule{Resource: strings.Repeat("x", 500), Threshold: threshold})
 		}

@@ -16,7 +16,6 @@ import (
 	"github.com/leapgate-go/leapgate/dashboard"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/rule"
-	"github.com/leapgate-go/leapgate/rulefile"
 )
 
 // navigateAway leaves the page, which ends its stream.
@@ -149,7 +148,7 @@ func TestRule_NotSaved(t *testing.T) {
 type away struct{}
 
 func (away) Sources() []string { return []string{"db"} }
-func (away) Write(context.Context, string, func() (rulefile.Rules, error)) error {
+func (away) Write(context.Context, string, func() (leapgate.Rules, error)) error {
 	return errors.New("the database is away")
 }
 

@@ -97,15 +97,15 @@ func (p *jsonParser) value(depth int) *Node {
 			return nil
 		}
 		if p.next('{') {
-			node.Kind = Mapping
+			node.Type = Mapping
 			p.mapping(node, depth)
 		} else {
 			p.at++
-			node.Kind = List
+			node.Type = List
 			p.list(node, depth)
 		}
 	case p.data[p.at] == '"':
-		node.Kind = Text
+		node.Type = Text
 		node.Text = p.text()
 	default:
 		p.bare(node)
@@ -217,11 +217,11 @@ func (p *jsonParser) bare(node *Node) {
 	node.Text = string(p.data[start:p.at])
 	switch {
 	case node.Text == "null":
-		node.Kind = Null
+		node.Type = Null
 	case node.Text == "true" || node.Text == "false":
-		node.Kind = Bool
+		node.Type = Bool
 	case field.IsNumber(node.Text):
-		node.Kind = Number
+		node.Type = Number
 	case node.Text == "":
 		p.fail(start, fmt.Sprintf("%s where a value should be", p.found()))
 	default:
