@@ -11,8 +11,8 @@ type Status struct {
 	// Files are the files that the active rules were read from, in the order of their
 	// names. It is empty if no rules were loaded yet.
 	Files []string
-	// Rules is how many rules of each kind are active, by the name of the kind: "flow". It has
-	// all kinds, and is nil if no rules were loaded yet.
+	// Rules is how many rules of each kind are active, by the name of the kind, such as "flow".
+	// A kind of which there are none is not in it.
 	Rules map[string]int
 	// Since is when the active rules were given to the gate; zero if none were yet.
 	Since time.Time

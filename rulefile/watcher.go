@@ -266,7 +266,9 @@ func (w *Watcher) accepted(c *content, rules leapgate.Rules) {
 	var told []slog.Attr
 	for _, k := range allKinds {
 		n := k.Len((*kinds.Rules)(&rules))
-		counts[k.Name()] = n
+		if n > 0 {
+			counts[k.Name()] = n
+		}
 		told = append(told, slog.Int(k.Name(), n))
 	}
 	w.mu.Lock()
