@@ -17,7 +17,7 @@
 //
 // # Rule files
 //
-// A rule file is a mapping with a list for each kind of rules, any of which may be left out:
+// A rule file is a mapping with a list for each kind of rule, any of which may be left out:
 //
 //	flow:
 //	  - id: orders-qps

@@ -22,7 +22,7 @@ type input struct {
 	losses []sentinel.Loss // if they were those of Sentinel
 }
 
-// load reads the rules of an argument: a file, a folder, or "-". Rules of Sentinel are told
+// load reads the rules of an argument: a file, a folder, or "-". Rules of Sentinel are known
 // by their fields.
 func load(arg string, stdin io.Reader) (input, error) {
 	if arg == "-" {
@@ -37,7 +37,7 @@ func load(arg string, stdin io.Reader) (input, error) {
 		rules, err := rulefile.Read(arg)
 		return input{name: arg, rules: rules}, err
 	}
-	// Pipes too, for who gives one on a command line means it.
+	// Pipes too: one that is named on a command line is meant.
 	f, err := os.Open(arg)
 	if err != nil {
 		rules, err := rulefile.Read(arg) // says it in the usual words

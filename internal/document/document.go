@@ -161,7 +161,7 @@ func tooDeep(line, column int) *Fault {
 	return &Fault{line, column, fmt.Sprintf("more than %d lists and mappings in each other", MaxDepth)}
 }
 
-// lineOf gives a line of the data, from 1, without its end.
+// lineOf returns a line of the data, from 1, without its end.
 func lineOf(data []byte, line int) string {
 	for rest := string(data); ; line-- {
 		head, tail, more := strings.Cut(rest, "\n")

@@ -27,7 +27,7 @@ func parseJSON(data []byte) (*Node, *Fault) {
 	return node, nil
 }
 
-// jsonParser stands at a byte of the data. After the first fault everything it gives is
+// jsonParser stands at a byte of the data. After the first fault everything it returns is
 // void.
 type jsonParser struct {
 	data   []byte
@@ -66,7 +66,7 @@ func (p *jsonParser) space() {
 	}
 }
 
-// next tells whether b stands at p, and goes on if it does.
+// next reports whether b stands at p, and goes on if it does.
 func (p *jsonParser) next(b byte) bool {
 	if p.fault == nil && p.at < len(p.data) && p.data[p.at] == b {
 		p.at++

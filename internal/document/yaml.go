@@ -64,7 +64,7 @@ func checkCharacters(data []byte) *Fault {
 	return nil
 }
 
-// tooManyValues tells whether there may be more values than are allowed: one after each
+// tooManyValues reports whether there may be more values than are allowed: one after each
 // character that can begin the next. The reader cannot be told to stop, and looks far ahead,
 // so they are counted before.
 func tooManyValues(data []byte) bool {
