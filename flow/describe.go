@@ -124,3 +124,15 @@ func amountOf(bytes int64) string {
 	}
 	return strconv.FormatInt(bytes, 10) + "B"
 }
+
+// warnings says what is allowed in a rule, but probably not meant.
+func warnings(r *Rule) []string {
+	switch {
+	case r.Behavior == Pace && r.Buckets != 0 && r.Buckets != DefaultBuckets:
+		return []string{fmt.Sprintf("buckets is %d, and means nothing with behavior: pace; is behavior: reject meant?", r.Buckets)}
+	case r.Behavior == Reject && r.MaxWait > 0:
+		return []string{fmt.Sprintf("maxWait is %s, and only calls with priority wait; is behavior: pace meant?", field.ShortDuration(r.MaxWait))}
+	default:
+		return nil
+	}
+}

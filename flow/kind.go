@@ -21,6 +21,7 @@ var Kind = ruleset.Kind[Rule]{
 	Fields:   fields,
 	Complete: complete,
 	Describe: describe,
+	Warnings: warnings,
 	Compile:  compile,
 	Reads:    func(r *Rule) string { return r.Associated },
 	Relate:   relate,
@@ -36,22 +37,26 @@ var (
 var fields = []field.Field[Rule]{
 	field.Define(field.String, func(r *Rule) *string { return &r.Origin }, field.About{
 		Name: "origin", GoName: "Origin", Label: "Origin", Hint: "One caller, or other. Empty: everyone.",
-		Seldom: true,
+		Seldom:   true,
+		Synonyms: []string{"limitApp", "caller"},
 	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.Threshold }, field.About{
 		Name: "threshold", GoName: "Threshold", Label: "Threshold", Hint: "Calls admitted per interval; 0 blocks all.",
 		Required: "how many calls are admitted per interval; 0 blocks all",
+		Synonyms: []string{"count", "limit", "qps", "rate"},
 	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.Candidate }, field.About{
 		Name: "candidate", GoName: "Candidate", Label: "Candidate", Hint: "A threshold that is tried and blocks nothing.",
 	}),
 	field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.Interval }, field.About{
 		Name: "interval", GoName: "Interval", Label: "Interval", Hint: "Such as 1s, 250ms, 1h. Empty: 1s.",
-		With: []string{"Associated"},
+		With:     []string{"Associated"},
+		Synonyms: []string{"window", "period", "per", "statIntervalInMs"},
 	}),
 	field.Define(field.Int, func(r *Rule) *int { return &r.Buckets }, field.About{
 		Name: "buckets", GoName: "Buckets", Label: "Buckets", Hint: "Of the window. Empty: 10.",
 		With: []string{"Interval"}, Seldom: true,
+		Synonyms: []string{"sampleCount", "slots"},
 	}),
 	field.Define(field.Flag, func(r *Rule) *bool { return &r.Strict }, field.About{
 		Name: "strict", GoName: "Strict", Label: "Strict", Hint: "Bounds every interval, wherever it begins.",
@@ -59,39 +64,48 @@ var fields = []field.Field[Rule]{
 	}),
 	field.Define(behaviorCodec, func(r *Rule) *Behavior { return &r.Behavior }, field.About{
 		Name: "behavior", GoName: "Behavior", Label: "Behavior", Hint: "Beyond the threshold: reject, or let pass one by one.",
-		With: []string{"Associated"},
+		With:     []string{"Associated"},
+		Synonyms: []string{"controlBehavior", "behaviour"},
 	}),
 	field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.MaxWait }, field.About{
 		Name: "maxWait", GoName: "MaxWait", Label: "Longest wait", Hint: "With pace: how long a call waits for its turn.",
-		With: []string{"Interval", "Behavior", "Associated"},
+		With:     []string{"Interval", "Behavior", "Associated"},
+		Synonyms: []string{"maxQueueingTimeMs", "timeout", "wait"},
 	}),
 	field.Define(strategyCodec, func(r *Rule) *Strategy { return &r.Strategy }, field.About{
 		Name: "strategy", GoName: "Strategy", Label: "Strategy", Hint: "How the threshold comes about.",
 		With: []string{"Associated"}, Seldom: true,
+		Synonyms: []string{"tokenCalculateStrategy"},
 	}),
 	field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.WarmUpPeriod }, field.About{
 		Name: "warmUpPeriod", GoName: "WarmUpPeriod", Label: "Warm-up period", Hint: "From cold to warm, such as 10s.",
 		With: []string{"Strategy"}, Only: field.Choice{Field: "strategy", Value: "warm-up"}, Seldom: true,
+		Synonyms: []string{"warmUpPeriodSec"},
 	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.ColdFactor }, field.About{
 		Name: "coldFactor", GoName: "ColdFactor", Label: "Cold factor", Hint: "Threshold when warm by that when cold. Empty: 3.",
 		With: []string{"Strategy"}, Only: field.Choice{Field: "strategy", Value: "warm-up"}, Seldom: true,
+		Synonyms: []string{"warmUpColdFactor"},
 	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.HighMemoryThreshold }, field.About{
 		Name: "highMemoryThreshold", GoName: "HighMemoryThreshold", Label: "Threshold when high", Hint: "From high memory on.",
 		With: []string{"Strategy", "Threshold", "Candidate"}, Only: field.Choice{Field: "strategy", Value: "memory-adaptive"}, Seldom: true,
+		Synonyms: []string{"highMemUsageThreshold"},
 	}),
 	field.Define(field.Bytes, func(r *Rule) *int64 { return &r.LowMemory }, field.About{
 		Name: "lowMemory", GoName: "LowMemory", Label: "Low memory", Hint: "Up to here the threshold holds, such as 512MiB.",
 		With: []string{"Strategy"}, Only: field.Choice{Field: "strategy", Value: "memory-adaptive"}, Seldom: true,
+		Synonyms: []string{"memLowWaterMarkBytes"},
 	}),
 	field.Define(field.Bytes, func(r *Rule) *int64 { return &r.HighMemory }, field.About{
 		Name: "highMemory", GoName: "HighMemory", Label: "High memory", Hint: "Such as 1GiB.",
 		With: []string{"Strategy", "LowMemory"}, Only: field.Choice{Field: "strategy", Value: "memory-adaptive"}, Seldom: true,
+		Synonyms: []string{"memHighWaterMarkBytes"},
 	}),
 	field.Define(field.String, func(r *Rule) *string { return &r.Associated }, field.About{
 		Name: "associated", GoName: "Associated", Label: "Associated", Hint: "Another resource whose passes are read.",
 		With: []string{"Resource", "Match"}, Seldom: true,
+		Synonyms: []string{"refResource"},
 	}),
 }
 

@@ -22,10 +22,12 @@ var Kind = ruleset.Kind[Rule]{
 		field.Define(field.Int64, func(r *Rule) *int64 { return &r.MaxInFlight }, field.About{
 			Name: "maxInFlight", GoName: "MaxInFlight", Label: "In flight",
 			Hint: "Calls that may be in flight.", Required: "how many calls may be in flight",
+			Synonyms: []string{"concurrency", "maxConcurrency", "maxConcurrent"},
 		}),
 		field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.MaxWait }, field.About{
 			Name: "maxWait", GoName: "MaxWait", Label: "Longest wait",
-			Hint: "For a free place, such as 500ms. Empty: none.",
+			Hint:     "For a free place, such as 500ms. Empty: none.",
+			Synonyms: []string{"maxQueueingTimeMs", "timeout", "wait"},
 		}),
 		field.Define(field.Int, func(r *Rule) *int { return &r.MaxQueue }, field.About{
 			Name: "maxQueue", GoName: "MaxQueue", Label: "Longest queue",

@@ -32,7 +32,7 @@ func (g *refusing) Bind(string, []resource.Check) ([]resource.Check, bool) {
 
 func (g *refusing) Cause() *resource.Cause                           { return &g.cause }
 func (g *refusing) Mode() rule.Mode                                  { return rule.Enforce }
-func (g *refusing) Waits() bool                                      { return false }
+func (g *refusing) Stage() resource.Stage                            { return resource.Counting }
 func (g *refusing) Interval() time.Duration                          { return 0 }
 func (g *refusing) Wait(int64, int64, resource.Caller) time.Duration { return -1 }
 func (g *refusing) Snapshot(int64) stat.RuleSnapshot                 { return stat.RuleSnapshot{} }

@@ -2,8 +2,7 @@
 // resources it binds ([Match]), what is done with its decisions ([Mode]), and what can be
 // wrong with it ([Fault]).
 //
-// It knows nothing about time or calls. The kinds themselves are the packages flow and
-// isolation, which use it.
+// It knows nothing about time or calls. Each kind is a package of its own, such as flow.
 package rule
 
 // Bounds of names.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/leapgate-go/leapgate"
+
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
@@ -12,13 +14,13 @@ import (
 )
 
 func BenchmarkParse(b *testing.B) {
-	var rules Rules
+	var rules leapgate.Rules
 	for i := range 1000 {
 		rules.Flow = append(rules.Flow, flow.Rule{ID: fmt.Sprint("r", i), Resource: fmt.Sprint("GET /", i), Threshold: 100, Mode: rule.Shadow})
 	}
-	yaml, err := rules.YAML()
+	yaml, err := YAML(rules)
 	require.NoError(b, err)
-	json, err := rules.JSON()
+	json, err := JSON(rules)
 	require.NoError(b, err)
 	for _, c := range []struct {
 		name string

@@ -9,8 +9,8 @@ import (
 
 // Defaults of [Config].
 const (
-	DefaultSettle = time.Second
-	DefaultPoll   = 30 * time.Second
+	defaultSettle = time.Second
+	defaultPoll   = 30 * time.Second
 )
 
 // Config says what to watch, and how. Path and Gate are required; the zero of everything
@@ -47,7 +47,7 @@ type Config struct {
 // ErrConfig is what an error of [Watch] is that the configuration is to blame for.
 var ErrConfig = errors.New("leapgate: bad configuration of a rule file's watcher")
 
-// complete fills in the defaults, and tells everything that is wrong.
+// complete fills in the defaults, and returns everything that is wrong.
 func (cfg *Config) complete() error {
 	var faults []error
 	if cfg.Path == "" {
@@ -64,8 +64,8 @@ func (cfg *Config) complete() error {
 			faults = append(faults, fmt.Errorf("%w: %s is %v; want %v to %v, or 0 for %v", ErrConfig, name, *d, least, most, standard))
 		}
 	}
-	bounded("Settle", &cfg.Settle, time.Millisecond, time.Minute, DefaultSettle)
-	bounded("Poll", &cfg.Poll, 10*time.Millisecond, 24*time.Hour, DefaultPoll)
+	bounded("Settle", &cfg.Settle, time.Millisecond, time.Minute, defaultSettle)
+	bounded("Poll", &cfg.Poll, 10*time.Millisecond, 24*time.Hour, defaultPoll)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}

@@ -12,13 +12,12 @@
 //
 // The safe way to change a file is to write another beside it and rename that over it; then
 // nobody ever reads half of it. See [Watch].
-// [Parse] and
-// [Read] only read; [Rules.YAML] and [Rules.JSON] write; [Sentinel] translates the rules of
-// Alibaba Sentinel. The command leapgate checks and converts files.
+// [Parse] and [Read] only read; [YAML] and [JSON] write. Package sentinel translates the rules
+// of Alibaba Sentinel. The command leapgate checks and converts files.
 //
 // # Rule files
 //
-// A rule file is a mapping with two lists, one of which may be left out:
+// A rule file is a mapping with a list for each kind of rule, any of which may be left out:
 //
 //	flow:
 //	  - id: orders-qps

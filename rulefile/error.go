@@ -3,7 +3,6 @@ package rulefile
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
 )
@@ -47,42 +46,10 @@ func (e *Error) Error() string {
 	}
 }
 
-// Unwrap gives [ErrRuleFile], and Err.
+// Unwrap returns [ErrRuleFile], and Err.
 func (e *Error) Unwrap() []error {
 	if e.Err == nil {
 		return []error{ErrRuleFile}
 	}
 	return []error{ErrRuleFile, e.Err}
-}
-
-// quoted puts quotes around what may be anything, and of any length.
-func quoted(s string) string {
-	head, cut := headOf(s)
-	if cut {
-		return strconv.Quote(head) + "…"
-	}
-	return strconv.Quote(s)
-}
-
-// short is what may be anything, and of any length, in quotes only if it must.
-func short(s string) string {
-	head, cut := headOf(s)
-	if cut {
-		return escape.Text(head) + "…"
-	}
-	return escape.Text(s)
-}
-
-// headOf returns the first characters of a text, and whether there are more. It does not look
-// at the rest, which may be megabytes.
-func headOf(s string) (head string, cut bool) {
-	const most = 64
-	n := 0
-	for i := range s {
-		if n == most {
-			return s[:i], true
-		}
-		n++
-	}
-	return s, false
 }

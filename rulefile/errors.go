@@ -8,9 +8,9 @@ import (
 	"github.com/leapgate-go/leapgate/rule"
 )
 
-// mostErrors is how many errors are told at once. Nobody reads more, and a file of
+// maxErrors is how many errors are told at once. Nobody reads more, and a file of
 // rubbish has millions.
-const mostErrors = 100
+const maxErrors = 100
 
 // Errors is everything that is wrong with a rule file or a folder of them, in the order of
 // the files, one to a line. Beyond a hundred, the last one tells how many more there are.
@@ -24,7 +24,7 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap gives the errors one by one.
+// Unwrap returns the errors one by one.
 func (e Errors) Unwrap() []error {
 	errs := make([]error, len(e))
 	for i, fault := range e {
@@ -57,14 +57,14 @@ func (e Errors) As(target any) bool {
 	return true
 }
 
-// orNil gives the errors as an error: nil if there are none, and not more than are read.
+// orNil returns the errors as an error: nil if there are none, and not more than are read.
 // untold is how many there are besides.
 func (e Errors) orNil(untold int) error {
 	if len(e) == 0 {
 		return nil
 	}
-	if len(e) > mostErrors {
-		e, untold = e[:mostErrors:mostErrors], untold+len(e)-mostErrors
+	if len(e) > maxErrors {
+		e, untold = e[:maxErrors:maxErrors], untold+len(e)-maxErrors
 	}
 	if untold > 0 {
 		last := e[len(e)-1]

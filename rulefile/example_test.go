@@ -61,11 +61,11 @@ flow:
 	// 3 8 threshold
 }
 
-func ExampleRules_YAML() {
-	text, err := rulefile.Rules{
+func ExampleYAML() {
+	text, err := rulefile.YAML(leapgate.Rules{
 		Flow:      []flow.Rule{{ID: "orders-qps", Resource: "GET /orders", Threshold: 100, Mode: rule.Shadow}},
 		Isolation: []isolation.Rule{{Resource: "db.query", MaxInFlight: 20}},
-	}.YAML()
+	})
 	if err != nil {
 		panic(err)
 	}
@@ -79,32 +79,6 @@ func ExampleRules_YAML() {
 	// isolation:
 	//   - resource: db.query
 	//     maxInFlight: 20
-}
-
-func ExampleSentinel() {
-	rules, notes, err := rulefile.Sentinel("flow.json", []byte(`[
-		{"resource": "GET /orders", "threshold": 100, "statIntervalInMs": 1000, "controlBehavior": 1, "maxQueueingTimeMs": 500},
-		{"resource": "db.query", "strategy": 1, "retryTimeoutMs": 3000, "threshold": 0.5}
-	]`))
-	if err != nil {
-		panic(err)
-	}
-	for _, note := range notes {
-		fmt.Println(note)
-	}
-	text, err := rules.YAML()
-	if err != nil {
-		panic(err)
-	}
-	fmt.Print(string(text))
-	// Output:
-	// flow.json:3:61: skipped: circuit breaker rule on "db.query": there are no such rules in Leapgate
-	// flow:
-	//   - resource: GET /orders
-	//     threshold: 100
-	//     interval: 1s
-	//     behavior: pace
-	//     maxWait: 500ms
 }
 
 // printer is a gate that prints what it is given.
@@ -133,7 +107,7 @@ func ExampleWatch() {
 	}
 	defer watcher.Close()
 	status := watcher.Status()
-	fmt.Println(status.FlowRules, status.Loads, status.Since.IsZero(), status.Err)
+	fmt.Println(status.Rules["flow"], status.Loads, status.Since.IsZero(), status.Err)
 	// Output:
 	// loaded 1 flow rules and 0 isolation rules from rules.yaml
 	// 1 1 false <nil>

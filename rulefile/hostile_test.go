@@ -12,7 +12,7 @@ import (
 
 // hostile returns files of about that many bytes that ask for much work, by name.
 func hostile(size int) map[string]string {
-	const values = MaxValues/2 - 1000
+	const values = document.MaxValues/2 - 1000
 	fill := func(head, unit, tail string) string {
 		return head + strings.Repeat(unit, min((size-len(head)-len(tail))/len(unit), values)) + tail
 	}
@@ -63,14 +63,14 @@ func hostile(size int) map[string]string {
 // Whatever is in a file, what is said about it can be read, and was not made in vain.
 func TestParse_ErrorsOfHostileFilesAreShort(t *testing.T) {
 	t.Parallel()
-	for name, text := range hostile(MaxFileSize / 128) {
+	for name, text := range hostile(document.MaxSize / 128) {
 		_, err := Parse(name, []byte(text))
 		if err == nil {
 			continue
 		}
 		var errs Errors
 		require.ErrorAs(t, err, &errs)
-		require.LessOrEqual(t, len(errs), mostErrors+1, name)
+		require.LessOrEqual(t, len(errs), maxErrors+1, name)
 		for _, e := range errs {
 			require.LessOrEqual(t, len(e.Error()), 1000, name)
 		}
@@ -88,19 +88,19 @@ func TestParse_ErrorsBeyondTheBoundAreNotMade(t *testing.T) {
 			root, fault := document.Parse([]byte(c.head+strings.Repeat(c.unit, units)+c.tail), true)
 			require.Nil(t, fault)
 			return testing.AllocsPerRun(5, func() {
-				var d draft
+				d := newParser()
 				d.readRoot("f", root)
 				require.GreaterOrEqual(t, d.faults(), units)
 			})
 		}
 		// Not exactly as many, for the race detector lets some of what is reused go.
-		require.Less(t, made(20*mostErrors), 1.5*made(2*mostErrors), c.what)
+		require.Less(t, made(20*maxErrors), 1.5*made(2*maxErrors), c.what)
 	}
 }
 
 // With the name of a rule in it, each error would look through the whole rule.
 func BenchmarkParse_Hostile(b *testing.B) {
-	for name, text := range hostile(MaxFileSize) {
+	for name, text := range hostile(document.MaxSize) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -23,7 +23,7 @@ func TestLog_HandlerMayCallTheWatcher(t *testing.T) {
 		h := &asking{seen: map[string]int{}}
 		w := newWatcher(Config{Path: path, Gate: &memory{}, Settle: time.Second, Poll: time.Minute, Logger: slog.New(h)})
 		h.watcher = w
-		w.trail = newTrail(path, &ears{deaf: errors.New("no more watches")})
+		w.folders = newFolders(path, &ears{deaf: errors.New("no more watches")})
 		require.NoError(t, w.Reload())
 		require.Zero(t, w.look())
 		writeFile(t, path, ruleText(-1))

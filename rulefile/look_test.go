@@ -18,8 +18,8 @@ func TestLook_BelievesWhatHasBeenStill(t *testing.T) {
 		require.Zero(t, w.look(), "nothing is new")
 		for i := 2; i < 9; i++ { // it is being written
 			writeFile(t, path, ruleText(i))
-			require.Equal(t, DefaultSettle, w.look())
-			time.Sleep(DefaultSettle - moment)
+			require.Equal(t, defaultSettle, w.look())
+			time.Sleep(defaultSettle - moment)
 			require.Equal(t, moment, w.look())
 			require.Equal(t, 1.0, gate.threshold())
 		}
@@ -29,9 +29,9 @@ func TestLook_BelievesWhatHasBeenStill(t *testing.T) {
 		require.Zero(t, w.look())
 
 		writeFile(t, path, "}")
-		require.Equal(t, DefaultSettle, w.look())
+		require.Equal(t, defaultSettle, w.look())
 		require.NoError(t, w.Status().Err)
-		time.Sleep(DefaultSettle)
+		time.Sleep(defaultSettle)
 		require.Zero(t, w.look())
 		require.Error(t, w.Status().Err)
 		require.Zero(t, w.look(), "it is known to be wrong, and still is")
@@ -40,7 +40,7 @@ func TestLook_BelievesWhatHasBeenStill(t *testing.T) {
 		require.NotZero(t, w.look())
 		writeFile(t, path, ruleText(8)) // delete and return
 		require.NotZero(t, w.look())
-		time.Sleep(DefaultSettle)
+		time.Sleep(defaultSettle)
 		require.Zero(t, w.look())
 		require.NoError(t, w.Status().Err)
 		require.Equal(t, 2, gate.calls)
@@ -56,7 +56,7 @@ func TestLook_EmptiedFileLiftsNoRules(t *testing.T) {
 		at := func(text string) {
 			writeFile(t, path, text)
 			w.look()
-			time.Sleep(DefaultSettle)
+			time.Sleep(defaultSettle)
 			require.Zero(t, w.look())
 		}
 		for _, text := range []string{"", "\n", "# " + ruleText(1), "---\n", "flow:\n", "{}"} {
@@ -67,7 +67,7 @@ func TestLook_EmptiedFileLiftsNoRules(t *testing.T) {
 		at("flow: [] # none")
 		require.Equal(t, -1.0, gate.threshold())
 		require.NoError(t, w.Status().Err)
-		require.Zero(t, w.Status().FlowRules)
+		require.Zero(t, w.Status().Rules["flow"])
 	})
 }
 
@@ -80,13 +80,13 @@ func TestLook_EmptiedFileInAFolder(t *testing.T) {
 		w, gate, _ := still(t, folder)
 		writeFile(t, b, "")
 		w.look()
-		time.Sleep(DefaultSettle)
+		time.Sleep(defaultSettle)
 		require.Zero(t, w.look())
 		require.Len(t, gate.flow, 2)
 		require.ErrorContains(t, w.Status().Err, b+": the file is empty")
 		require.NoError(t, os.Remove(b))
 		w.look()
-		time.Sleep(DefaultSettle)
+		time.Sleep(defaultSettle)
 		require.Zero(t, w.look())
 		require.Len(t, gate.flow, 1, "a file that is taken away takes its rules along")
 	})

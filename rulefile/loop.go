@@ -9,8 +9,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// crowd is how many times in a Settle the path is read at most.
-const crowd = 10
+// maxReads is how many times in a Settle the path is read at most.
+const maxReads = 10
 
 // listen asks the system to tell of changes. Without that there is the poll.
 func (w *Watcher) listen() (<-chan fsnotify.Event, <-chan error) {
@@ -21,7 +21,7 @@ func (w *Watcher) listen() (<-chan fsnotify.Event, <-chan error) {
 			slog.Duration("every", w.cfg.Poll))
 		return nil, nil
 	}
-	w.trail = newTrail(w.cfg.Path, notices)
+	w.folders = newFolders(w.cfg.Path, notices)
 	return notices.Events, notices.Errors
 }
 
@@ -29,8 +29,8 @@ func (w *Watcher) listen() (<-chan fsnotify.Event, <-chan error) {
 // then, until stop is closed.
 func (w *Watcher) run(notices <-chan fsnotify.Event, faults <-chan error) {
 	defer close(w.ended)
-	if w.trail != nil {
-		defer func() { _ = w.trail.close() }() // there is nothing to be done about it
+	if w.folders != nil {
+		defer func() { _ = w.folders.close() }() // there is nothing to be done about it
 	}
 	poll := time.NewTicker(w.cfg.Poll)
 	defer poll.Stop()
@@ -46,7 +46,7 @@ func (w *Watcher) run(notices <-chan fsnotify.Event, faults <-chan error) {
 			if !open {
 				notices = nil
 			}
-			if !open || !w.trail.concerns(notice.Name) {
+			if !open || !w.folders.concerns(notice.Name) {
 				continue
 			}
 		case _, open := <-faults: // notices were lost
@@ -62,6 +62,6 @@ func (w *Watcher) run(notices <-chan fsnotify.Event, faults <-chan error) {
 			}
 			continue
 		}
-		next.Reset(time.Until(last.Add(w.cfg.Settle / crowd)))
+		next.Reset(time.Until(last.Add(w.cfg.Settle / maxReads)))
 	}
 }

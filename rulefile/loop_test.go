@@ -69,7 +69,7 @@ func play(t *testing.T, path string) *playing {
 	require.NoError(t, cfg.complete())
 	p.Watcher = newWatcher(cfg)
 	require.NoError(t, p.Reload())
-	p.trail = newTrail(path, p.ears)
+	p.folders = newFolders(path, p.ears)
 	go p.run(p.notices, p.faults)
 	synctest.Wait()
 	return p
@@ -97,16 +97,16 @@ func TestRun_LoadsWhenTheFileHasComeToRest(t *testing.T) {
 		p := play(t, path)
 		defer p.Close()
 		p.hear(2)
-		require.Equal(t, 1.0, p.after(DefaultSettle-moment))
+		require.Equal(t, 1.0, p.after(defaultSettle-moment))
 		// It is read at once, or, so soon after the last time, a little later.
-		require.Equal(t, 2.0, p.after(DefaultSettle/crowd+moment))
+		require.Equal(t, 2.0, p.after(defaultSettle/maxReads+moment))
 		require.Equal(t, time.Now(), p.Status().Since)
 
 		for i := range 5 { // each change puts it off
 			p.hear(3 + i)
-			require.Equal(t, 2.0, p.after(DefaultSettle-moment))
+			require.Equal(t, 2.0, p.after(defaultSettle-moment))
 		}
-		require.Equal(t, 7.0, p.after(moment+DefaultSettle/crowd))
+		require.Equal(t, 7.0, p.after(moment+defaultSettle/maxReads))
 		require.Equal(t, 3, p.gate.calls)
 	})
 }
@@ -127,7 +127,7 @@ func TestRun_GoodHalfOfAFileIsNotLoaded(t *testing.T) {
 				require.Equal(t, 1.0, p.after(10*time.Millisecond)) // it takes 350 ms to write on
 			}
 		}
-		require.Equal(t, 24.0, p.after(DefaultSettle))
+		require.Equal(t, 24.0, p.after(defaultSettle))
 		require.Equal(t, 2, p.gate.calls, "nothing was loaded in between")
 		require.NoError(t, p.Status().Err)
 	})
@@ -143,8 +143,8 @@ func TestRun_FileThatIsOnlyTouchedIsStill(t *testing.T) {
 		start := time.Now()
 		for p.gate.threshold() == 1 {
 			p.notices <- fsnotify.Event{Name: path, Op: fsnotify.Chmod}
-			p.after(DefaultSettle / 20)
-			require.LessOrEqual(t, time.Since(start), DefaultSettle+2*DefaultSettle/crowd)
+			p.after(defaultSettle / 20)
+			require.LessOrEqual(t, time.Since(start), defaultSettle+2*defaultSettle/maxReads)
 		}
 		require.Equal(t, 2.0, p.gate.threshold())
 	})
@@ -160,7 +160,7 @@ func TestRun_FileThatChangesForEver(t *testing.T) {
 				defer p.Close()
 				writeFile(t, path, ruleText(2))
 				if !heard {
-					p.after(DefaultPoll) // which finds the first change
+					p.after(defaultPoll) // which finds the first change
 				}
 				start := time.Now()
 				for i := 3; p.Status().Err == nil; i++ {
@@ -168,13 +168,13 @@ func TestRun_FileThatChangesForEver(t *testing.T) {
 					if heard {
 						p.notices <- fsnotify.Event{Name: path, Op: fsnotify.Write}
 					}
-					require.Equal(t, 1.0, p.after(DefaultSettle/3))
-					require.LessOrEqual(t, time.Since(start), (patience+2)*DefaultSettle)
+					require.Equal(t, 1.0, p.after(defaultSettle/3))
+					require.LessOrEqual(t, time.Since(start), (maxSettles+2)*defaultSettle)
 				}
-				require.Greater(t, time.Since(start), (patience-1)*DefaultSettle)
+				require.Greater(t, time.Since(start), (maxSettles-1)*defaultSettle)
 				require.EqualError(t, p.Status().Err, path+": it keeps changing; it is loaded when it has been still for 1s")
 				writeFile(t, path, ruleText(9999))
-				require.Equal(t, 9999.0, p.after(2*DefaultSettle+DefaultPoll))
+				require.Equal(t, 9999.0, p.after(2*defaultSettle+defaultPoll))
 				require.NoError(t, p.Status().Err)
 			})
 		})
@@ -203,8 +203,8 @@ func TestRun_OtherFilesInTheFolderDoNotMatter(t *testing.T) {
 		defer p.Close()
 		writeFile(t, path, ruleText(2))
 		p.notices <- fsnotify.Event{Name: path + ".swp", Op: fsnotify.Create}
-		require.Equal(t, 1.0, p.after(DefaultPoll/2))
-		require.Equal(t, 2.0, p.after(DefaultPoll/2+DefaultSettle), "the poll finds it")
+		require.Equal(t, 1.0, p.after(defaultPoll/2))
+		require.Equal(t, 2.0, p.after(defaultPoll/2+defaultSettle), "the poll finds it")
 	})
 }
 
@@ -214,12 +214,12 @@ func TestRun_PollFindsWhatWasNotTold(t *testing.T) {
 		p := play(t, path)
 		defer p.Close()
 		writeFile(t, path, ruleText(2))
-		require.Equal(t, 1.0, p.after(DefaultPoll+DefaultSettle-moment))
+		require.Equal(t, 1.0, p.after(defaultPoll+defaultSettle-moment))
 		require.Equal(t, 2.0, p.after(moment))
 		close(p.notices) // nothing more will ever be heard
 		close(p.faults)
 		writeFile(t, path, ruleText(3))
-		require.Equal(t, 3.0, p.after(DefaultPoll+DefaultSettle))
+		require.Equal(t, 3.0, p.after(defaultPoll+defaultSettle))
 	})
 }
 
@@ -230,7 +230,7 @@ func TestRun_LostNoticesAreANotice(t *testing.T) {
 		defer p.Close()
 		writeFile(t, path, ruleText(2))
 		p.faults <- fsnotify.ErrEventOverflow
-		require.Equal(t, 2.0, p.after(DefaultSettle+DefaultSettle/crowd))
+		require.Equal(t, 2.0, p.after(defaultSettle+defaultSettle/maxReads))
 	})
 }
 
@@ -243,11 +243,11 @@ func TestRun_HalfWrittenFile(t *testing.T) {
 		for i := range len(text) - 1 { // one byte at a time, as slowly as it likes
 			writeFile(t, path, text[:i])
 			p.notices <- fsnotify.Event{Name: path, Op: fsnotify.Write}
-			require.Equal(t, 1.0, p.after(20*DefaultSettle))
+			require.Equal(t, 1.0, p.after(20*defaultSettle))
 		}
 		require.Error(t, p.Status().Err)
 		p.hear(2)
-		require.Equal(t, 2.0, p.after(2*DefaultSettle))
+		require.Equal(t, 2.0, p.after(2*defaultSettle))
 		require.NoError(t, p.Status().Err)
 	})
 }
@@ -263,7 +263,7 @@ func TestRun_CloseEndsIt(t *testing.T) {
 	})
 }
 
-func TestTrail_FollowsLinks(t *testing.T) {
+func TestFolders_FollowsLinks(t *testing.T) {
 	t.Parallel()
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -306,7 +306,7 @@ func TestTrail_FollowsLinks(t *testing.T) {
 		{at("gone", "further", "r.yaml"), map[string]bool{base: false}, []string{at("gone")}},
 		{at("loop", "r.yaml"), map[string]bool{base: false}, []string{at("loop")}},
 	} {
-		s := stepsOf(c.path)
+		s := interestOf(c.path)
 		require.Equal(t, c.folders, s.folders, c.path)
 		require.Len(t, s.entries, len(c.entries), c.path)
 		for _, entry := range c.entries {
@@ -315,27 +315,27 @@ func TestTrail_FollowsLinks(t *testing.T) {
 	}
 }
 
-func TestTrail_ListensWhereThePathLeads(t *testing.T) {
+func TestFolders_ListensWhereThePathLeads(t *testing.T) {
 	t.Parallel()
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	e := &ears{}
-	trail := newTrail(filepath.Join(base, "a", "r.yaml"), e)
-	require.NoError(t, trail.follow())
+	f := newFolders(filepath.Join(base, "a", "r.yaml"), e)
+	require.NoError(t, f.follow())
 	require.Equal(t, []string{base}, e.folders)
-	require.True(t, trail.concerns(filepath.Join(base, "a")))
-	require.False(t, trail.concerns(filepath.Join(base, "b")))
+	require.True(t, f.concerns(filepath.Join(base, "a")))
+	require.False(t, f.concerns(filepath.Join(base, "b")))
 	require.NoError(t, os.Mkdir(filepath.Join(base, "a"), 0o700))
-	require.NoError(t, trail.follow())
+	require.NoError(t, f.follow())
 	require.Equal(t, []string{filepath.Join(base, "a")}, e.folders)
-	require.True(t, trail.concerns(filepath.Join(base, "a")), "it may be taken away")
-	require.True(t, trail.concerns(filepath.Join(base, "a", "r.yaml")))
-	require.False(t, trail.concerns(filepath.Join(base, "a", "r.yaml.new")))
+	require.True(t, f.concerns(filepath.Join(base, "a")), "it may be taken away")
+	require.True(t, f.concerns(filepath.Join(base, "a", "r.yaml")))
+	require.False(t, f.concerns(filepath.Join(base, "a", "r.yaml.new")))
 
 	e.deaf = errors.New("no more watches")
-	require.ErrorIs(t, trail.follow(), e.deaf)
-	require.NoError(t, trail.follow(), "it was said")
+	require.ErrorIs(t, f.follow(), e.deaf)
+	require.NoError(t, f.follow(), "it was said")
 	e.deaf = fs.ErrNotExist
-	require.NoError(t, trail.follow(), "it has just gone")
-	require.NotPanics(t, func() { stepsOf(strings.Repeat("x/", 1000)) })
+	require.NoError(t, f.follow(), "it has just gone")
+	require.NotPanics(t, func() { interestOf(strings.Repeat("x/", 1000)) })
 }

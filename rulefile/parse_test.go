@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leapgate-go/leapgate"
 
 	"github.com/leapgate-go/leapgate/rule"
 
@@ -62,8 +62,8 @@ isolation:
   - {id: "404", match: default, maxInFlight: 1e3}
 `
 
-func everyRule() Rules {
-	return Rules{
+func everyRule() leapgate.Rules {
+	return leapgate.Rules{
 		Flow: []flow.Rule{
 			{
 				ID: "a", Resource: "GET /*", Match: rule.Glob, Origin: flow.OtherOrigins, Threshold: 150, Candidate: 0.5,
@@ -100,7 +100,7 @@ func TestParse_JSONWithTabsIsTheSame(t *testing.T) {
 	for _, name := range []string{"rules.json", "rules.JSON", "rules.yaml", "rules", ""} {
 		rules, err := Parse(name, []byte(text))
 		require.NoError(t, err, name)
-		require.Equal(t, Rules{Flow: []flow.Rule{{ID: "a", Resource: "GET /ü", Threshold: 5, Mode: rule.Off}}}, rules)
+		require.Equal(t, leapgate.Rules{Flow: []flow.Rule{{ID: "a", Resource: "GET /ü", Threshold: 5, Mode: rule.Off}}}, rules)
 	}
 }
 
@@ -139,37 +139,6 @@ func TestParse_NoRulesByAccident(t *testing.T) {
 	for _, text := range []string{"", " \n", "null"} {
 		_, err := Parse("f.json", []byte(text))
 		require.EqualError(t, err, "f.json: the file is empty; want rules, or flow: [] if none are meant", "%q", text)
-	}
-}
-
-// Every field of a rule but Source is in the schema, and under its own name.
-func TestSchema_HasEveryField(t *testing.T) {
-	t.Parallel()
-	requireSchema(t, flowFields)
-	requireSchema(t, isolationFields)
-}
-
-func requireSchema[R comparable](t *testing.T, s *schema[R]) {
-	t.Helper()
-	names := map[string]string{}
-	for _, f := range s.fields {
-		names[f.GoName] = f.Name
-		for _, other := range f.With {
-			_, known := reflect.TypeFor[R]().FieldByName(other)
-			require.True(t, known, other)
-		}
-	}
-	rule := reflect.TypeFor[R]()
-	require.Len(t, s.fields, rule.NumField()-1)
-	for i := range rule.NumField() {
-		name := rule.Field(i).Name
-		if name == "Source" {
-			continue
-		}
-		require.NotEmpty(t, names[name], name)
-		if name != "ID" {
-			require.Equal(t, strings.ToLower(name[:1])+name[1:], names[name])
-		}
 	}
 }
 
@@ -225,7 +194,7 @@ flow: 3
 			`11:16: flow rule "orders": threshold is -1; want a finite number of at least 0`,
 			`12:14: flow rule "orders": buckets is 7; want a number that divides 1s into buckets of at least 1ms, such as 5`,
 			`17:5: flow rule on "x": threshold is there twice, first in line 16`,
-			`18:17: flow rule on "x": coldFactor is 5; leave it out, it is for strategy warm-up`,
+			`18:17: flow rule on "x": coldFactor is 5; want nothing, it is for strategy warm-up`,
 			`19:16: flow rule on "x": lowMemory is "5MB"; want a number of bytes, or text such as "512MiB" or "2GiB"; the units are B, KiB, MiB, GiB and TiB`,
 			`20:5: flow rule on "x": unknown field "behaviour"; did you mean behavior?`,
 			`21:12: flow rule on "x": origin is empty; want a value, or the line left out`,
@@ -236,7 +205,7 @@ flow: 3
 			`28:18: isolation rule on "[": maxInFlight is "5"; want a whole number, without quotes`,
 			`30:18: isolation rule on "b": maxInFlight is 0; want 1 to 1000000000`,
 			`31:14: isolation rule on "b": maxWait is "25h"; want 0 to 24h`,
-			`32:47: isolation rule on "c": maxQueue is 5; leave it out, it is for rules with maxWait`,
+			`32:47: isolation rule on "c": maxQueue is 5; want nothing, it is for rules with maxWait`,
 			`33:60: isolation rule on "d": maxQueue is 1000001; want 1 to 1000000, or 0 for 1000`,
 			`34:1: unknown field "extra"; want flow or isolation`,
 			`35:1: flow is there twice, first in line 1`,
@@ -279,8 +248,8 @@ flow: 3
   - {resource: a, id: a/1, threshold: 5}
 `, []string{
 			`2:45: flow rule on "a": associated is "a"; want another resource than the rule's own`,
-			`2:57: flow rule on "a": maxWait is "1s"; leave it out, it is for rules without associated`,
-			`2:69: flow rule on "a": strict is true; leave it out, it is for rules without associated`,
+			`2:57: flow rule on "a": maxWait is "1s"; want nothing, it is for rules without associated`,
+			`2:69: flow rule on "a": strict is true; want nothing, it is for rules without associated`,
 			`3:43: flow rule on "a": interval is "50h"; want 1ms to 24h`,
 			`4:5: flow rule: resource is missing; want a name of 1 to 1024 bytes`,
 			`5:16: flow rule on "x": resource is "x"; want "*" or nothing with match default`,
@@ -372,11 +341,11 @@ func TestParse_ManyErrorsAreNotAllTold(t *testing.T) {
 
 func TestParse_TooLarge(t *testing.T) {
 	t.Parallel()
-	_, err := Parse("r.yaml", make([]byte, MaxFileSize+1))
+	_, err := Parse("r.yaml", make([]byte, document.MaxSize+1))
 	require.EqualError(t, err, "r.yaml: the file is larger than 4 MiB")
-	_, err = Parse("r.yaml", []byte("flow: ["+strings.Repeat("1,", MaxValues)+"]"))
+	_, err = Parse("r.yaml", []byte("flow: ["+strings.Repeat("1,", document.MaxValues)+"]"))
 	require.EqualError(t, err, "r.yaml: more than 250000 values; split the file")
-	_, err = Parse("r.json", []byte("["+strings.Repeat("1,", MaxValues)+"1]"))
+	_, err = Parse("r.json", []byte("["+strings.Repeat("1,", document.MaxValues)+"1]"))
 	require.EqualError(t, err, "r.json:1:500000: more than 250000 values; split the file")
 	for _, name := range []string{"r.yaml", "r.json"} {
 		_, err = Parse(name, []byte(strings.Repeat("[", 1000)))
@@ -391,20 +360,19 @@ func TestError_FilesWithNamesFromOutside(t *testing.T) {
 	require.EqualError(t, &Error{Message: "no file"}, "no file")
 	_, err = Parse("", []byte("flow: 5"))
 	require.EqualError(t, err, "line 1, column 7: flow is a number; want a list of rules")
-	require.Equal(t, `"`+strings.Repeat("x", 64)+`"…`, quoted(strings.Repeat("x", 65)))
 }
 
 func TestNearest(t *testing.T) {
 	t.Parallel()
-	names := flowFields.names
+	k := kindNamed("flow")
 	for given, want := range map[string]string{
 		"treshold": "threshold", "Threshold": "threshold", "max_wait": "maxWait", "warm-up-period": "warmUpPeriod",
 		"count": "threshold", "limitApp": "origin", "resorce": "resource", "recource": "resource", "inetrval": "interval",
 		"xyz": "", "": "", strings.Repeat("a", 100): "", "concurrency": "",
 	} {
-		require.Equal(t, want, nearest(given, names, synonyms), given)
+		require.Equal(t, want, nearest(given, k.names, k.synonyms), given)
 	}
-	require.Equal(t, "isolation", nearest("isolaton", topFields, topSynonyms))
+	require.Equal(t, "isolation", nearestKind("isolaton"))
 }
 
 func TestDistance(t *testing.T) {
@@ -416,11 +384,6 @@ func TestDistance(t *testing.T) {
 		require.Equal(t, c.want, distance(c.a, c.b), fmt.Sprint(c))
 		require.Equal(t, c.want, distance(c.b, c.a), fmt.Sprint(c))
 	}
-}
-
-func TestDescribed(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "nothing", described(&document.Node{}))
 }
 
 // The table in the package's documentation has the fields that there are, in their order.
@@ -435,5 +398,9 @@ func TestDoc_NamesEveryField(t *testing.T) {
 			names = append(names, strings.Fields(name)[0])
 		}
 	}
-	require.Equal(t, slices.Concat(flowFields.names, isolationFields.names), names)
+	var all []string
+	for _, k := range allKinds {
+		all = append(all, k.names...)
+	}
+	require.Equal(t, all, names)
 }

@@ -11,18 +11,15 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/leapgate-go/leapgate/internal/escape"
-
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/document"
+	"github.com/leapgate-go/leapgate/internal/escape"
 )
 
-// Limits of what is read. YAML and JSON files have the same.
+// Limits of what is read, besides those of a document.
 const (
-	MaxFileSize   = document.MaxSize   // bytes in a file
-	MaxValues     = document.MaxValues // values and keys in a file
-	MaxDepth      = document.MaxDepth  // lists and mappings in each other
-	MaxFolderSize = 4 * MaxFileSize    // bytes in a folder
-	MaxFiles      = 1000               // files in a folder
+	maxFolderSize = 4 * document.MaxSize // bytes in a folder
+	maxFiles      = 1000                 // files in a folder
 )
 
 // Read reads the rules of a file, or of all files in a folder whose names end in .yaml,
@@ -31,12 +28,12 @@ const (
 // a rule file is an error, since one that is not mounted looks like that.
 //
 // The error, if any, is [Errors], as with [Parse].
-func Read(path string) (Rules, error) {
-	c, err := gather(path)
+func Read(path string) (leapgate.Rules, error) {
+	c, err := readFiles(path)
 	if err != nil {
-		return Rules{}, err
+		return leapgate.Rules{}, err
 	}
-	return c.parse()
+	return c.parse().finish()
 }
 
 // content is what the files of a path hold at one time.
@@ -62,19 +59,16 @@ type file struct {
 	data []byte
 }
 
-// parse reads the rules of all files.
-func (c *content) parse() (Rules, error) { return c.draft().finish() }
-
-// draft reads the rules of all files, and where they stand.
-func (c *content) draft() *draft {
-	d := &draft{}
+// parse reads the rules of all files, which are not validated yet.
+func (c *content) parse() *parser {
+	p := newParser()
 	for _, f := range c.files {
-		d.add(f.name, f.data)
+		p.add(f.name, f.data)
 	}
-	return d
+	return p
 }
 
-// names gives the names of the files.
+// names returns the names of the files.
 func (c *content) names() []string {
 	names := make([]string, len(c.files))
 	for i, f := range c.files {
@@ -83,8 +77,8 @@ func (c *content) names() []string {
 	return names
 }
 
-// gather reads the files of a path. The error is Errors.
-func gather(path string) (*content, error) {
+// readFiles reads the files of a path. The error is Errors.
+func readFiles(path string) (*content, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, Errors{readError(path, err)}
@@ -104,8 +98,8 @@ func gather(path string) (*content, error) {
 			errs = append(errs, readError(name, err))
 			continue
 		}
-		if size += len(data); info.IsDir() && size > MaxFolderSize {
-			errs = append(errs, &Error{File: path, Message: fmt.Sprintf("the files of the folder are larger than %d MiB together", MaxFolderSize>>20)})
+		if size += len(data); info.IsDir() && size > maxFolderSize {
+			errs = append(errs, &Error{File: path, Message: fmt.Sprintf("the files of the folder are larger than %d MiB together", maxFolderSize>>20)})
 			break
 		}
 		files = append(files, file{name, data})
@@ -116,7 +110,7 @@ func gather(path string) (*content, error) {
 	return contentOf(files), nil
 }
 
-// ruleFiles gives the rule files of a folder, in the order of their names.
+// ruleFiles returns the rule files of a folder, in the order of their names.
 func ruleFiles(folder string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -140,14 +134,14 @@ func ruleFiles(folder string) ([]string, error) {
 	switch {
 	case len(names) == 0:
 		return nil, Errors{&Error{File: folder, Message: "no rule file in this folder; want at least one *.yaml, *.yml or *.json"}}
-	case len(names) > MaxFiles:
-		return nil, Errors{&Error{File: folder, Message: fmt.Sprintf("%d rule files in this folder; want at most %d", len(names), MaxFiles)}}
+	case len(names) > maxFiles:
+		return nil, Errors{&Error{File: folder, Message: fmt.Sprintf("%d rule files in this folder; want at most %d", len(names), maxFiles)}}
 	default:
 		return names, nil
 	}
 }
 
-// isRuleFile tells whether a file of that name in a folder is read. The dot keeps away the
+// isRuleFile reports whether a file of that name in a folder is read. The dot keeps away the
 // ..data of ConfigMaps, and what editors leave about.
 func isRuleFile(name string) bool {
 	if strings.HasPrefix(name, ".") {
@@ -178,7 +172,7 @@ func readFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, MaxFileSize+1))
+	return io.ReadAll(io.LimitReader(f, document.MaxSize+1))
 }
 
 // openRegular opens a regular file. It does not wait for a pipe to be written to, which may have

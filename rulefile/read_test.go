@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leapgate-go/leapgate/internal/document"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -83,7 +85,7 @@ func TestRead_WhatCannotBeRead(t *testing.T) {
 func TestRead_FolderThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	big := strings.Repeat("#", MaxFileSize)
+	big := strings.Repeat("#", document.MaxSize)
 	for i := range 5 {
 		writeFile(t, filepath.Join(folder, fmt.Sprint(i, ".yaml")), big)
 	}
@@ -94,7 +96,7 @@ func TestRead_FolderThatIsTooLarge(t *testing.T) {
 func TestRead_FolderWithTooManyFiles(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	for i := range MaxFiles + 1 {
+	for i := range maxFiles + 1 {
 		writeFile(t, filepath.Join(folder, fmt.Sprint(i, ".yaml")), "")
 	}
 	_, err := Read(folder)
@@ -105,7 +107,7 @@ func TestGather_SumTellsContentAndNames(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	sum := func() string {
-		c, err := gather(folder)
+		c, err := readFiles(folder)
 		require.NoError(t, err)
 		return string(c.sum[:])
 	}

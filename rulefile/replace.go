@@ -57,8 +57,8 @@ func (r *replacement) commit() error {
 	return err
 }
 
-// settle makes that last over a crash: the name is in the folder, which must reach the disk too.
-func (r *replacement) settle() error {
+// syncFolder makes that last over a crash: the name is in the folder, which must reach the disk too.
+func (r *replacement) syncFolder() error {
 	if runtime.GOOS == "windows" {
 		return nil // which syncs no folders
 	}

@@ -7,19 +7,21 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/document"
 	"github.com/leapgate-go/leapgate/internal/field"
+	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 )
 
-// rewrite writes the rules as a file of that name holds them, in place of what it held. Of YAML,
+// rewrite writes rules as a file of that name holds them, in place of what it held. Of YAML,
 // what people wrote into it stays; lost reports whether comments did not.
-func (r Rules) rewrite(name string, before []byte) (data []byte, lost bool, err error) {
+func rewrite(rules leapgate.Rules, name string, before []byte) (data []byte, lost bool, err error) {
 	if strings.EqualFold(filepath.Ext(name), ".json") {
-		data, err = r.JSON()
+		data, err = JSON(rules)
 		return data, false, err
 	}
-	plain, err := r.YAML()
+	plain, err := YAML(rules)
 	if err != nil {
 		return nil, false, err
 	}
@@ -32,66 +34,79 @@ func (r Rules) rewrite(name string, before []byte) (data []byte, lost bool, err 
 	if err != nil {
 		return plain, commented, nil //nolint:nilerr // there is nothing to begin with
 	}
-	flows, unsure := flowFields.edits("flow", old.Flow, wanted.Flow)
-	isolations, alsoUnsure := isolationFields.edits("isolation", old.Isolation, wanted.Isolation)
+	lists, unsure := editsOf(old, wanted)
 	var drop []string
 	if wanted.Len() > 0 {
 		drop = []string{"rules"} // none
 	}
-	data, lost, err = document.Rewrite(before, []document.ListEdit{flows, isolations}, drop...)
+	data, lost, err = document.Rewrite(before, lists, drop...)
 	if err != nil {
 		return plain, commented, nil //nolint:nilerr // it is not written as we can change it
 	}
 	// What was written is what is loaded, so it must be what was meant.
 	back, err := Parse(name, data)
-	if err != nil || !reflect.DeepEqual(back.completed(), wanted.completed()) {
+	if err != nil || !reflect.DeepEqual(completed(back), completed(wanted)) {
 		return plain, commented, nil //nolint:nilerr // likewise
 	}
-	return data, lost || commented && (unsure || alsoUnsure), nil
+	return data, lost || commented && unsure, nil
 }
 
 // losesComments reports whether saving its own rules would lose comments.
-func (c *content) losesComments(rules Rules) bool {
+func (c *content) losesComments(rules leapgate.Rules) bool {
 	if len(c.files) != 1 || !bytes.Contains(c.files[0].data, []byte("#")) {
 		return false
 	}
-	_, lost, err := rules.rewrite(c.files[0].name, c.files[0].data)
+	_, lost, err := rewrite(rules, c.files[0].name, c.files[0].data)
 	return err != nil || lost
 }
 
 // completed returns good rules with IDs and defaults filled in, as a gate has them.
-func (r Rules) completed() Rules {
-	return Rules{Flow: flowFields.completed(r.Flow), Isolation: isolationFields.completed(r.Isolation)}
-}
-
-func (s *schema[R]) completed(rules []R) []R {
-	set := ruleset.New(s.kind, ruleset.Env{})
-	load, faults := set.Prepare(rules)
-	if faults != nil {
-		return rules
+func completed(rules leapgate.Rules) (complete kinds.Rules) {
+	for _, k := range allKinds {
+		set := k.NewSet(ruleset.Env{})
+		if load, faults := set.Prepare((*kinds.Rules)(&rules)); faults == nil {
+			load()
+			set.Rules(&complete)
+		}
 	}
-	load()
-	return set.Rules()
+	return complete
 }
 
-// edits says how a list of rules is made from the one that is there. What a rule does not say,
-// because it means the default, it need not say afterwards. Unsure reports whether a rule that
-// is gone may be one that is new, under another ID.
-func (s *schema[R]) edits(name string, old, wanted []R) (list document.ListEdit, unsure bool) {
-	before, after := s.completed(old), s.completed(wanted)
-	from, unsure := s.match(old, before, after)
-	list = document.ListEdit{Name: name, Items: make([]document.ItemEdit, len(wanted))}
-	for k := range wanted {
-		item := document.ItemEdit{From: from[k]}
-		for _, f := range s.fields {
-			value, zero, err := f.Write(&wanted[k])
+// editsOf says how each list of rules is made from the one that is there. Unsure reports whether
+// a rule that is gone may be one that is new, under another ID.
+func editsOf(old, wanted leapgate.Rules) (lists []document.ListEdit, unsure bool) {
+	before, after := completed(old), completed(wanted)
+	for _, k := range allKinds {
+		e := editor{k, (*kinds.Rules)(&old), (*kinds.Rules)(&wanted), &before, &after}
+		list, maybe := e.list()
+		lists, unsure = append(lists, list), unsure || maybe
+	}
+	return lists, unsure
+}
+
+// editor finds out how the list of a kind is made from the one that is there.
+type editor struct {
+	*kind
+	old, wanted   *kinds.Rules // as they are written
+	before, after *kinds.Rules // the same, completed
+}
+
+// list returns the edits of the list. What a rule does not say, because it means the default, it
+// need not say afterwards.
+func (e *editor) list() (list document.ListEdit, unsure bool) {
+	from, unsure := e.match()
+	list = document.ListEdit{Name: e.Name(), Items: make([]document.ItemEdit, len(from))}
+	for at := range list.Items {
+		item := document.ItemEdit{From: from[at]}
+		for i, f := range e.fields {
+			value, zero, err := e.Write(e.wanted, at, i)
 			if err != nil {
 				continue // it was written before
 			}
-			same := from[k] >= 0 && textOf(&f, &before[from[k]]) == textOf(&f, &after[k])
+			same := from[at] >= 0 && e.text(e.before, from[at], i) == e.text(e.after, at, i)
 			if f.Name == "id" && same {
 				// A given ID must be said: without, the rule would get another when one before it goes.
-				same = zero || textOf(&f, &old[from[k]]) != ""
+				same = zero || *e.Head(e.old, from[at]).ID != ""
 			}
 			if zero && !same && f.Required == "" {
 				continue
@@ -102,38 +117,38 @@ func (s *schema[R]) edits(name string, old, wanted []R) (list document.ListEdit,
 			}
 			item.Fields = append(item.Fields, document.FieldEdit{Name: f.Name, Value: text, Keep: same})
 		}
-		list.Items[k] = item
+		list.Items[at] = item
 	}
 	return list, unsure
 }
 
 // match returns which of the rules before each rule after is, or −1. A rule is told by its ID; one
 // that had none in the file, and got another in the gate than here, by all else.
-func (s *schema[R]) match(old, before, after []R) (from []int, unsure bool) {
-	id := s.known["id"]
-	byID, byRest := make(map[string]int, len(old)), make(map[string][]int)
-	for i := range before {
-		byID[textOf(id, &before[i])] = i
+func (e *editor) match() (from []int, unsure bool) {
+	n := e.Len(e.before)
+	byID, byRest := make(map[string]int, n), make(map[string][]int)
+	for i := range n {
+		byID[*e.Head(e.before, i).ID] = i
 	}
-	from = make([]int, len(after))
-	used := make([]bool, len(old))
+	from = make([]int, e.Len(e.after))
+	used := make([]bool, n)
 	var left []int
-	for k := range after {
-		i, there := byID[textOf(id, &after[k])]
+	for k := range from {
+		i, there := byID[*e.Head(e.after, k).ID]
 		if !there {
 			left = append(left, k)
 			continue
 		}
 		from[k], used[i] = i, true
 	}
-	for i := range before {
-		if !used[i] && textOf(id, &old[i]) == "" {
-			rest := s.rest(&before[i])
+	for i := range n {
+		if !used[i] && *e.Head(e.old, i).ID == "" {
+			rest := e.rest(e.before, i)
 			byRest[rest] = append(byRest[rest], i)
 		}
 	}
 	for _, k := range left {
-		rest := s.rest(&after[k])
+		rest := e.rest(e.after, k)
 		if from[k] = -1; len(byRest[rest]) > 0 {
 			from[k], byRest[rest] = byRest[rest][0], byRest[rest][1:]
 			continue
@@ -144,18 +159,18 @@ func (s *schema[R]) match(old, before, after []R) (from []int, unsure bool) {
 }
 
 // rest is all that a rule says but for its ID.
-func (s *schema[R]) rest(r *R) string {
+func (e *editor) rest(rules *kinds.Rules, at int) string {
 	var all strings.Builder
-	for _, f := range s.fields {
+	for i, f := range e.fields {
 		if f.Name != "id" {
-			fmt.Fprintf(&all, "%q", textOf(&f, r))
+			fmt.Fprintf(&all, "%q", e.text(rules, at, i))
 		}
 	}
 	return all.String()
 }
 
-// textOf is what a field of a good rule holds, as it is written.
-func textOf[R any](f *field.Field[R], r *R) string {
-	value, _, _ := f.Write(r) // good rules can be written
+// text is what a field of a good rule holds, as it is written.
+func (e *editor) text(rules *kinds.Rules, at, fieldIndex int) string {
+	value, _, _ := e.Write(rules, at, fieldIndex) // good rules can be written
 	return value.Text
 }

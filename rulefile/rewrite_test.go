@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/kinds"
+
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -44,49 +46,51 @@ isolation:
 `
 
 // loadedRules returns the rules as a gate has them that loaded a file.
-func loadedRules(t require.TestingT, text string) Rules {
+func loadedRules(t require.TestingT, text string) leapgate.Rules {
 	rules, err := Parse("r.yaml", []byte(text))
 	require.NoError(t, err)
 	gate := leapgate.Must(leapgate.Config{})
 	defer gate.Close()
-	require.NoError(t, gate.ReplaceRules("r.yaml", leapgate.Rules(rules)))
-	return Rules(gate.Rules())
+	require.NoError(t, gate.ReplaceRules("r.yaml", rules))
+	return gate.Rules()
 }
 
 func TestRewrite_KeepsComments(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		what    string
-		edit    func(*Rules)
+		edit    func(*leapgate.Rules)
 		changes []string // lines: what goes, with a -, and what comes, with a +
 	}{
-		{"nothing", func(*Rules) {}, nil},
-		{"a value", func(r *Rules) { r.Flow[0].Threshold = 250 }, []string{"-    threshold: 100 # was 80", "+    threshold: 250 # was 80"}},
-		{"values in braces, to and from the default", func(r *Rules) { r.Flow[1].Strict, r.Flow[0].Interval = true, time.Second }, []string{
+		{"nothing", func(*leapgate.Rules) {}, nil},
+		{"a value", func(r *leapgate.Rules) { r.Flow[0].Threshold = 250 }, []string{"-    threshold: 100 # was 80", "+    threshold: 250 # was 80"}},
+		{"values in braces, to and from the default", func(r *leapgate.Rules) { r.Flow[1].Strict, r.Flow[0].Interval = true, time.Second }, []string{
 			"-    interval: 60s", "-  - {id: search, threshold: 5, resource: GET /search} # one line",
 			"+    interval: 1s", "+  - {id: search, threshold: 5, strict: true, resource: GET /search} # one line",
 		}},
-		{"a rule that goes", func(r *Rules) { r.Flow = r.Flow[1:] }, []string{
+		{"a rule that goes", func(r *leapgate.Rules) { r.Flow = r.Flow[1:] }, []string{
 			"-  # Agreed with the partners.", "-  - id: orders # do not rename", `-    resource: "GET /orders"`, "-    threshold: 100 # was 80", "-    interval: 60s", "-    # more to come",
 		}},
-		{"the last rule of a list that goes", func(r *Rules) { r.Isolation = nil }, []string{
+		{"the last rule of a list that goes", func(r *leapgate.Rules) { r.Isolation = nil }, []string{
 			"-isolation:", "-  - resource: db # the primary", "-    maxInFlight: 20", "+isolation: []",
 		}},
-		{"a rule that comes", func(r *Rules) { r.Flow = append(r.Flow, flow.Rule{ID: "new", Resource: "404", Threshold: 1.5}) }, []string{
+		{"a rule that comes", func(r *leapgate.Rules) {
+			r.Flow = append(r.Flow, flow.Rule{ID: "new", Resource: "404", Threshold: 1.5})
+		}, []string{
 			"+  - id: new", `+    resource: "404"`, "+    threshold: 1.5",
 		}},
-		{"the order", func(r *Rules) { r.Flow[1], r.Flow[2] = r.Flow[2], r.Flow[1] }, nil},
+		{"the order", func(r *leapgate.Rules) { r.Flow[1], r.Flow[2] = r.Flow[2], r.Flow[1] }, nil},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
 			rules := loadedRules(t, commentedFile)
 			c.edit(&rules)
-			data, lost, err := rules.rewrite("r.yaml", []byte(commentedFile))
+			data, lost, err := rewrite(rules, "r.yaml", []byte(commentedFile))
 			require.NoError(t, err)
 			require.False(t, lost, "%s", data)
 			back, err := Parse("r.yaml", data)
 			require.NoError(t, err)
-			require.Equal(t, clean(rules).completed(), back.completed())
+			require.Equal(t, completed(clean(rules)), completed(back))
 			// Rules without an ID get one, which must not change when others go.
 			changes := append([]string{
 				"-  - resource: without an id", "+  - id: without an id/1", "+    resource: without an id",
@@ -100,8 +104,8 @@ func TestRewrite_KeepsComments(t *testing.T) {
 }
 
 // clean returns rules without their Sources.
-func clean(r Rules) Rules {
-	r.own("")
+func clean(r leapgate.Rules) leapgate.Rules {
+	own(&r, "")
 	return r
 }
 
@@ -130,11 +134,11 @@ func differences(before, after string) (lines []string) {
 func TestRewrite_NoRulesAndBack(t *testing.T) {
 	t.Parallel()
 	text := "# top\nflow: # all\n  - {id: a, resource: a, threshold: 1}\n"
-	data, lost, err := Rules{}.rewrite("r.yaml", []byte(text))
+	data, lost, err := rewrite(leapgate.Rules{}, "r.yaml", []byte(text))
 	require.NoError(t, err)
 	require.False(t, lost)
 	require.Equal(t, "# top\nflow: [] # all\n", string(data))
-	rules := Rules{Flow: []flow.Rule{{ID: "b", Resource: "b", Threshold: 2}}}
+	rules := leapgate.Rules{Flow: []flow.Rule{{ID: "b", Resource: "b", Threshold: 2}}}
 	for before, want := range map[string]string{
 		string(data):                     "# top\nflow: # all\n  - id: b\n    resource: b\n    threshold: 2\n",
 		"# why\nrules: none # as said\n": "flow:\n  - id: b\n    resource: b\n    threshold: 2\n",
@@ -142,7 +146,7 @@ func TestRewrite_NoRulesAndBack(t *testing.T) {
 		"flow: null\nisolation: []\n":    "flow:\n  - id: b\n    resource: b\n    threshold: 2\nisolation: []\n",
 		"[]":                             "flow:\n  - id: b\n    resource: b\n    threshold: 2\n",
 	} {
-		after, _, err := rules.rewrite("r.yaml", []byte(before))
+		after, _, err := rewrite(rules, "r.yaml", []byte(before))
 		require.NoError(t, err)
 		back, err := Parse("r.yaml", after)
 		require.NoError(t, err, "%s", after)
@@ -155,19 +159,19 @@ func TestRewrite_NoRulesAndBack(t *testing.T) {
 func TestRewrite_RuleWithAnotherNumberInTheGate(t *testing.T) {
 	t.Parallel()
 	text := "flow:\n  # mine\n  - resource: x\n    threshold: 1\n"
-	data, lost, err := Rules{Flow: []flow.Rule{{ID: "x/2", Resource: "x", Threshold: 1, Interval: time.Second, Buckets: 10}}}.rewrite("r.yaml", []byte(text))
+	data, lost, err := rewrite(leapgate.Rules{Flow: []flow.Rule{{ID: "x/2", Resource: "x", Threshold: 1, Interval: time.Second, Buckets: 10}}}, "r.yaml", []byte(text))
 	require.NoError(t, err)
 	require.False(t, lost)
 	require.Equal(t, "flow:\n  # mine\n  - id: x/2\n    resource: x\n    threshold: 1\n", string(data))
 
-	_, lost, err = Rules{Flow: []flow.Rule{{ID: "x/2", Resource: "x", Threshold: 2}}}.rewrite("r.yaml", []byte(text))
+	_, lost, err = rewrite(leapgate.Rules{Flow: []flow.Rule{{ID: "x/2", Resource: "x", Threshold: 2}}}, "r.yaml", []byte(text))
 	require.NoError(t, err)
 	require.True(t, lost, "it may be the same, and changed")
 }
 
 func TestRewrite_CommentsThatCannotBeKept(t *testing.T) {
 	t.Parallel()
-	rules := Rules{Flow: []flow.Rule{{ID: "a", Resource: "a # b", Threshold: 1}}}
+	rules := leapgate.Rules{Flow: []flow.Rule{{ID: "a", Resource: "a # b", Threshold: 1}}}
 	for text, want := range map[string]bool{
 		"flow: [{id: a, resource: 'a # b', threshold: 1}]":                false,
 		"flow: [{id: a, resource: 'a # b', threshold: 1}] # end":          false,
@@ -177,11 +181,11 @@ func TestRewrite_CommentsThatCannotBeKept(t *testing.T) {
 		"flow: [ # beside\n  {id: a, resource: 'a # b', threshold: 1}]":                              true,
 		"---\nflow: [{id: a, resource: 'a # b', threshold: 1}]\n... # end":                           true,
 	} {
-		_, lost, err := rules.rewrite("r.yaml", []byte(text))
+		_, lost, err := rewrite(rules, "r.yaml", []byte(text))
 		require.NoError(t, err)
 		require.Equal(t, want, lost, text)
 	}
-	_, lost, err := rules.rewrite("r.json", []byte("[]"))
+	_, lost, err := rewrite(rules, "r.json", []byte("[]"))
 	require.NoError(t, err)
 	require.False(t, lost, "JSON has none")
 }
@@ -220,13 +224,13 @@ func TestRewrite_AnyRulesOfAnyFile(t *testing.T) {
 	place := rapid.Custom(func(t *rapid.T) isolation.Rule {
 		return isolation.Rule{ID: rapid.SampledFrom([]string{"", "i", "j"}).Draw(t, "id"), Resource: "x", MaxInFlight: int64(rapid.IntRange(1, 3).Draw(t, "places"))}
 	})
-	all := rapid.Custom(func(t *rapid.T) Rules {
-		return Rules{Flow: rapid.SliceOfN(rule, 0, 4).Draw(t, "flow"), Isolation: rapid.SliceOfN(place, 0, 2).Draw(t, "isolation")}
+	all := rapid.Custom(func(t *rapid.T) leapgate.Rules {
+		return leapgate.Rules{Flow: rapid.SliceOfN(rule, 0, 4).Draw(t, "flow"), Isolation: rapid.SliceOfN(place, 0, 2).Draw(t, "isolation")}
 	})
-	good := func(r Rules) bool { return leapgate.Rules(r).Validate() == nil }
+	good := func(r leapgate.Rules) bool { return r.Validate() == nil }
 	rapid.Check(t, func(t *rapid.T) {
 		before := all.Filter(good).Draw(t, "before")
-		text, err := before.YAML()
+		text, err := YAML(before)
 		require.NoError(t, err)
 		var commented bytes.Buffer // above each rule, and beside each value
 		n := 0
@@ -240,24 +244,23 @@ func TestRewrite_AnyRulesOfAnyFile(t *testing.T) {
 		}
 		after := all.Filter(good).Draw(t, "after")
 		if rapid.Bool().Draw(t, "little changes") {
-			after = Rules{Flow: append([]flow.Rule(nil), before.Flow...), Isolation: before.Isolation}
+			after = leapgate.Rules{Flow: append([]flow.Rule(nil), before.Flow...), Isolation: before.Isolation}
 			if len(after.Flow) > 0 {
 				after.Flow[rapid.IntRange(0, len(after.Flow)-1).Draw(t, "which")].Threshold++
 			}
 		}
-		data, lost, err := after.rewrite("r.yaml", commented.Bytes())
+		data, lost, err := rewrite(after, "r.yaml", commented.Bytes())
 		require.NoError(t, err)
 		back, err := Parse("r.yaml", data)
 		require.NoError(t, err, "%s", data)
-		require.Equal(t, after.completed(), back.completed(), "%s", data)
-		if len(before.Flow) == len(after.Flow) && len(before.Isolation) == len(after.Isolation) && !lost && sameIDs(before, after) {
+		require.Equal(t, completed(after), completed(back), "%s", data)
+		if len(before.Flow) == len(after.Flow) && len(before.Isolation) == len(after.Isolation) && !lost && sameIDs(completed(before), completed(after)) {
 			require.Equal(t, n, strings.Count(string(data), "# rule "), "%s", data)
 		}
 	})
 }
 
-func sameIDs(a, b Rules) bool {
-	a, b = a.completed(), b.completed()
+func sameIDs(a, b kinds.Rules) bool {
 	for i := range a.Flow {
 		if a.Flow[i].ID != b.Flow[i].ID {
 			return false

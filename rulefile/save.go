@@ -58,21 +58,21 @@ func (w *Watcher) save(rules func() (leapgate.Rules, error)) error {
 		return fmt.Errorf("leapgate: the rules of %s are in %d files; want one to save them in", escape.Text(w.cfg.Path), len(c.files))
 	}
 	name := c.files[0].name
-	given, err := rules()
+	next, err := rules()
 	if err != nil {
 		return err
 	}
-	data, lost, err := Rules(given).rewrite(name, c.files[0].data)
+	data, lost, err := rewrite(next, name, c.files[0].data)
 	if err != nil {
 		return err
 	}
 	c = contentOf([]file{{name, data}})
-	d := c.draft()
-	next, err := d.finish() // what the file says, as if it were loaded
+	p := c.parse()
+	next, err = p.finish() // what the file says, as if it were loaded
 	if err != nil {
 		return err
 	}
-	next.own(w.cfg.Path)
+	own(&next, w.cfg.Path)
 	written, err := stage(name, data)
 	if err != nil {
 		return err
@@ -81,13 +81,13 @@ func (w *Watcher) save(rules func() (leapgate.Rules, error)) error {
 	if _, err := w.unchanged(); err != nil { // writing takes its time
 		return err
 	}
-	if err := w.give(next, d); err != nil {
+	if err := w.give(next, p); err != nil {
 		return err
 	}
 	if err := written.commit(); err != nil {
-		return errors.Join(err, w.give(w.rules, &draft{})) // which it had
+		return errors.Join(err, w.give(w.rules, newParser())) // which it had
 	}
-	if err := written.settle(); err != nil {
+	if err := written.syncFolder(); err != nil {
 		w.log(slog.LevelWarn, "leapgate: after a crash, the rule file may be as it was before it was saved", slog.String("error", escape.Text(err.Error())))
 	}
 	if lost {
@@ -100,7 +100,7 @@ func (w *Watcher) save(rules func() (leapgate.Rules, error)) error {
 
 // unchanged returns what the path holds, if that is what is active.
 func (w *Watcher) unchanged() (*content, error) {
-	c, err := gather(w.cfg.Path)
+	c, err := readFiles(w.cfg.Path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrChanged, err)
 	}

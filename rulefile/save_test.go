@@ -19,11 +19,11 @@ import (
 )
 
 func of(threshold float64) func() (leapgate.Rules, error) {
-	return just(Rules{Flow: []flow.Rule{{ID: "a", Resource: "x", Threshold: threshold, Source: "not written"}}})
+	return just(leapgate.Rules{Flow: []flow.Rule{{ID: "a", Resource: "x", Threshold: threshold, Source: "not written"}}})
 }
 
-func just(rules Rules) func() (leapgate.Rules, error) {
-	return func() (leapgate.Rules, error) { return leapgate.Rules(rules), nil }
+func just(rules leapgate.Rules) func() (leapgate.Rules, error) {
+	return func() (leapgate.Rules, error) { return rules, nil }
 }
 
 // onlyFiles tells that nothing was left beside the rule files.
@@ -64,7 +64,7 @@ func TestSave_WritesAndLoads(t *testing.T) {
 		// It is not loaded a second time when it is heard of.
 		require.Zero(t, w.look())
 		require.Equal(t, 2, gate.calls)
-		require.NoError(t, w.Save(just(Rules{})))
+		require.NoError(t, w.Save(just(leapgate.Rules{})))
 		require.Equal(t, -1.0, gate.threshold())
 	}
 }
@@ -112,7 +112,7 @@ func TestSave_WhatOthersWroteStays(t *testing.T) {
 	// So it is if the rules are no good, or the gate refuses them.
 	writeFile(t, path, ruleText(1))
 	require.ErrorIs(t, w.Save(of(-1)), ErrRuleFile)
-	require.ErrorIs(t, w.Save(just(Rules{Flow: []flow.Rule{{ID: "\xff", Resource: "x"}}})), ErrRuleFile)
+	require.ErrorIs(t, w.Save(just(leapgate.Rules{Flow: []flow.Rule{{ID: "\xff", Resource: "x"}}})), ErrRuleFile)
 	own := errors.New("not now")
 	require.ErrorIs(t, w.Save(func() (leapgate.Rules, error) { return leapgate.Rules{}, own }), own)
 	gate.refuse = errors.New("not these")
@@ -203,7 +203,7 @@ func TestSave_IsReadWhole(t *testing.T) {
 	writeFile(t, path, ruleText(1))
 	w, _, _ := still(t, path)
 	many := func(threshold float64) func() (leapgate.Rules, error) {
-		var r Rules
+		var r leapgate.Rules
 		for range 20 {
 			r.Flow = append(r.Flow, flow.Rule{Resource: strings.Repeat("x", 500), Threshold: threshold})
 		}

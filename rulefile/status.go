@@ -11,8 +11,9 @@ type Status struct {
 	// Files are the files that the active rules were read from, in the order of their
 	// names. It is empty if no rules were loaded yet.
 	Files []string
-	// FlowRules and IsolationRules are how many rules are active.
-	FlowRules, IsolationRules int
+	// Rules is how many rules of each kind are active, by the name of the kind, such as "flow".
+	// A kind of which there are none is not in it.
+	Rules map[string]int
 	// Since is when the active rules were given to the gate; zero if none were yet.
 	Since time.Time
 	// Loads is how often rules were given to the gate and taken by it. A path that is read

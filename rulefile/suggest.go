@@ -3,50 +3,28 @@ package rulefile
 import (
 	"fmt"
 	"strings"
+
+	"github.com/leapgate-go/leapgate/internal/escape"
 )
 
-// synonyms are what others call the fields of a rule. The names that Sentinel uses are
-// among them.
-var synonyms = map[string]string{
-	"name": "id", "ruleid": "id",
-	"count": "threshold", "limit": "threshold", "qps": "threshold", "rate": "threshold",
-	"window": "interval", "period": "interval", "per": "interval", "statintervalinms": "interval",
-	"samplecount": "buckets", "slots": "buckets",
-	"limitapp": "origin", "caller": "origin",
-	"controlbehavior": "behavior", "behaviour": "behavior", "tokencalculatestrategy": "strategy",
-	"maxqueueingtimems": "maxWait", "timeout": "maxWait", "wait": "maxWait",
-	"warmupperiodsec": "warmUpPeriod", "warmupcoldfactor": "coldFactor",
-	"memlowwatermarkbytes": "lowMemory", "memhighwatermarkbytes": "highMemory",
-	"highmemusagethreshold": "highMemoryThreshold",
-	"refresource":           "associated", "regex": "match", "pattern": "match",
-	"concurrency": "maxInFlight", "maxconcurrency": "maxInFlight", "maxconcurrent": "maxInFlight",
-}
-
-var topSynonyms = map[string]string{
-	"flows": "flow", "flowrules": "flow", "isolations": "isolation", "isolationrules": "isolation",
-}
-
-// unknown is the error of a field that a rule does not have, and the field that was
+// unknown is the error of a field that rules of the kind do not have, and the field that was
 // perhaps meant.
-func unknown(key string, names []string) (message, near string) {
+func (k *kind) unknown(key string) (message, near string) {
 	if strings.EqualFold(key, "source") {
 		return "unknown field source; a rule's source is the file itself", ""
 	}
-	near = nearest(key, names, synonyms)
+	near = nearest(key, k.names, k.synonyms)
 	if near != "" {
-		return fmt.Sprintf("unknown field %s; did you mean %s?", quoted(key), near), near
+		return fmt.Sprintf("unknown field %s; did you mean %s?", escape.Quoted(key), near), near
 	}
-	return fmt.Sprintf("unknown field %s; want one of %s", quoted(key), strings.Join(names, ", ")), ""
+	return fmt.Sprintf("unknown field %s; want one of %s", escape.Quoted(key), strings.Join(k.names, ", ")), ""
 }
 
-// nearest gives the name that was perhaps meant by key: the same but for its case, hyphens
+// nearest returns the name that was perhaps meant by key: the same but for its case, hyphens
 // and underscores, a synonym, or one that few changes lead to. "" if there is none.
 func nearest(key string, names []string, synonyms map[string]string) string {
 	if len(key) > 64 {
 		return ""
-	}
-	plain := func(s string) string {
-		return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(s))
 	}
 	key = plain(key)
 	other := synonyms[key]
@@ -61,6 +39,11 @@ func nearest(key string, names []string, synonyms map[string]string) string {
 	}
 	return best
 }
+
+// plain is a name without what spellings differ in.
+func plain(s string) string { return strings.ToLower(separators.Replace(s)) }
+
+var separators = strings.NewReplacer("_", "", "-", "", " ", "", ".", "")
 
 // distance is how many letters must be put in, taken out, changed, or swapped with the next
 // to make b of a.

@@ -1,146 +1,65 @@
 package rulefile
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
-
-	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
-
-	"github.com/leapgate-go/leapgate/flow"
-	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
-// finish validates the rules that were read, all together, and gives them, or all errors.
-func (d *draft) finish() (Rules, error) {
-	judge(d, d.rules.Flow, flowFields, d.flow)
-	judge(d, d.rules.Isolation, isolationFields, d.isolation)
-	if len(d.errs) == 0 {
-		return d.rules, nil
-	}
-	// Files are read in the order of their names, and named in full.
-	slices.SortStableFunc(d.errs, func(a, b *Error) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
-	return Rules{}, d.errs.orNil(d.untold)
-}
-
-// judge gives the faults of rules the places in the files.
-func judge[R comparable](d *draft, rules []R, fields *schema[R], places []place) {
+// validate tells of the faults of the rules of a kind, with where they stand in the files.
+func (p *parser) validate(k *kind) {
+	positions := p.positions[k.index]
 	told := 0
-	for _, fault := range fields.kind.Validate(rules) {
-		if told == mostErrors { // in the order of the rules, so no later one is told
-			d.untold++
+	for _, fault := range k.Validate(&p.rules) {
+		if told == maxErrors { // in the order of the rules, so no later one is told
+			p.untold++
 			continue
 		}
-		at, f := &places[fault.Index], fields.known[fault.FileField]
+		at, f := &positions[fault.Index], &k.fields[k.byName[fault.FileField]]
 		faulty := func(goName string) bool { return at.faulty[goName] }
 		if faulty(fault.Field) || slices.ContainsFunc(f.With, faulty) {
 			continue // it may be a consequence
 		}
 		told++
 		e := &Error{File: at.file, Line: at.line, Column: at.column, Field: f.Name, Err: fault}
-		e.describe(fault, at, places)
-		if p, there := at.fields[fault.Field]; there {
-			e.Line, e.Column = p.Line, p.Column
+		e.describe(fault, at, positions)
+		if value, there := at.fields[fault.Field]; there {
+			e.Line, e.Column = value.Line, value.Column
 		}
-		d.errs = append(d.errs, e)
+		p.errs = append(p.errs, e)
 	}
 }
 
-// refused returns why a gate refused good rules: it has others beside them. What it says about a rule
-// that has an ID gets the place of that rule.
-func (d *draft) refused(path string, refusal error) Errors {
-	const because = "the gate refused the rules: "
-	faults, all := faultsOf(refusal)
-	if !all {
-		return Errors{&Error{File: path, Message: because + oneLine(refusal), Err: refusal}}
+// describe says what is wrong, in the words of rule files.
+func (e *Error) describe(fault *rule.Fault, at *position, positions []position) {
+	label := labelOfFault(fault) + ": "
+	if value, there := at.fields[fault.Field]; there {
+		e.Value = value.String()
 	}
-	errs := make(Errors, 0, min(len(faults), mostErrors))
-	for _, fault := range faults[:min(len(faults), mostErrors)] {
-		e := &Error{File: path, Message: because + oneLine(fault), Err: fault}
-		if at := d.placeOf(fault); at != nil {
-			e.File, e.Line, e.Column = at.file, at.line, at.column
-		}
-		errs = append(errs, e)
+	e.Want = escape.Text(fault.FileWant)
+	if fault.Code == rule.Duplicate {
+		e.Value, e.Want = escape.Quoted(fmt.Sprint(fault.Value)), "another"
+		e.Message = label + sameID(e.Value, at, &positions[fault.Other])
+		return
 	}
-	return errs
-}
-
-// faultsOf returns the faults of rules that an error consists of, and whether it has nothing else
-// to say.
-func faultsOf(err error) (faults []*rule.Fault, all bool) {
-	if fault, ok := err.(*rule.Fault); ok { //nolint:errorlint // what wraps it has more to say
-		return []*rule.Fault{fault}, true
-	}
-	several, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return nil, false
-	}
-	for _, err := range several.Unwrap() {
-		some, all := faultsOf(err)
-		if !all {
-			return nil, false
-		}
-		faults = append(faults, some...)
-	}
-	return faults, len(faults) > 0
-}
-
-// placeOf returns where the rule of a fault stands, or nil if that cannot be told.
-func (d *draft) placeOf(fault *rule.Fault) *place {
-	if fault.ID == "" {
-		return nil
-	}
-	switch fault.Kind {
-	case "flow":
-		if i := slices.IndexFunc(d.rules.Flow, func(r flow.Rule) bool { return r.ID == fault.ID }); i >= 0 {
-			return &d.flow[i]
-		}
-	case "isolation":
-		if i := slices.IndexFunc(d.rules.Isolation, func(r isolation.Rule) bool { return r.ID == fault.ID }); i >= 0 {
-			return &d.isolation[i]
-		}
-	}
-	return nil
+	e.Message = label + wrongValue(e.Field, e.Value, e.Want)
 }
 
 func labelOfFault(fault *rule.Fault) string {
 	switch {
 	case fault.ID != "":
-		return fmt.Sprintf("%s rule %s", fault.Kind, quoted(fault.ID))
+		return fmt.Sprintf("%s rule %s", fault.Kind, escape.Quoted(fault.ID))
 	case fault.Resource != "":
-		return fmt.Sprintf("%s rule on %s", fault.Kind, quoted(fault.Resource))
+		return fmt.Sprintf("%s rule on %s", fault.Kind, escape.Quoted(fault.Resource))
 	default:
 		return fault.Kind + " rule"
 	}
 }
 
-// describe says what is wrong, in the words of rule files.
-func (e *Error) describe(fault *rule.Fault, at *place, places []place) {
-	label := labelOfFault(fault) + ": "
-	p, there := at.fields[fault.Field]
-	if there {
-		e.Value = described(p)
-	}
-	e.Want = escape.Text(fault.FileWant)
-	switch {
-	case fault.Code == rule.Duplicate:
-		e.Value, e.Want = quoted(fmt.Sprint(fault.Value)), "another"
-		e.Message = label + sameID(e.Value, at, &places[fault.Other])
-	case fault.Code == rule.Unused && there:
-		_, users, _ := strings.Cut(e.Want, ", ")
-		e.Message = fmt.Sprintf("%s%s is %s; leave it out, %s", label, e.Field, e.Value, users)
-	default:
-		e.Message = label + verdict(e.Field, e.Value, e.Want)
-	}
-}
-
 // sameID tells of two rules with one ID.
-func sameID(id string, at, other *place) string {
+func sameID(id string, at, other *position) string {
 	where := fmt.Sprintf("in line %d", other.line)
 	if other.file != at.file {
 		where = fmt.Sprintf("at %s:%d", escape.Text(other.file), other.line)
@@ -152,4 +71,37 @@ func sameID(id string, at, other *place) string {
 		return fmt.Sprintf("id is %s, which the rule %s gets, for it has none; want another", id, where)
 	}
 	return fmt.Sprintf("id is %s, as that of the rule %s; want another", id, where)
+}
+
+// refused returns why a gate refused good rules: it has others beside them. What it says about a rule
+// that has an ID gets the position of that rule.
+func (p *parser) refused(path string, refusal error) Errors {
+	const because = "the gate refused the rules: "
+	faults, only := refusal.(rule.Faults) //nolint:errorlint // what wraps them has more to say
+	if !only {
+		return Errors{&Error{File: path, Message: because + oneLine(refusal), Err: refusal}}
+	}
+	errs := make(Errors, 0, min(len(faults), maxErrors))
+	for _, fault := range faults[:cap(errs)] {
+		e := &Error{File: path, Message: because + oneLine(fault), Err: fault}
+		if at := p.positionOf(fault); at != nil {
+			e.File, e.Line, e.Column = at.file, at.line, at.column
+		}
+		errs = append(errs, e)
+	}
+	return errs
+}
+
+// positionOf returns where the rule of a fault stands, or nil if that cannot be told.
+func (p *parser) positionOf(fault *rule.Fault) *position {
+	k := kindNamed(fault.Kind)
+	if k == nil || fault.ID == "" {
+		return nil
+	}
+	for i := range p.positions[k.index] {
+		if *k.Head(&p.rules, i).ID == fault.ID {
+			return &p.positions[k.index][i]
+		}
+	}
+	return nil
 }

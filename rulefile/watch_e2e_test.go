@@ -52,16 +52,16 @@ func rulesIn(n int) int { return 1 + n%17 }
 
 func textOf(t *testing.T, n int) []byte {
 	t.Helper()
-	var rules rulefile.Rules
+	var rules leapgate.Rules
 	for i := range rulesIn(n) {
 		rules.Flow = append(rules.Flow, flow.Rule{ID: fmt.Sprint("f", i), Resource: "GET /", Threshold: float64(n)})
 	}
 	rules.Isolation = []isolation.Rule{{ID: "i", Resource: "GET /", MaxInFlight: int64(n)}}
-	write := rules.YAML
+	write := rulefile.YAML
 	if n%3 == 0 {
-		write = rules.JSON // valid YAML, too
+		write = rulefile.JSON // valid YAML, too
 	}
-	text, err := write()
+	text, err := write(rules)
 	require.NoError(t, err)
 	return text
 }

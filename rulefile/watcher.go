@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/leapgate-go/leapgate"
-
 	"github.com/leapgate-go/leapgate/internal/escape"
+	"github.com/leapgate-go/leapgate/internal/kinds"
 )
 
 // ErrClosed is the error of [Watcher.Reload] after Close.
@@ -22,8 +23,8 @@ var ErrClosed = errors.New("leapgate: the rule file's watcher is closed")
 // end it with [Watcher.Close]. Its methods may be called by any number of goroutines at
 // once.
 type Watcher struct {
-	cfg   Config
-	trail *trail // nil in tests that need no events
+	cfg     Config
+	folders *folders // nil in tests that need no events
 
 	changes   chan struct{} // one waits; closed by Close
 	stop      chan struct{} // closed when Close begins
@@ -42,7 +43,7 @@ type Watcher struct {
 
 	mu     sync.Mutex // guards status and rules; nothing is called under it
 	status Status
-	rules  Rules
+	rules  leapgate.Rules
 }
 
 // Watch loads the rules of a file or a folder into a gate and goes on doing so whenever they
@@ -61,7 +62,7 @@ type Watcher struct {
 // pauses for longer than that is believed. A file that goes on changing is not loaded, but told
 // of in Status, after ten times as long.
 //
-// If there are no good rules to begin with, Watch gives the error and starts nothing,
+// If there are no good rules to begin with, Watch returns the error and starts nothing,
 // unless cfg.Optional is set: a service that starts without the limits that it was given is
 // rarely what its operator wants.
 func Watch(cfg Config) (*Watcher, error) {
@@ -103,18 +104,28 @@ func (w *Watcher) Status() Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	status := w.status
-	status.Files = slices.Clone(status.Files)
+	status.Files, status.Rules = slices.Clone(status.Files), maps.Clone(status.Rules)
 	return status
 }
 
-// Rules gives copies of the active rules: those that were given to the gate last.
-func (w *Watcher) Rules() Rules {
+// Rules returns copies of the active rules, as they are in the files but for their Source: those
+// that were given to the gate last.
+func (w *Watcher) Rules() leapgate.Rules {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return Rules{Flow: slices.Clone(w.rules.Flow), Isolation: slices.Clone(w.rules.Isolation)}
+	return copied(w.rules)
 }
 
-// Changes gives something when the Status has changed since it last did: rules were loaded,
+// copied returns rules whose lists are others.
+func copied(rules leapgate.Rules) leapgate.Rules {
+	var all kinds.Rules
+	for _, k := range allKinds {
+		k.Append(&all, (*kinds.Rules)(&rules))
+	}
+	return leapgate.Rules(all)
+}
+
+// Changes receives when the Status has changed since it last did: rules were loaded,
 // or refused. Close closes it. It is one channel, for one reader.
 func (w *Watcher) Changes() <-chan struct{} { return w.changes }
 
@@ -126,7 +137,7 @@ func (w *Watcher) Reload() error {
 		if w.closed {
 			return ErrClosed
 		}
-		c, err := gather(w.cfg.Path)
+		c, err := readFiles(w.cfg.Path)
 		return w.load(c, err)
 	})
 }
@@ -168,9 +179,9 @@ func (w *Watcher) log(level slog.Level, message string, attrs ...slog.Attr) {
 	w.news = append(w.news, func() { w.cfg.Logger.LogAttrs(context.Background(), level, message, attrs...) })
 }
 
-// patience is how many times Settle may pass in which a path is never still, before that is
+// maxSettles is how many times Settle may pass in which a path is never still, before that is
 // told as an error.
-const patience = 10
+const maxSettles = 10
 
 // look reads the path, and loads what it holds if it has held that for long enough. It returns
 // after how long to look again, or 0 if there is nothing to wait for.
@@ -183,15 +194,15 @@ func (w *Watcher) look() (again time.Duration) {
 }
 
 func (w *Watcher) lookLocked() (again time.Duration) {
-	if w.trail != nil {
+	if w.folders != nil {
 		// Before reading: what changes after it is heard of.
-		if err := w.trail.follow(); err != nil {
+		if err := w.folders.follow(); err != nil {
 			w.log(slog.LevelWarn, "leapgate: not every change of the rule file will be heard of; it is read regularly",
 				slog.String("error", escape.Text(err.Error())), slog.Duration("every", w.cfg.Poll))
 		}
 	}
 	now := time.Now()
-	c, err := gather(w.cfg.Path)
+	c, err := readFiles(w.cfg.Path)
 	if key := keyOf(c, err); key != w.seen {
 		w.seen, w.still = key, now
 	}
@@ -199,7 +210,7 @@ func (w *Watcher) lookLocked() (again time.Duration) {
 		if w.moving.IsZero() {
 			w.moving = now
 		}
-		if now.Sub(w.moving) >= patience*w.cfg.Settle {
+		if now.Sub(w.moving) >= maxSettles*w.cfg.Settle {
 			w.refused(Errors{&Error{File: w.cfg.Path, Message: fmt.Sprintf("it keeps changing; it is loaded when it has been still for %v", w.cfg.Settle)}})
 		}
 		return wait
@@ -222,15 +233,13 @@ func (w *Watcher) load(c *content, err error) error {
 		w.recovered()
 		return nil
 	}
-	var rules Rules
-	var d *draft
+	var rules leapgate.Rules
 	if err == nil {
-		d = c.draft()
-		rules, err = d.finish()
-	}
-	if err == nil {
-		rules.own(w.cfg.Path)
-		err = w.give(rules, d)
+		p := c.parse()
+		if rules, err = p.finish(); err == nil {
+			own(&rules, w.cfg.Path)
+			err = w.give(rules, p)
+		}
 	}
 	if err != nil {
 		w.refused(err)
@@ -240,37 +249,46 @@ func (w *Watcher) load(c *content, err error) error {
 	return nil
 }
 
-// give gives rules to the gate. Where they stand is in d, for errors.
-func (w *Watcher) give(rules Rules, d *draft) error {
-	refusal := w.cfg.Gate.ReplaceRules(w.cfg.Path, leapgate.Rules{Flow: slices.Clone(rules.Flow), Isolation: slices.Clone(rules.Isolation)})
+// give gives rules to the gate. The parser that has read them knows where they stand, for errors.
+func (w *Watcher) give(rules leapgate.Rules, p *parser) error {
+	refusal := w.cfg.Gate.ReplaceRules(w.cfg.Path, copied(rules))
 	if refusal == nil {
 		return nil
 	}
-	return d.refused(w.cfg.Path, refusal)
+	return p.refused(w.cfg.Path, refusal)
 }
 
 // accepted notes that the gate has taken the rules of a content.
-func (w *Watcher) accepted(c *content, rules Rules) {
+func (w *Watcher) accepted(c *content, rules leapgate.Rules) {
 	w.loaded, w.active, w.logged = true, keyOf(c, nil), ""
 	loses := c.losesComments(rules)
+	counts := make(map[string]int, len(allKinds))
+	var told []slog.Attr
+	for _, k := range allKinds {
+		n := k.Len((*kinds.Rules)(&rules))
+		if n > 0 {
+			counts[k.Name()] = n
+		}
+		told = append(told, slog.Int(k.Name(), n))
+	}
 	w.mu.Lock()
 	w.rules = rules
 	w.status = Status{
-		Path: w.cfg.Path, Files: c.names(), FlowRules: len(rules.Flow), IsolationRules: len(rules.Isolation),
+		Path: w.cfg.Path, Files: c.names(), Rules: counts,
 		Since: time.Now(), Loads: w.status.Loads + 1, LosesComments: loses,
 	}
 	w.mu.Unlock()
-	w.log(slog.LevelInfo, "leapgate: rules loaded", slog.Int("flow", len(rules.Flow)), slog.Int("isolation", len(rules.Isolation)))
+	w.log(slog.LevelInfo, "leapgate: rules loaded", told...)
 	w.tell()
 }
 
 // own marks the rules as those of a source.
-func (r Rules) own(source string) {
-	for i := range r.Flow {
-		r.Flow[i].Source = source
-	}
-	for i := range r.Isolation {
-		r.Isolation[i].Source = source
+func own(rules *leapgate.Rules, source string) {
+	all := (*kinds.Rules)(rules)
+	for _, k := range allKinds {
+		for i := range k.Len(all) {
+			*k.Head(all, i).Source = source
+		}
 	}
 }
 

@@ -88,7 +88,7 @@ func TestReload_LoadsAndMarks(t *testing.T) {
 	require.Equal(t, []isolation.Rule{{ID: "b", Resource: "x", MaxInFlight: 2, Source: path}}, gate.isolation)
 	status := w.Status()
 	require.WithinRange(t, status.Since, before, time.Now())
-	require.Equal(t, Status{Path: path, Files: []string{path}, FlowRules: 1, IsolationRules: 1, Since: status.Since, Loads: 1}, status)
+	require.Equal(t, Status{Path: path, Files: []string{path}, Rules: map[string]int{"flow": 1, "isolation": 1}, Since: status.Since, Loads: 1}, status)
 	require.True(t, changed(w))
 	require.False(t, changed(w))
 

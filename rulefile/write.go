@@ -8,16 +8,19 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/internal/field"
+	"github.com/leapgate-go/leapgate/internal/kinds"
 )
 
-// YAML writes the rules as a rule file: [Parse] reads the same rules from it, except for
+// YAML writes rules as a rule file: [Parse] reads the same rules from it, except for
 // their Sources, which no file has. Fields that hold their zero are left out. Equal rules
 // give equal text. The error is a value that no file can hold: a name that is not UTF-8, a
 // threshold that is not finite, an unknown enumeration. Rules that are no good otherwise
 // are written.
-func (r Rules) YAML() ([]byte, error) {
-	lists, err := r.lists()
+func YAML(rules leapgate.Rules) ([]byte, error) {
+	lists, err := listsOf(rules)
 	if err != nil {
 		return nil, err
 	}
@@ -40,14 +43,14 @@ func (r Rules) YAML() ([]byte, error) {
 		}
 	}
 	if out.Len() == 0 {
-		return []byte("flow: []\n"), nil // says that none are meant
+		return []byte(allKinds[0].Name() + ": []\n"), nil // says that none are meant
 	}
 	return out.Bytes(), nil
 }
 
-// JSON is like [Rules.YAML], but writes JSON.
-func (r Rules) JSON() ([]byte, error) {
-	lists, err := r.lists()
+// JSON is like [YAML], but writes JSON.
+func JSON(rules leapgate.Rules) ([]byte, error) {
+	lists, err := listsOf(rules)
 	if err != nil {
 		return nil, err
 	}
@@ -80,25 +83,10 @@ func (r Rules) JSON() ([]byte, error) {
 		comma = ",\n"
 	}
 	if comma == "\n" {
-		return []byte("{\"flow\": []}\n"), nil
+		return fmt.Appendf(nil, "{%q: []}\n", allKinds[0].Name()), nil
 	}
 	out.WriteString("\n}\n")
 	return out.Bytes(), nil
-}
-
-// MarshalJSON is [Rules.JSON], so that rules in a larger answer look as in a file.
-func (r Rules) MarshalJSON() ([]byte, error) { return r.JSON() }
-
-// UnmarshalJSON is [Parse]. Null changes nothing.
-func (r *Rules) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" {
-		return nil
-	}
-	rules, err := Parse("", data)
-	if err == nil {
-		*r = rules
-	}
-	return err
 }
 
 type writtenList struct {
@@ -111,35 +99,39 @@ type writtenField struct {
 	text        bool
 }
 
-func (r Rules) lists() ([]writtenList, error) {
-	flow, err := writeRules("flow", r.Flow, flowFields)
-	if err != nil {
-		return nil, err
-	}
-	isolation, err := writeRules("isolation", r.Isolation, isolationFields)
-	if err != nil {
-		return nil, err
-	}
-	return []writtenList{{"flow", flow}, {"isolation", isolation}}, nil
-}
-
-func writeRules[R comparable](guard string, rules []R, fields *schema[R]) ([][]writtenField, error) {
-	out := make([][]writtenField, len(rules))
-	for i := range rules {
-		for _, f := range fields.fields {
-			s, zero, err := f.Write(&rules[i])
-			switch {
-			case err != nil:
-				return nil, fmt.Errorf("%w: %s rule %d: %s: %w", ErrRuleFile, guard, i, f.Name, err)
-			case zero && f.Required == "":
-				continue
-			case !utf8.ValidString(s.Text):
-				return nil, fmt.Errorf("%w: %s rule %d: %s is %s, which is not UTF-8", ErrRuleFile, guard, i, f.Name, quoted(s.Text))
+// listsOf returns the rules of each kind, in the order in which they are written.
+func listsOf(rules leapgate.Rules) ([]writtenList, error) {
+	all := kinds.Rules(rules)
+	lists := make([]writtenList, len(allKinds))
+	for i, k := range allKinds {
+		lists[i] = writtenList{k.Name(), make([][]writtenField, k.Len(&all))}
+		for at := range lists[i].rules {
+			fields, err := k.written(&all, at)
+			if err != nil {
+				return nil, fmt.Errorf("%w: %s rule %d: %w", ErrRuleFile, k.Name(), at, err)
 			}
-			out[i] = append(out[i], writtenField{f.Name, s.Text, s.Type == field.Text})
+			lists[i].rules[at] = fields
 		}
 	}
-	return out, nil
+	return lists, nil
+}
+
+// written returns the fields of a rule that are written.
+func (k *kind) written(rules *kinds.Rules, at int) (fields []writtenField, err error) {
+	for i := range k.fields {
+		f := &k.fields[i]
+		s, zero, err := k.Write(rules, at, i)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		case zero && f.Required == "":
+			continue
+		case !utf8.ValidString(s.Text):
+			return nil, fmt.Errorf("%s is %s, which is not UTF-8", f.Name, escape.Quoted(s.Text))
+		}
+		fields = append(fields, writtenField{f.Name, s.Text, s.Type == field.Text})
+	}
+	return fields, nil
 }
 
 func jsonText(s string) string {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate"
+
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
@@ -19,7 +21,7 @@ import (
 
 func TestWrite_EveryRule(t *testing.T) {
 	t.Parallel()
-	yaml, err := everyRule().YAML()
+	yaml, err := YAML(everyRule())
 	require.NoError(t, err)
 	requireText(t, `flow:
   - id: a
@@ -63,10 +65,10 @@ isolation:
     match: default
     maxInFlight: 1000
 `, string(yaml))
-	text, err := Rules{
+	text, err := JSON(leapgate.Rules{
 		Flow:      []flow.Rule{{Resource: "a"}, {Resource: "b<>", Threshold: 0.25, Interval: 24 * time.Hour}},
 		Isolation: everyRule().Isolation,
-	}.JSON()
+	})
 	require.NoError(t, err)
 	requireText(t, `{
   "flow": [
@@ -84,13 +86,13 @@ isolation:
 
 func TestWrite_NoRules(t *testing.T) {
 	t.Parallel()
-	yaml, err := Rules{}.YAML()
+	yaml, err := YAML(leapgate.Rules{})
 	require.NoError(t, err)
 	requireText(t, "flow: []\n", string(yaml))
-	text, err := Rules{}.JSON()
+	text, err := JSON(leapgate.Rules{})
 	require.NoError(t, err)
 	requireText(t, "{\"flow\": []}\n", string(text))
-	requireRoundTrip(t, Rules{})
+	requireRoundTrip(t, leapgate.Rules{})
 }
 
 // requireText demands the text, not what it means.
@@ -100,14 +102,14 @@ func requireText(t *testing.T, want, got string) {
 }
 
 // requireRoundTrip demands that rules are the same after they were written and read.
-func requireRoundTrip(t require.TestingT, rules Rules) {
-	yaml, err := rules.YAML()
+func requireRoundTrip(t require.TestingT, rules leapgate.Rules) {
+	yaml, err := YAML(rules)
 	require.NoError(t, err)
 	back, err := Parse("r.yaml", yaml)
 	require.NoError(t, err, "%s", yaml)
 	require.Equal(t, rules, back, "%s", yaml)
 
-	text, err := rules.JSON()
+	text, err := JSON(rules)
 	require.NoError(t, err)
 	require.True(t, json.Valid(text))
 	back, err = Parse("r.json", text)
@@ -124,7 +126,7 @@ func TestWrite_AnyRulesComeBack(t *testing.T) {
 		}))
 		span := rapid.Map(rapid.Int64Range(1, int64(24*time.Hour)), func(n int64) time.Duration { return time.Duration(n) })
 		mode := rapid.SampledFrom([]rule.Mode{rule.Enforce, rule.Shadow, rule.Off})
-		var rules Rules
+		var rules leapgate.Rules
 		ids := map[string]bool{}
 		id := func() string {
 			s := "id " + name.Draw(t, "id")
@@ -171,33 +173,34 @@ func TestWrite_AnyRulesComeBack(t *testing.T) {
 func TestWrite_WhatNoFileCanHold(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		rules Rules
+		rules leapgate.Rules
 		want  string
 	}{
-		{Rules{Flow: []flow.Rule{{}, {Resource: "a\xff"}}}, `leapgate: bad rule file: flow rule 1: resource is "a\xff", which is not UTF-8`},
-		{Rules{Flow: []flow.Rule{{Threshold: math.NaN()}}}, `leapgate: bad rule file: flow rule 0: threshold: NaN; want a finite number`},
-		{Rules{Isolation: []isolation.Rule{{Mode: 7}}}, `leapgate: bad rule file: isolation rule 0: mode: unknown mode 7; want 0 to 2`},
+		{leapgate.Rules{Flow: []flow.Rule{{}, {Resource: "a\xff"}}}, `leapgate: bad rule file: flow rule 1: resource is "a\xff", which is not UTF-8`},
+		{leapgate.Rules{Flow: []flow.Rule{{Threshold: math.NaN()}}}, `leapgate: bad rule file: flow rule 0: threshold: NaN; want a finite number`},
+		{leapgate.Rules{Isolation: []isolation.Rule{{Mode: 7}}}, `leapgate: bad rule file: isolation rule 0: mode: unknown mode 7; want 0 to 2`},
 	} {
-		_, err := c.rules.YAML()
+		_, err := YAML(c.rules)
 		require.EqualError(t, err, c.want)
 		require.ErrorIs(t, err, ErrRuleFile)
-		_, err = c.rules.JSON()
+		_, err = JSON(c.rules)
 		require.EqualError(t, err, c.want)
 	}
 }
 
-// Rules are part of larger JSON.
-func TestRules_InJSON(t *testing.T) {
+// What is written can be a part of larger JSON.
+func TestJSON_InAnAnswer(t *testing.T) {
 	t.Parallel()
-	type answer struct{ Rules Rules }
-	text, err := json.Marshal(answer{everyRule()})
+	type answer struct{ Rules json.RawMessage }
+	rules, err := JSON(everyRule())
+	require.NoError(t, err)
+	text, err := json.Marshal(answer{rules})
 	require.NoError(t, err)
 	var back answer
 	require.NoError(t, json.Unmarshal(text, &back))
-	require.Equal(t, everyRule(), back.Rules)
-	require.ErrorIs(t, json.Unmarshal([]byte(`{"Rules": {"flow": 5}}`), &back), ErrRuleFile)
-	require.NoError(t, json.Unmarshal([]byte(`{"Rules": null}`), &back))
-	require.Equal(t, everyRule(), back.Rules)
+	again, err := Parse("", back.Rules)
+	require.NoError(t, err)
+	require.Equal(t, everyRule(), again)
 }
 
 func writeFile(t *testing.T, name, text string) {

@@ -3,8 +3,11 @@ package main
 import (
 	"flag"
 	"fmt"
+	"strings"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/escape"
+	"github.com/leapgate-go/leapgate/internal/kinds"
 )
 
 var checkCommand = command{
@@ -38,8 +41,8 @@ func check(args []string, quiet bool, std streams) int {
 			code = exitFaults
 			continue
 		}
-		for _, note := range in.notes {
-			fmt.Fprintln(std.err, note)
+		for _, loss := range in.losses {
+			fmt.Fprintln(std.err, loss)
 		}
 		if in.skipped() {
 			code = exitFaults
@@ -53,8 +56,7 @@ func check(args []string, quiet bool, std streams) int {
 		if i > 0 {
 			fmt.Fprintln(std.out)
 		}
-		fmt.Fprintf(std.out, "%s: %s, %s\n", escape.Text(in.name),
-			counted(len(in.rules.Flow), "flow rule"), counted(len(in.rules.Isolation), "isolation rule"))
+		fmt.Fprintf(std.out, "%s: %s\n", escape.Text(in.name), counts(in.rules))
 		if err := printTable(std.out, in.rules); err != nil {
 			fmt.Fprintln(std.err, "leapgate check:", err)
 			return exitFaults
@@ -63,9 +65,15 @@ func check(args []string, quiet bool, std streams) int {
 	return code
 }
 
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
+// counts returns how many rules of each kind there are: "1 flow rule, 0 isolation rules".
+func counts(rules leapgate.Rules) string {
+	var all []string
+	for _, k := range kinds.All {
+		n, plural := k.Len((*kinds.Rules)(&rules)), "s"
+		if n == 1 {
+			plural = ""
+		}
+		all = append(all, fmt.Sprintf("%d %s rule%s", n, k.Name(), plural))
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return strings.Join(all, ", ")
 }

@@ -32,9 +32,9 @@ func convert(args []string, json bool, std streams) int {
 		fmt.Fprintln(std.err, err)
 		return exitFaults
 	}
-	write := rulefile.Rules.YAML
+	write := rulefile.YAML
 	if json {
-		write = rulefile.Rules.JSON
+		write = rulefile.JSON
 	}
 	text, err := write(in.rules)
 	if err == nil {
@@ -44,8 +44,8 @@ func convert(args []string, json bool, std streams) int {
 		fmt.Fprintln(std.err, "leapgate convert:", err)
 		return exitFaults
 	}
-	for _, note := range in.notes {
-		fmt.Fprintln(std.err, note)
+	for _, loss := range in.losses {
+		fmt.Fprintln(std.err, loss)
 	}
 	if in.skipped() {
 		return exitFaults

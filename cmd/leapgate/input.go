@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/document"
 	"github.com/leapgate-go/leapgate/rulefile"
+	"github.com/leapgate-go/leapgate/rulefile/sentinel"
 )
 
 // stdinName is what errors call standard input.
@@ -13,16 +17,16 @@ const stdinName = "<standard input>"
 
 // input is the rules of one argument.
 type input struct {
-	name  string
-	rules rulefile.Rules
-	notes []rulefile.Note // if they were those of Sentinel
+	name   string
+	rules  leapgate.Rules
+	losses []sentinel.Loss // if they were those of Sentinel
 }
 
-// load reads the rules of an argument: a file, a folder, or "-". Rules of Sentinel are told
+// load reads the rules of an argument: a file, a folder, or "-". Rules of Sentinel are known
 // by their fields.
 func load(arg string, stdin io.Reader) (input, error) {
 	if arg == "-" {
-		data, err := io.ReadAll(io.LimitReader(stdin, rulefile.MaxFileSize+1))
+		data, err := io.ReadAll(io.LimitReader(stdin, document.MaxSize+1))
 		if err != nil {
 			return input{}, fmt.Errorf("%s: %w", stdinName, err)
 		}
@@ -33,14 +37,14 @@ func load(arg string, stdin io.Reader) (input, error) {
 		rules, err := rulefile.Read(arg)
 		return input{name: arg, rules: rules}, err
 	}
-	// Pipes too, for who gives one on a command line means it.
+	// Pipes too: one that is named on a command line is meant.
 	f, err := os.Open(arg)
 	if err != nil {
 		rules, err := rulefile.Read(arg) // says it in the usual words
 		return input{name: arg, rules: rules}, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, rulefile.MaxFileSize+1))
+	data, err := io.ReadAll(io.LimitReader(f, document.MaxSize+1))
 	if err != nil {
 		return input{}, err
 	}
@@ -50,20 +54,15 @@ func load(arg string, stdin io.Reader) (input, error) {
 func parse(name string, data []byte) (input, error) {
 	in := input{name: name}
 	var err error
-	if rulefile.IsSentinel(name, data) {
-		in.rules, in.notes, err = rulefile.Sentinel(name, data)
+	if sentinel.Detect(name, data) {
+		in.rules, in.losses, err = sentinel.Parse(name, data)
 	} else {
 		in.rules, err = rulefile.Parse(name, data)
 	}
 	return in, err
 }
 
-// skipped tells whether rules were left out.
+// skipped reports whether rules were left out.
 func (in *input) skipped() bool {
-	for _, note := range in.notes {
-		if note.Loss == rulefile.Skipped {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(in.losses, func(l sentinel.Loss) bool { return l.Effect == sentinel.Skipped })
 }

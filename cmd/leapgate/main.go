@@ -51,7 +51,7 @@ Use "leapgate <command> -h" for more about a command.
 // command is one of the tool's commands.
 type command struct {
 	name, arguments, about string
-	// prepare defines the flags, and gives what runs when they have been read.
+	// prepare defines the flags, and returns what runs when they have been read.
 	prepare func(flags *flag.FlagSet) func(args []string, std streams) int
 }
 
@@ -62,7 +62,7 @@ type streams struct {
 
 var commands = []command{checkCommand, convertCommand, versionCommand}
 
-// run is the program. It gives the exit code.
+// run is the program. It returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	std := streams{stdin, stdout, stderr}
 	if len(args) == 0 {

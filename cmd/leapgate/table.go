@@ -3,25 +3,24 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 	"text/tabwriter"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/rule"
-	"github.com/leapgate-go/leapgate/rulefile"
 )
 
 // printTable says in words what each rule means.
-func printTable(w io.Writer, rules rulefile.Rules) error {
+func printTable(w io.Writer, rules leapgate.Rules) error {
 	if rules.Len() == 0 {
 		return nil
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "ID\tRESOURCE\tMEANING\n")
-	all := kinds.Rules(leapgate.Rules{Flow: slices.Clone(rules.Flow), Isolation: slices.Clone(rules.Isolation)})
+	var all kinds.Rules
 	for _, k := range kinds.All {
+		k.Append(&all, (*kinds.Rules)(&rules))
 		k.Number(&all, 0) // as loading them would
 		for i := range k.Len(&all) {
 			h := k.Head(&all, i)

@@ -4,54 +4,40 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/leapgate-go/leapgate/rule"
-
-	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/escape"
-	"github.com/leapgate-go/leapgate/internal/field"
-	"github.com/leapgate-go/leapgate/rulefile"
+	"github.com/leapgate-go/leapgate/internal/kinds"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
-// mostWarnings is how many warnings of a file are printed.
-const mostWarnings = 20
+// maxWarnings is how many warnings of a file are printed.
+const maxWarnings = 20
 
 // warnings returns what is allowed in good rules, but probably not meant.
-func warnings(rules rulefile.Rules) []string {
+func warnings(rules leapgate.Rules) (all []string) {
 	if rules.Len() == 0 {
 		return []string{"there are no rules; nothing is limited"}
 	}
-	var all []string
-	untold := 0
-	warn := func(kind, id, resource, format string, args ...any) {
-		if len(all) == mostWarnings {
-			untold++
-			return
-		}
-		name := " on " + escape.Text(resource)
-		if id != "" {
-			name = " " + escape.Text(id)
-		}
-		all = append(all, kind+" rule"+name+": "+fmt.Sprintf(format, args...))
-	}
-	pattern := func(kind, id string, match rule.Match, resource string) {
-		if match == rule.Exact && strings.Contains(resource, "*") {
-			warn(kind, id, resource, "resource is %s, and means the resource of that very name; is match: glob or match: regexp meant?", escape.Text(resource))
-		}
-	}
-	for _, r := range rules.Flow {
-		pattern("flow", r.ID, r.Match, r.Resource)
-		switch {
-		case r.Behavior == flow.Pace && r.Buckets != 0 && r.Buckets != flow.DefaultBuckets:
-			warn("flow", r.ID, r.Resource, "buckets is %d, and means nothing with behavior: pace; is behavior: reject meant?", r.Buckets)
-		case r.Behavior == flow.Reject && r.MaxWait > 0:
-			warn("flow", r.ID, r.Resource, "maxWait is %s, and only calls with priority wait; is behavior: pace meant?", field.ShortDuration(r.MaxWait))
+	list := (*kinds.Rules)(&rules)
+	for _, k := range kinds.All {
+		for i := range k.Len(list) {
+			h := k.Head(list, i)
+			var found []string
+			if resource := escape.Text(*h.Resource); *h.Match == rule.Exact && strings.Contains(resource, "*") {
+				found = append(found, fmt.Sprintf("resource is %s, and means the resource of that very name; is match: glob or match: regexp meant?", resource))
+			}
+			found = append(found, k.Warnings(list, i)...)
+			name := "on " + escape.Text(*h.Resource)
+			if *h.ID != "" {
+				name = escape.Text(*h.ID)
+			}
+			for _, warning := range found {
+				all = append(all, fmt.Sprintf("%s rule %s: %s", k.Name(), name, warning))
+			}
 		}
 	}
-	for _, r := range rules.Isolation {
-		pattern("isolation", r.ID, r.Match, r.Resource)
-	}
-	if untold > 0 {
-		all = append(all, fmt.Sprintf("and %d more", untold))
+	if untold := len(all) - maxWarnings; untold > 0 {
+		all = append(all[:maxWarnings], fmt.Sprintf("and %d more", untold))
 	}
 	return all
 }

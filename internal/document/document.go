@@ -1,4 +1,4 @@
-// Package document reads YAML and JSON into one kind of tree, in which every value
+// Package document reads YAML and JSON into one tree, in which every value
 // and every key knows where it stands.
 //
 // It reads what both can say: mappings with text as keys, lists, text, numbers,
@@ -12,6 +12,9 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/leapgate-go/leapgate/internal/escape"
+	"github.com/leapgate-go/leapgate/internal/field"
 )
 
 // Limits of a document.
@@ -25,12 +28,12 @@ const (
 	MaxDepth = 32
 )
 
-// Kind is what a value is.
-type Kind uint8
+// Type is what a value is.
+type Type uint8
 
-// The kinds of values.
+// The types of values.
 const (
-	Null Kind = iota
+	Null Type = iota
 	Bool
 	Number
 	Text
@@ -38,19 +41,37 @@ const (
 	Mapping
 )
 
-// String names a kind as in "a number".
-func (k Kind) String() string {
-	return [...]string{"nothing", "true or false", "a number", "text", "a list", "a mapping"}[k]
+// String names a type as in "a number".
+func (t Type) String() string {
+	return [...]string{"nothing", "true or false", "a number", "text", "a list", "a mapping"}[t]
 }
 
 // Node is one value.
 type Node struct {
-	Kind   Kind
+	Type   Type
 	Text   string  // of a scalar: text without its quotes, anything else as it is written
 	Items  []*Node // of a list
 	Fields []Field // of a mapping, in order; keys may come twice
 	Line   int     // from 1
 	Column int     // in characters, from 1; a tab is one
+}
+
+// Scalar is the value as the fields of rules read it.
+func (n *Node) Scalar() field.Scalar {
+	types := [...]field.ScalarType{field.Null, field.Boolean, field.Numeral, field.Text, field.NoScalar, field.NoScalar}
+	return field.Scalar{Type: types[n.Type], Text: n.Text}
+}
+
+// String is the value as messages show it: short, and what is not text without quotes.
+func (n *Node) String() string {
+	switch n.Type {
+	case Text:
+		return escape.Quoted(n.Text)
+	case Bool, Number:
+		return escape.Short(n.Text)
+	default:
+		return n.Type.String()
+	}
 }
 
 // Field is one key of a mapping and what it holds.
@@ -140,7 +161,7 @@ func tooDeep(line, column int) *Fault {
 	return &Fault{line, column, fmt.Sprintf("more than %d lists and mappings in each other", MaxDepth)}
 }
 
-// lineOf gives a line of the data, from 1, without its end.
+// lineOf returns a line of the data, from 1, without its end.
 func lineOf(data []byte, line int) string {
 	for rest := string(data); ; line-- {
 		head, tail, more := strings.Cut(rest, "\n")

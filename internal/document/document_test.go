@@ -17,7 +17,7 @@ func show(n *Node) string {
 	var out strings.Builder
 	var walk func(n *Node)
 	walk = func(n *Node) {
-		switch n.Kind {
+		switch n.Type {
 		case List:
 			out.WriteString("[")
 			for _, item := range n.Items {
@@ -32,7 +32,7 @@ func show(n *Node) string {
 			}
 			out.WriteString("}")
 		default:
-			out.WriteString([]string{"null", "bool", "number", "text", "", ""}[n.Kind] + "(" + n.Text + ")")
+			out.WriteString([]string{"null", "bool", "number", "text", "", ""}[n.Type] + "(" + n.Text + ")")
 		}
 	}
 	walk(n)
@@ -176,7 +176,7 @@ func TestParse_Positions(t *testing.T) {
 		}
 		var walk func(n *Node)
 		walk = func(n *Node) {
-			switch n.Kind {
+			switch n.Type {
 			case List:
 				at(n.Line, n.Column, "[")
 			case Mapping:
@@ -257,4 +257,15 @@ func TestParse_BlanksThatAreNone(t *testing.T) {
 	require.Equal(t, "b\u00a0c", node.Fields[0].Value.Text)
 	_, fault = Parse([]byte("a: b\u00a0c\nd\n"), false)
 	require.NotContains(t, fault.Message, "U+00A0")
+}
+
+func TestNode_String(t *testing.T) {
+	t.Parallel()
+	for want, node := range map[string]Node{
+		"nothing": {}, "a list": {Type: List}, "a mapping": {Type: Mapping}, "true": {Type: Bool, Text: "true"}, "1e5": {Type: Number, Text: "1e5"},
+		`"a\n"`: {Type: Text, Text: "a\n"}, `"` + strings.Repeat("x", 64) + `"…`: {Type: Text, Text: strings.Repeat("x", 65)},
+		strings.Repeat("1", 64) + "…": {Type: Number, Text: strings.Repeat("1", 65)},
+	} {
+		require.Equal(t, want, node.String())
+	}
 }

@@ -27,7 +27,7 @@ func parseJSON(data []byte) (*Node, *Fault) {
 	return node, nil
 }
 
-// jsonParser stands at a byte of the data. After the first fault everything it gives is
+// jsonParser stands at a byte of the data. After the first fault everything it returns is
 // void.
 type jsonParser struct {
 	data   []byte
@@ -66,7 +66,7 @@ func (p *jsonParser) space() {
 	}
 }
 
-// next tells whether b stands at p, and goes on if it does.
+// next reports whether b stands at p, and goes on if it does.
 func (p *jsonParser) next(b byte) bool {
 	if p.fault == nil && p.at < len(p.data) && p.data[p.at] == b {
 		p.at++
@@ -97,15 +97,15 @@ func (p *jsonParser) value(depth int) *Node {
 			return nil
 		}
 		if p.next('{') {
-			node.Kind = Mapping
+			node.Type = Mapping
 			p.mapping(node, depth)
 		} else {
 			p.at++
-			node.Kind = List
+			node.Type = List
 			p.list(node, depth)
 		}
 	case p.data[p.at] == '"':
-		node.Kind = Text
+		node.Type = Text
 		node.Text = p.text()
 	default:
 		p.bare(node)
@@ -217,11 +217,11 @@ func (p *jsonParser) bare(node *Node) {
 	node.Text = string(p.data[start:p.at])
 	switch {
 	case node.Text == "null":
-		node.Kind = Null
+		node.Type = Null
 	case node.Text == "true" || node.Text == "false":
-		node.Kind = Bool
+		node.Type = Bool
 	case field.IsNumber(node.Text):
-		node.Kind = Number
+		node.Type = Number
 	case node.Text == "":
 		p.fail(start, fmt.Sprintf("%s where a value should be", p.found()))
 	default:

@@ -64,7 +64,7 @@ func checkCharacters(data []byte) *Fault {
 	return nil
 }
 
-// tooManyValues tells whether there may be more values than are allowed: one after each
+// tooManyValues reports whether there may be more values than are allowed: one after each
 // character that can begin the next. The reader cannot be told to stop, and looks far ahead,
 // so they are counted before.
 func tooManyValues(data []byte) bool {
@@ -103,7 +103,7 @@ func convert(y *yaml.Node, depth int) (*Node, *Fault) {
 	node := &Node{Line: y.Line, Column: y.Column}
 	switch y.Kind {
 	case yaml.SequenceNode:
-		node.Kind = List
+		node.Type = List
 		node.Items = make([]*Node, len(y.Content))
 		for i, item := range y.Content {
 			var fault *Fault
@@ -112,7 +112,7 @@ func convert(y *yaml.Node, depth int) (*Node, *Fault) {
 			}
 		}
 	case yaml.MappingNode:
-		node.Kind = Mapping
+		node.Type = Mapping
 		node.Fields = make([]Field, len(y.Content)/2)
 		for i := range node.Fields {
 			key, fault := convert(y.Content[2*i], depth+1)
@@ -122,8 +122,8 @@ func convert(y *yaml.Node, depth int) (*Node, *Fault) {
 			if y.Content[2*i].ShortTag() == "!!merge" {
 				return nil, &Fault{key.Line, key.Column, "a merge key (<<); rule files have none, write the fields out"}
 			}
-			if key.Kind == List || key.Kind == Mapping {
-				return nil, &Fault{key.Line, key.Column, fmt.Sprintf("%v as the name of a field; want text, or quotes around what is text with [ or {", key.Kind)}
+			if key.Type == List || key.Type == Mapping {
+				return nil, &Fault{key.Line, key.Column, fmt.Sprintf("%v as the name of a field; want text, or quotes around what is text with [ or {", key.Type)}
 			}
 			value, fault := convert(y.Content[2*i+1], depth+1)
 			if fault != nil {
@@ -132,14 +132,14 @@ func convert(y *yaml.Node, depth int) (*Node, *Fault) {
 			node.Fields[i] = Field{key.Text, key.Line, key.Column, value}
 		}
 	case yaml.ScalarNode:
-		node.Kind, node.Text = scalarKind(y), y.Value
+		node.Type, node.Text = scalarType(y), y.Value
 	default:
 		return fault("something that is no value")
 	}
 	return node, nil
 }
 
-func scalarKind(y *yaml.Node) Kind {
+func scalarType(y *yaml.Node) Type {
 	const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 	if y.Style&quoted == 0 && field.IsNumber(y.Value) {
 		return Number // also one that is too large for a float64, as in JSON

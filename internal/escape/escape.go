@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text gives s as it is, or, if something in it cannot be printed, in quotes with that
+// Text returns s as it is, or, if something in it cannot be printed, in quotes with that
 // escaped. So no line ends early, no terminal is told to do things, and no letters run
 // the other way.
 func Text(s string) string {
@@ -20,4 +20,36 @@ func Text(s string) string {
 		}
 	}
 	return s
+}
+
+// Short is [Text] for what may be of any length: the first 64 characters.
+func Short(s string) string {
+	first, cut := head(s)
+	if cut {
+		return Text(first) + "…"
+	}
+	return Text(s)
+}
+
+// Quoted is [Short] in quotes, whatever is in it.
+func Quoted(s string) string {
+	first, cut := head(s)
+	if cut {
+		return strconv.Quote(first) + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// head returns the first characters of a text, and reports whether there are more. It does not
+// look at the rest, which may be megabytes.
+func head(s string) (first string, cut bool) {
+	const most = 64
+	n := 0
+	for i := range s {
+		if n == most {
+			return s[:i], true
+		}
+		n++
+	}
+	return s, false
 }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
 )
@@ -53,7 +52,7 @@ var (
 			case Text:
 				return s.Text, ""
 			case Boolean, Numeral:
-				return "", fmt.Sprintf(`text: "%s", in quotes`, short(s.Text))
+				return "", fmt.Sprintf(`text: "%s", in quotes`, escape.Short(s.Text))
 			default:
 				return "", "text"
 			}
@@ -132,18 +131,6 @@ var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
 // IsNumber reports whether text is a decimal number as in JSON.
 func IsNumber(text string) bool { return number.MatchString(text) }
 
-// short is the beginning of a text that may be of any length, for a message.
-func short(s string) string {
-	end := min(len(s), 64)
-	for end < len(s) && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	if end < len(s) {
-		return escape.Text(s[:end]) + "…"
-	}
-	return escape.Text(s)
-}
-
 // unquote helps with what is right but for its quotes.
 func unquote(s Scalar) string {
 	if s.Type == Text && IsNumber(s.Text) {
@@ -184,7 +171,7 @@ func parseDuration(s Scalar) (time.Duration, string) {
 			return 0, wantDuration + "; the largest unit is h"
 		}
 		if IsNumber(s.Text) {
-			return 0, fmt.Sprintf("%s; there is no unit, perhaps \"%ss\" is meant", wantDuration, short(s.Text))
+			return 0, fmt.Sprintf("%s; there is no unit, perhaps \"%ss\" is meant", wantDuration, escape.Short(s.Text))
 		}
 		return 0, wantDuration
 	case Numeral:

@@ -25,6 +25,9 @@ type About struct {
 	Label  string // in a form: "Longest wait"
 	Hint   string // one sentence for whoever fills in the form
 
+	// Synonyms are what others call the field: who writes one is told the Name. The names
+	// that Sentinel uses are among them.
+	Synonyms []string
 	// Required says what the field must hold, if a file must not leave it out. (In Go, a
 	// zero can be seen; in a file, a line can be forgotten.)
 	Required string
@@ -71,13 +74,13 @@ var (
 func HeadFields[R any](head func(*R) rule.Head) (first []Field[R], mode Field[R]) {
 	first = []Field[R]{
 		Define(String, func(r *R) *string { return head(r).ID }, About{
-			Name: "id", GoName: "ID", Label: "ID", Hint: "Empty: the resource and a number.",
+			Name: "id", GoName: "ID", Label: "ID", Hint: "Empty: the resource and a number.", Synonyms: []string{"name", "ruleId"},
 		}),
 		Define(String, func(r *R) *string { return head(r).Resource }, About{
 			Name: "resource", GoName: "Resource", Label: "Resource", Hint: "A name, or a pattern.", With: []string{"Match"},
 		}),
 		Define(matchCodec, func(r *R) *rule.Match { return head(r).Match }, About{
-			Name: "match", GoName: "Match", Label: "Match", Hint: "What the resource is.",
+			Name: "match", GoName: "Match", Label: "Match", Hint: "What the resource is.", Synonyms: []string{"regex", "pattern"},
 		}),
 	}
 	return first, Define(modeCodec, func(r *R) *rule.Mode { return head(r).Mode }, About{

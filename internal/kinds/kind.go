@@ -28,6 +28,8 @@ type Kind interface {
 	Head(rules *Rules, i int) rule.Head
 	// Describe says in one line what a rule does, which may be without its defaults.
 	Describe(rules *Rules, i int) string
+	// Warnings says what is allowed in a good rule but probably not meant.
+	Warnings(rules *Rules, i int) []string
 	// Hash returns a number that is another, most likely, when the rule says something else.
 	Hash(seed maphash.Seed, rules *Rules, i int) uint64
 
@@ -103,6 +105,13 @@ func (k *kind[R]) Describe(rules *Rules, i int) string {
 	r := *k.at(rules, i)
 	k.Kind.Complete(&r, new(ruleset.Report))
 	return k.Kind.Describe(&r)
+}
+
+func (k *kind[R]) Warnings(rules *Rules, i int) []string {
+	if k.Kind.Warnings == nil {
+		return nil
+	}
+	return k.Kind.Warnings(k.at(rules, i))
 }
 
 func (k *kind[R]) Hash(seed maphash.Seed, rules *Rules, i int) uint64 {

@@ -22,6 +22,9 @@ type Kind[R comparable] struct {
 	Complete func(r *R, report *Report)
 	// Describe says in one line what a complete rule does, for tables.
 	Describe func(r *R) string
+	// Warnings says what is allowed in a good rule, as it is written, but probably not meant.
+	// Nil: nothing.
+	Warnings func(r *R) []string
 
 	// Compile makes the check of a complete rule for a resource. The check may keep r, which
 	// does not change. old is that of the rule that

@@ -1,4 +1,4 @@
-package rulefile
+package sentinel
 
 import (
 	"strings"
@@ -9,13 +9,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/rulefile"
 )
 
-func requireSentinel(t *testing.T, text string, want Rules, notes ...string) {
+func requireSentinel(t *testing.T, text string, want leapgate.Rules, notes ...string) {
 	t.Helper()
-	rules, got, err := Sentinel("s.json", []byte(text))
+	rules, got, err := Parse("s.json", []byte(text))
 	require.NoError(t, err)
 	require.Equal(t, want, rules)
 	var lines []string
@@ -23,40 +25,40 @@ func requireSentinel(t *testing.T, text string, want Rules, notes ...string) {
 		lines = append(lines, note.String())
 	}
 	require.Equal(t, notes, lines)
-	require.True(t, IsSentinel("s.json", []byte(text)))
+	require.True(t, Detect("s.json", []byte(text)))
 }
 
-func TestSentinel_Nothing(t *testing.T) {
+func TestParse_Nothing(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", " \n", "null", "[]"} {
-		rules, notes, err := Sentinel("s.json", []byte(text))
+		rules, notes, err := Parse("s.json", []byte(text))
 		require.NoError(t, err)
 		require.Zero(t, rules)
 		require.Empty(t, notes)
-		require.False(t, IsSentinel("s.json", []byte(text)))
+		require.False(t, Detect("s.json", []byte(text)))
 	}
-	rules, notes, err := Sentinel("", nil)
+	rules, notes, err := Parse("", nil)
 	require.NoError(t, err)
 	require.Zero(t, rules)
 	require.Empty(t, notes)
 }
 
-func TestSentinel_NoArray(t *testing.T) {
+func TestParse_NoArray(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`{"flow": []}`:    "s.json:1:1: a mapping; want Sentinel's rules: a list",
 		`[{"count": 5},]`: "s.json:1:14: a comma before ']'",
 		`["a`:             "s.json:1:2: text that does not end",
 	} {
-		_, _, err := Sentinel("s.json", []byte(text))
+		_, _, err := Parse("s.json", []byte(text))
 		require.EqualError(t, err, want)
-		require.ErrorIs(t, err, ErrRuleFile)
-		require.False(t, IsSentinel("s.json", []byte(text)))
+		require.ErrorIs(t, err, rulefile.ErrRuleFile)
+		require.False(t, Detect("s.json", []byte(text)))
 	}
 }
 
 // The flow rules of sentinel-golang, as it writes them.
-func TestSentinel_GoFlow(t *testing.T) {
+func TestParse_GoFlow(t *testing.T) {
 	t.Parallel()
 	requireSentinel(t, `[
 	{"id": "a", "resource": "GET /a", "tokenCalculateStrategy": 0, "controlBehavior": 0, "threshold": 100.5, "relationStrategy": 0, "refResource": "",
@@ -72,7 +74,7 @@ func TestSentinel_GoFlow(t *testing.T) {
 	{"resource": "i.*", "threshold": 5, "regex": true},
 	{"id": "a", "resource": "j", "threshold": 5, "new": [1]},
 	{"id": "GET /a/2", "resource": "k", "threshold": 5, "id2": null}
-]`, Rules{Flow: []flow.Rule{
+]`, leapgate.Rules{Flow: []flow.Rule{
 		{ID: "a", Resource: "GET /a", Threshold: 100.5},
 		{Resource: "b", Threshold: 10, Interval: time.Minute, Behavior: flow.Pace, MaxWait: 500 * time.Millisecond},
 		{Resource: "c", Threshold: 10, Strategy: flow.WarmUp, WarmUpPeriod: 30 * time.Second, ColdFactor: 5},
@@ -95,14 +97,14 @@ func TestSentinel_GoFlow(t *testing.T) {
 	)
 }
 
-func TestSentinel_GoIsolation(t *testing.T) {
+func TestParse_GoIsolation(t *testing.T) {
 	t.Parallel()
 	requireSentinel(t, `[
 	{"resource": "a", "metricType": 0, "threshold": 100},
 	{"resource": "b", "metricType": 1, "threshold": 100},
 	{"resource": "c", "metricType": 0, "threshold": 0},
 	{"resource": "d", "metricType": 0, "threshold": 4294967295, "regex": true}
-]`, Rules{Isolation: []isolation.Rule{
+]`, leapgate.Rules{Isolation: []isolation.Rule{
 		{Resource: "a", MaxInFlight: 100},
 		{Resource: "d", Match: rule.Regexp, MaxInFlight: isolation.MaxInFlight},
 	}},
@@ -114,7 +116,7 @@ func TestSentinel_GoIsolation(t *testing.T) {
 }
 
 // The flow rules of the Java edition, as its dashboard writes them.
-func TestSentinel_JavaFlow(t *testing.T) {
+func TestParse_JavaFlow(t *testing.T) {
 	t.Parallel()
 	requireSentinel(t, `[
 	{"id": 1, "app": "shop", "ip": "10.0.0.1", "port": 8719, "limitApp": "default", "resource": "a", "grade": 1, "count": 20.0, "strategy": 0,
@@ -131,7 +133,7 @@ func TestSentinel_JavaFlow(t *testing.T) {
 	{"resource": "k", "metricType": 1, "count": 5, "relationStrategy": 1, "refResource": "l"},
 	{"resource": "m", "count": 0.25, "controlBehavior": 2, "maxQueueingTimeMs": 9000},
 	{"resource": "n", "count": 0.00001, "controlBehavior": 3}
-]`, Rules{
+]`, leapgate.Rules{
 		Flow: []flow.Rule{
 			{ID: "1", Resource: "a", Threshold: 20},
 			{Resource: "b", Threshold: 20, Origin: "app1", Strategy: flow.WarmUp, WarmUpPeriod: 10 * time.Second},
@@ -151,7 +153,7 @@ func TestSentinel_JavaFlow(t *testing.T) {
 	)
 }
 
-func TestSentinel_WhatCannotBeTranslated(t *testing.T) {
+func TestParse_WhatCannotBeTranslated(t *testing.T) {
 	t.Parallel()
 	requireSentinel(t, strings.ReplaceAll(`[
 |{"resource": "a", "strategy": 0, "retryTimeoutMs": 3000, "minRequestAmount": 10, "statIntervalMs": 1000, "threshold": 0.5},
@@ -187,7 +189,7 @@ func TestSentinel_WhatCannotBeTranslated(t *testing.T) {
 |{"resource": "y", "count": 5, "maxQueueingTimeMs": -1},
 |{"resource": "z"},
 |7
-]`, "|", ""), Rules{},
+]`, "|", ""), leapgate.Rules{},
 		`s.json:2:52: skipped: circuit breaker rule on "a": there are no such rules in Leapgate`,
 		`s.json:3:59: skipped: circuit breaker rule on "b": there are no such rules in Leapgate`,
 		`s.json:4:35: skipped: system rule: there are no such rules in Leapgate`,
@@ -224,14 +226,9 @@ func TestSentinel_WhatCannotBeTranslated(t *testing.T) {
 	)
 }
 
-func TestIsSentinel_RuleFilesAreNot(t *testing.T) {
+func TestDetect_RuleFilesAreNot(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{everyField, "flow: [{count: 5}]", "- resource: a\n", "[1, 2]", "[[{count: 1}]]", "}"} {
-		require.False(t, IsSentinel("r.yaml", []byte(text)), text)
+	for _, text := range []string{"flow: [{count: 5}]", "- resource: a\n", "[1, 2]", "[[{count: 1}]]", "}"} {
+		require.False(t, Detect("r.yaml", []byte(text)), text)
 	}
-}
-
-func TestLoss_String(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "skipped changed ignored loss(3)", strings.Join([]string{Skipped.String(), Changed.String(), Ignored.String(), Loss(3).String()}, " "))
 }

@@ -1,0 +1,142 @@
+// Package sentinel reads the rules of Alibaba Sentinel: the JSON arrays of flow and isolation
+// rules of sentinel-golang, and the flow rules of the Java edition and its dashboard.
+//
+//	rules, losses, err := sentinel.Parse("flow.json", data)
+//	…
+//	text, err := rulefile.YAML(rules)
+//
+// It is for moving once: a [rulefile.Watcher] does not read such files. The command
+// leapgate convert does the same.
+package sentinel
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/document"
+	"github.com/leapgate-go/leapgate/rulefile"
+)
+
+// Parse translates rules of Sentinel. What a rule is, is told by its fields. Data without rules
+// gives none. name is what errors call the data; if it ends in .json, the data must be JSON.
+//
+// The losses say, in the order of the file, what could not be translated, or means something
+// else now. What Leapgate has no rules for is skipped: circuit breakers, system rules,
+// hotspot parameters, authorities and gateways; cluster mode; limits on a call chain; and
+// rules that Sentinel itself would refuse.
+//
+// In two things all flow rules differ a little. Sentinel cuts a second into two buckets,
+// Leapgate into ten, and admits again sooner. And Sentinel looks first and counts then, so
+// that it lets more through than the threshold when many call at once; Leapgate does not.
+//
+// The error is [rulefile.Errors], if the data is no array of rules at all.
+func Parse(name string, data []byte) (leapgate.Rules, []Loss, error) {
+	root, fault := parse(name, data)
+	switch {
+	case fault != nil:
+		return failed(name, fault.Line, fault.Column, fault.Message)
+	case root == nil || root.Type == document.Null:
+		return leapgate.Rules{}, nil, nil
+	case root.Type != document.List:
+		return failed(name, root.Line, root.Column, fmt.Sprintf("%v; want Sentinel's rules: a list", root.Type))
+	}
+	im := &importer{file: name, ids: map[string]bool{}}
+	for _, item := range root.Items {
+		im.rule(item)
+	}
+	return im.rules, im.losses, nil
+}
+
+func failed(name string, line, column int, message string) (leapgate.Rules, []Loss, error) {
+	return leapgate.Rules{}, nil, rulefile.Errors{{File: name, Line: line, Column: column, Message: message}}
+}
+
+func parse(name string, data []byte) (*document.Node, *document.Fault) {
+	return document.Parse(data, strings.EqualFold(filepath.Ext(name), ".json"))
+}
+
+// Detect reports whether data looks like what [Parse] reads: a list, in which a rule has a field
+// that only Sentinel's rules have. A rule file of Leapgate never does.
+func Detect(name string, data []byte) bool {
+	root, fault := parse(name, data)
+	return fault == nil && root != nil && slices.ContainsFunc(root.Items, func(item *document.Node) bool {
+		return slices.ContainsFunc(item.Fields, func(f document.Field) bool { return slices.Contains(ownFields, f.Key) })
+	})
+}
+
+// ownFields are names of fields of Sentinel's rules that nothing in a rule file has.
+var ownFields = []string{
+	"count", "grade", "limitApp", "controlBehavior", "tokenCalculateStrategy", "relationStrategy", "refResource",
+	"statIntervalInMs", "maxQueueingTimeMs", "warmUpPeriodSec", "warmUpColdFactor", "clusterMode", "metricType",
+	"retryTimeoutMs", "statIntervalMs", "maxAllowedRtMs", "timeWindow", "triggerCount", "paramIndex", "paramIdx",
+	"highestSystemLoad", "highestCpuUsage", "lowMemUsageThreshold", "memLowWaterMarkBytes", "resourceMode",
+}
+
+// importer collects what comes of a list.
+type importer struct {
+	file   string
+	rules  leapgate.Rules
+	losses []Loss
+	ids    map[string]bool // those of the rules so far
+}
+
+func (im *importer) rule(item *document.Node) {
+	t := &translation{im: im, item: item, label: "rule", asked: map[string]bool{}}
+	if item.Type != document.Mapping {
+		t.skip(item, "it is %v; want a rule", item)
+		t.close("")
+		return
+	}
+	switch foreign, what := t.foreign(); {
+	case foreign != nil:
+		t.label = what
+		t.name()
+		t.skip(foreign, "there are no such rules in Leapgate")
+	case t.has("tokenCalculateStrategy", "statIntervalInMs", "lowMemUsageThreshold") || t.has("threshold") && !t.has("metricType"):
+		t.label = "flow rule"
+		t.name()
+		t.goFlow()
+		return
+	case t.has("count"):
+		t.label = "flow rule"
+		t.name()
+		t.javaFlow()
+		return
+	case t.has("metricType"):
+		t.label = "isolation rule"
+		t.name()
+		t.goIsolation()
+		return
+	default:
+		t.name()
+		t.skip(item, "none of its fields tells what kind of rule it is")
+	}
+	t.close("")
+}
+
+// foreign returns the field that makes a rule one that there is no translation for, and what
+// such a rule is called; nil if it is none.
+func (t *translation) foreign() (*document.Node, string) {
+	for _, kind := range []struct {
+		label  string
+		fields []string
+	}{
+		{"circuit breaker rule", []string{"retryTimeoutMs", "maxAllowedRtMs", "statIntervalMs", "timeWindow", "slowRatioThreshold", "minRequestAmount"}},
+		{"hotspot rule", []string{"paramIndex", "paramIdx", "paramKey", "paramsMaxCapacity", "durationInSec", "specificItems", "paramFlowItemList"}},
+		{"gateway rule", []string{"resourceMode", "paramItem", "intervalSec"}},
+		{"system rule", []string{"triggerCount", "highestSystemLoad", "highestCpuUsage", "avgRt", "maxThread"}},
+	} {
+		for _, name := range kind.fields {
+			if v := t.field(name); v != nil {
+				return v, kind.label
+			}
+		}
+	}
+	if v := t.field("limitApp"); v != nil && !t.has("count", "grade", "threshold") {
+		return v, "authority rule"
+	}
+	return nil, ""
+}

@@ -1,0 +1,186 @@
+package sentinel
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/document"
+	"github.com/leapgate-go/leapgate/internal/escape"
+	"github.com/leapgate-go/leapgate/internal/field"
+	"github.com/leapgate-go/leapgate/isolation"
+)
+
+// translation is one rule of the list, as it is being translated. The first thing that makes it
+// impossible is kept, and asking for more fields does no harm then.
+type translation struct {
+	im     *importer
+	item   *document.Node
+	label  string
+	asked  map[string]bool
+	losses []Loss         // if it can be translated
+	why    string         // it cannot be
+	where  *document.Node // what the reason is about
+}
+
+func (t *translation) field(name string) *document.Node {
+	for i := len(t.item.Fields) - 1; i >= 0; i-- { // the last one counts, as with Sentinel's readers
+		if f := t.item.Fields[i]; f.Key == name && f.Value.Type != document.Null {
+			return f.Value
+		}
+	}
+	return nil
+}
+
+func (t *translation) has(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return t.field(name) != nil })
+}
+
+func (t *translation) name() {
+	if v := t.field("resource"); v != nil && v.Type == document.Text && v.Text != "" {
+		t.label += " on " + escape.Quoted(v.Text)
+	}
+}
+
+// at is where a loss about a field goes: to it, or, if it is not there, to the rule.
+func (t *translation) at(name string) *document.Node {
+	if v := t.field(name); v != nil {
+		return v
+	}
+	return t.item
+}
+
+func (t *translation) skip(at *document.Node, format string, args ...any) {
+	if t.why == "" {
+		t.why, t.where = fmt.Sprintf(format, args...), at
+	}
+}
+
+func (t *translation) lose(at *document.Node, effect Effect, format string, args ...any) {
+	t.losses = append(t.losses, Loss{t.im.file, at.Line, at.Column, effect, t.label + ": " + fmt.Sprintf(format, args...)})
+}
+
+// text, number and flag return a field, or its zero if it is not there.
+func (t *translation) text(name string) string {
+	t.asked[name] = true
+	v := t.field(name)
+	switch {
+	case v == nil:
+		return ""
+	case v.Type != document.Text:
+		t.skip(v, "%s is %s; want text", name, v)
+		return ""
+	default:
+		return v.Text
+	}
+}
+
+func (t *translation) number(name string) float64 {
+	t.asked[name] = true
+	v := t.field(name)
+	if v == nil {
+		return 0
+	}
+	if v.Type == document.Number && field.IsNumber(v.Text) {
+		if n, err := strconv.ParseFloat(v.Text, 64); err == nil {
+			return n
+		}
+	}
+	t.skip(v, "%s is %s; want a number", name, v)
+	return 0
+}
+
+// whole returns a field that is a whole number from 0 to most.
+func (t *translation) whole(name string, otherwise, most int64) int64 {
+	t.asked[name] = true
+	v := t.field(name)
+	if v == nil {
+		return otherwise
+	}
+	n, want := field.Int64.Parse(v.Scalar())
+	if want == "" && n >= 0 && n <= most {
+		return n
+	}
+	t.skip(v, "%s is %s; want a whole number from 0 to %d", name, v, most)
+	return otherwise
+}
+
+func (t *translation) flag(name string) bool {
+	t.asked[name] = true
+	v := t.field(name)
+	if v == nil {
+		return false
+	}
+	if v.Type != document.Bool {
+		t.skip(v, "%s is %s; want true or false", name, v)
+		return false
+	}
+	return v.Text == "true"
+}
+
+// likeGiven is what IDs look like that rules without one get. A rule of another resource might
+// get the same.
+var likeGiven = regexp.MustCompile(`/[0-9]+$`)
+
+// id returns the ID of the rule. Sentinel does not mind whether it is unique.
+func (t *translation) id() string {
+	t.asked["id"] = true
+	v := t.field("id")
+	if v == nil || v.Type != document.Text && v.Type != document.Number || v.Text == "" || v.Text == "0" {
+		return ""
+	}
+	switch {
+	case t.im.ids[v.Text]:
+		t.lose(v, Changed, "id is %s, as that of a rule before; it gets another", escape.Quoted(v.Text))
+		return ""
+	case likeGiven.MatchString(v.Text):
+		t.lose(v, Changed, "id is %s, like those that Leapgate gives; it gets another", escape.Quoted(v.Text))
+		return ""
+	default:
+		return v.Text
+	}
+}
+
+// close ends the translation: with the reason why there is none, or with what was not asked
+// for. It reports whether the rule is to be kept.
+func (t *translation) close(id string, harmless ...string) bool {
+	if t.why != "" {
+		t.losses = nil
+		t.lose(t.where, Skipped, "%s", t.why)
+		t.im.losses = append(t.im.losses, t.losses...)
+		return false
+	}
+	for _, f := range t.item.Fields {
+		if !t.asked[f.Key] && !slices.Contains(harmless, f.Key) && f.Value.Type != document.Null {
+			t.lose(&document.Node{Line: f.Line, Column: f.Column}, Ignored, "unknown field %s", escape.Quoted(f.Key))
+		}
+	}
+	slices.SortStableFunc(t.losses, func(a, b Loss) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column)) })
+	t.im.losses = append(t.im.losses, t.losses...)
+	if id != "" {
+		t.im.ids[id] = true
+	}
+	return true
+}
+
+// addFlow adds a translated rule, unless Leapgate would refuse it.
+func (t *translation) addFlow(r flow.Rule, harmless ...string) {
+	if t.why == "" {
+		t.refused(flow.Kind.Validate([]flow.Rule{r}))
+	}
+	if t.close(r.ID, harmless...) {
+		t.im.rules.Flow = append(t.im.rules.Flow, r)
+	}
+}
+
+func (t *translation) addIsolation(r isolation.Rule, harmless ...string) {
+	if t.why == "" {
+		t.refused(isolation.Kind.Validate([]isolation.Rule{r}))
+	}
+	if t.close(r.ID, harmless...) {
+		t.im.rules.Isolation = append(t.im.rules.Isolation, r)
+	}
+}
