@@ -51,9 +51,9 @@ type stream struct {
 	current bool      // a viewer can begin with the last frame
 }
 
-func newStream(read func() reading, max, maxPerAddress int) *stream {
+func newStream(read func() reading, viewers, perAddress int) *stream {
 	return &stream{
-		read: read, max: max, maxPerAddress: maxPerAddress, reading: make(chan struct{}, 1),
+		read: read, max: viewers, maxPerAddress: perAddress, reading: make(chan struct{}, 1),
 		viewers: make(map[*viewer]struct{}), by: make(map[string]int), encoder: newFrameEncoder(),
 	}
 }
