@@ -46,6 +46,7 @@ class Panel {
     this.id = el(heading, { class: "clip title" });
     this.kind = el("span", { class: "badge" });
     this.mode = el("span", { class: "badge" });
+    this.state = el("span", { class: "badge state" });
     this.owner = el("span", { class: "badge" });
     this.toggle = el("button", { type: "button", onclick: () => this.#toggle() });
     this.acts = el("div", { class: "acts" },
@@ -61,12 +62,13 @@ class Panel {
       return [key, { name, value, group: el("div", { class: key === "blocked" ? "block" : key }, name, value) }];
     }));
     this.seen = []; // refusals, the newest first: the server knows the last of them alone
+    this.change = el("p", { class: "last change" });
     this.last = el("p", { class: "last" });
     this.before = el("ol");
     this.earlier = el("details", { class: "earlier" }, el("summary", { text: "Refusals before it that this page has seen" }), this.before);
     this.element = el("article", { class: "panel rule" },
-      el("header", {}, this.id, this.kind, this.mode, this.owner, this.acts), this.about,
-      el("dl", { class: "figures" }, ...Object.values(this.figures).map((f) => f.group)), this.last, this.earlier);
+      el("header", {}, this.id, this.kind, this.mode, this.state, this.owner, this.acts), this.about,
+      el("dl", { class: "figures" }, ...Object.values(this.figures).map((f) => f.group)), this.change, this.last, this.earlier);
   }
 
   set(rule, now) {
@@ -89,6 +91,7 @@ class Panel {
     setText(this.toggle, mode === "enforce" ? "Put into shadow" : "Enforce");
     this.#describe(rule);
     this.#figures(figures, rule.rule ?? {}, known);
+    this.#state(figures, now);
     this.#refusals(figures, now);
   }
 
@@ -102,6 +105,15 @@ class Panel {
     this.earlier.hidden = !before.length;
     while (this.before.children.length > before.length) this.before.lastChild.remove();
     before.forEach((refusal, i) => setText(this.before.children[i] ?? this.before.appendChild(el("li")), tell(refusal, now)));
+  }
+
+  // state shows the state that the rule is in, since when, and why.
+  #state({ state, since, changes, lastChanges }, now) {
+    setText(this.state, state ?? "");
+    this.state.hidden = !state;
+    const last = lastChanges?.at(-1);
+    setText(this.change, last ? `${last.from} → ${last.to} ${age(now - Date.parse(since))}${last.reason ? ": " + shown(last.reason) : ""} · changes: ${count(changes)}` : "");
+    this.change.hidden = !last;
   }
 
   // describe says in one line what the rule is, with a link to the resource if it is for one.

@@ -9,7 +9,7 @@ import { strip } from "./overview.js";
 import { Panels, lines } from "./panel.js";
 import { minute } from "./store.js";
 
-const totals = [["pass", "Pass"], ["block", "Block"], ["success", "Success"], ["exception", "Exception"], ["ignored", "Ignored"], ["wouldBlock", "Would block"], ["occupiedPass", "Occupied pass"]];
+const totals = [["pass", "Pass"], ["block", "Block"], ["success", "Success"], ["exception", "Exception"], ["ignored", "Ignored"], ["wouldBlock", "Would block"], ["occupiedPass", "Occupied pass"], ["waits", "Waits"]];
 
 /** ResourceView is the view of one resource. key is its name as it is in a query. */
 export class ResourceView {
@@ -25,7 +25,7 @@ export class ResourceView {
       this.title = this.key = key; // not UTF-8
     }
     this.seconds = new Map(); // what is known of each second of the clock
-    this.strip = strip([["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exceptions/s"], ["avg", "Avg RT"], ["p99", "p99"], ["concurrency", "In flight"]]);
+    this.strip = strip([["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exceptions/s"], ["avg", "Avg RT"], ["p99", "p99"], ["concurrency", "In flight"], ["waiting", "Waiting"], ["waitP95", "Wait p95"]]);
     this.rates = new Chart({ title: "Pass and block per second", format: rate, least: 5, series: [
       { key: "pass", label: "pass", class: "pass", area: true }, { key: "block", label: "block", class: "block" },
     ] });
@@ -94,6 +94,7 @@ export class ResourceView {
     this.strip.set({
       pass: rate(r.passQPS), block: rate(r.blockQPS), share: share(r.blockQPS, r.passQPS + r.blockQPS), exception: rate(r.exceptionQPS),
       avg: duration(r.avgRT), p99: duration((known ?? r).p99), concurrency: count(r.concurrency),
+      waiting: count(r.waiting), waitP95: duration(r.waitP95),
     });
     for (const [k] of totals) setText(this.totals[k], count(r[k]));
     this.panels.set(r.rules, Date.parse(r.at));

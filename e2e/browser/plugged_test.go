@@ -5,6 +5,7 @@ package browser
 import (
 	"context"
 	"math"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/dashboard"
+	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -54,4 +56,43 @@ func TestGuard_WithoutBound(t *testing.T) {
 	require.False(t, ask[bool](p, `Boolean(document.querySelector("line.threshold"))`), "there is no line to draw")
 	ask[bool](p, `location.hash = "#/rules", true`)
 	p.until("its figures", `document.querySelector(".rule .admitted dd")?.textContent === "1,234"`)
+}
+
+// TestGuard_WithAState: the page shows the state of a rule, and why it is in it, as text.
+func TestGuard_WithAState(t *testing.T) {
+	t.Parallel()
+	state := resource.NewState("closed", "half-open")
+	guard := &boundless{resource.Cause{Resource: "a", Kind: "boundless", RuleID: "at ease", State: state}}
+	gate := leapgate.Must(leapgate.Config{Guards: []resource.Guard{guard}})
+	t.Cleanup(func() { _ = gate.Close() })
+	require.NoError(t, gate.Do(t.Context(), "a", func(context.Context) error { return nil }))
+	p := open(t, serve(t, gate, dashboard.Config{}).url+"#/resource/a")
+	p.until("the state", `document.querySelector(".rule .badge.state")?.textContent === "closed"`)
+	require.True(t, ask[bool](p, `document.querySelector(".rule .change").hidden`), "nothing has changed")
+	state.Set(math.MinInt64/2, "half-open", "<b>3</b> of 4")
+	p.until("the other state", `document.querySelector(".rule .badge.state").textContent === "half-open"`)
+	p.until("why", `/^closed → half-open .* ago: <b>3<\/b> of 4 · changes: 1$/.test(document.querySelector(".rule .change").textContent)`)
+}
+
+// TestWaits: the page shows how many calls wait, and how long they did.
+func TestWaits(t *testing.T) {
+	t.Parallel()
+	gate := leapgate.Must(leapgate.Config{})
+	t.Cleanup(func() { _ = gate.Close() })
+	require.NoError(t, gate.LoadFlowRules([]flow.Rule{{Resource: "a", Threshold: 20, Behavior: flow.Pace, MaxWait: time.Hour}}))
+	for range 3 {
+		require.NoError(t, gate.Do(t.Context(), "a", func(context.Context) error { return nil }))
+	}
+	p := open(t, serve(t, gate, dashboard.Config{}).url+"#/resource/a")
+	p.until("how long", `/^[5-9]\d(\.\d)? ms|^1\d\d ms/.test(document.querySelector("#total-waitP95")?.textContent)`)
+	p.until("nobody waits", `document.querySelector("#total-waiting").textContent === "0"`)
+	require.NoError(t, gate.LoadFlowRules([]flow.Rule{{Resource: "a", Threshold: 1, Interval: time.Minute, Behavior: flow.Pace, MaxWait: time.Hour}}))
+	ctx, cancel := context.WithCancel(t.Context())
+	var waits sync.WaitGroup
+	for range 2 {
+		waits.Go(func() { _ = gate.Do(ctx, "a", func(context.Context) error { return nil }) })
+	}
+	defer waits.Wait()
+	defer cancel()
+	p.until("who waits", `document.querySelector("#total-waiting").textContent !== "0"`)
 }
