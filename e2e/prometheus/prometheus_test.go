@@ -120,7 +120,7 @@ func (s *server) checkCounts(t *testing.T, want tally) {
 func (s *server) checkNoneWentBack(t *testing.T, native bool) {
 	t.Helper()
 	seen, histograms := 0, 0
-	for _, r := range s.query(t, `{__name__=~"leapgate_.*(_total|_bucket|_count|_sum)|leapgate_response_time_seconds"}[30m]`) {
+	for _, r := range s.query(t, `{__name__=~"leapgate_.*(_total|_bucket|_count|_sum)|leapgate_(response|wait)_time_seconds"}[30m]`) {
 		samples := r.Values
 		if samples == nil {
 			samples = r.Histograms
@@ -156,8 +156,8 @@ func (s *server) checkDashboard(t *testing.T, native bool) {
 	for title, expression := range d.expressions(t) {
 		s.checkData(t, title, expression)
 		for _, metric := range metrics(expression) {
-			isNative := metric == "leapgate_response_time_seconds"
-			if isNative || metric == "leapgate_response_time_seconds_bucket" {
+			isNative := strings.HasSuffix(metric, "_time_seconds")
+			if isNative || strings.HasSuffix(metric, "_time_seconds_bucket") {
 				if isNative != native {
 					continue
 				}
