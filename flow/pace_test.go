@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
@@ -284,7 +285,7 @@ func TestPace_ManyInTrueTime(t *testing.T) {
 		var mu sync.Mutex // guards what is below
 		var at []time.Time
 		blocked, ended := 0, 0
-		atOnce(goroutines, func(id int) {
+		gatetest.AtOnce(goroutines, func(id int) {
 			for i := range calls {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+(id+i)%97)*50*time.Microsecond)
 				e, err := g.EntryContext(ctx, "a")
@@ -328,7 +329,7 @@ func TestPace_HammerAtOneInstant(t *testing.T) {
 	}{{0, 1}, {time.Second, 6}, {10 * time.Second, 51}} {
 		synctest.Test(t, func(t *testing.T) {
 			g := newCrowd(t, flow.Rule{Resource: "a", Threshold: 50, Interval: 10 * time.Second, Behavior: flow.Pace, MaxWait: c.wait})
-			atOnce(512, func(int) { g.call("waits", 0) })
+			gatetest.AtOnce(512, func(int) { g.call("waits", 0) })
 			slices.Sort(g.waits)
 			for i, wait := range g.waits {
 				require.Equal(t, time.Duration(i)*200*ms, wait, "each turn once")
@@ -356,7 +357,7 @@ func TestPace_HammerOnAMovingClock(t *testing.T) {
 	}})
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{pacing, {ID: "seen", Resource: "a", Threshold: 1e9, Mode: rule.Shadow}}))
 	var pass, block, given atomic.Int64
-	atOnce(64, func(id int) {
+	gatetest.AtOnce(64, func(id int) {
 		for i := range 200 {
 			ctx := context.Background()
 			if (id+i)%3 == 0 {

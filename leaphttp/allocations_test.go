@@ -6,13 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/leaphttp"
 )
 
 // TestAllocations holds the middleware to what it adds to a bare handler. It does not
 // run in parallel: it counts the allocations of the whole program.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if gatetest.Race {
 		t.Skip("the race detector allocates")
 	}
 	measure := func(c *benchCase) float64 {
@@ -32,7 +33,7 @@ func TestAllocations(t *testing.T) {
 // TestAllocations_HandlerWithoutHeader: the first field makes the map that a bare handler
 // would not have needed.
 func TestAllocations_HandlerWithoutHeader(t *testing.T) {
-	if raceEnabled {
+	if gatetest.Race {
 		t.Skip("the race detector allocates")
 	}
 	silent := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
@@ -46,7 +47,7 @@ func TestAllocations_HandlerWithoutHeader(t *testing.T) {
 
 // TestAllocations_Mux: the route is looked up once more.
 func TestAllocations_Mux(t *testing.T) {
-	if raceEnabled {
+	if gatetest.Race {
 		t.Skip("the race detector allocates")
 	}
 	bare, guarded := mux(), guardedMux(t)
