@@ -29,11 +29,7 @@ type gate struct {
 
 func newGate(t testing.TB, rules ...flow.Rule) *gate {
 	t.Helper()
-	g := &gate{}
-	g.clock.Store(minute)
-	g.Gate = leapgate.Must(leapgate.Config{Now: g.clock.Load})
-	require.NoError(t, g.LoadFlowRules(rules))
-	return g
+	return newGateWith(t, leapgate.Config{}, rules...)
 }
 
 // at sets the clock to a time after the whole minute.

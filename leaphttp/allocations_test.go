@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/leaphttp"
 )
@@ -38,7 +39,7 @@ func TestAllocations_HandlerWithoutHeader(t *testing.T) {
 	}
 	silent := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	guarded := leaphttp.Handler(silent, leaphttp.Config{
-		Gate: newGate(t), Limits: []leaphttp.Limit{{Limiter: counter(t, "client")}},
+		Gate: leapgate.Must(leapgate.Config{}), Limits: []leaphttp.Limit{{Limiter: counter(t, "client")}},
 	})
 	r := benchCases[0].request()
 	count := func(h http.Handler) float64 { return testing.AllocsPerRun(1000, func() { serve(h, r) }) }

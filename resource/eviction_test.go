@@ -23,13 +23,6 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-func smallGate(t testing.TB, c *gatetest.Clock, maxResources int, rules ...flow.Rule) *leapgate.Gate {
-	t.Helper()
-	g := leapgate.Must(leapgate.Config{Now: c.Now, MaxResources: maxResources})
-	require.NoError(t, g.LoadFlowRules(rules))
-	return g
-}
-
 func names(g *leapgate.Gate) (names []string) {
 	for _, s := range g.Snapshot() {
 		names = append(names, s.Resource)
@@ -39,7 +32,7 @@ func names(g *leapgate.Gate) (names []string) {
 
 func TestEviction_OtherServesNewNamesWhileAllPlacesAreInUse(t *testing.T) {
 	t.Parallel()
-	g := smallGate(t, gatetest.NewClock(), 2)
+	g := gates.Small(t, gatetest.NewClock(), 2)
 	for _, name := range []string{"a", "b", "c", "d", "c"} {
 		require.True(t, gates.Enter(t, g, name))
 	}
@@ -50,7 +43,7 @@ func TestEviction_OtherServesNewNamesWhileAllPlacesAreInUse(t *testing.T) {
 func TestEviction_IdleResourcesGiveWayAndTheirTotalsGoToOther(t *testing.T) {
 	t.Parallel()
 	c := gatetest.NewClock()
-	g := smallGate(t, c, 2)
+	g := gates.Small(t, c, 2)
 	for _, name := range []string{"a", "a", "b"} {
 		require.True(t, gates.Enter(t, g, name))
 	}
@@ -69,7 +62,7 @@ func TestEviction_IdleResourcesGiveWayAndTheirTotalsGoToOther(t *testing.T) {
 func TestEviction_NotWhileACallIsInFlight(t *testing.T) {
 	t.Parallel()
 	c := gatetest.NewClock()
-	g := smallGate(t, c, 1)
+	g := gates.Small(t, c, 1)
 	e, err := g.Entry("a")
 	require.NoError(t, err)
 	c.Advance(time.Hour)
@@ -84,7 +77,7 @@ func TestEviction_NotWhileACallIsInFlight(t *testing.T) {
 func TestEviction_NeverOfResourcesThatARuleNames(t *testing.T) {
 	t.Parallel()
 	c := gatetest.NewClock()
-	g := smallGate(t, c, 1, flow.Rule{Resource: "guarded", Threshold: 1}, flow.Rule{Resource: "off", Threshold: 1, Mode: rule.Off})
+	g := gates.Small(t, c, 1, flow.Rule{Resource: "guarded", Threshold: 1}, flow.Rule{Resource: "off", Threshold: 1, Mode: rule.Off})
 	for i := range 100 {
 		require.True(t, gates.Enter(t, g, strconv.Itoa(i)))
 		c.Advance(time.Hour)
@@ -107,7 +100,7 @@ func TestEviction_NeverOfResourcesThatARuleNames(t *testing.T) {
 
 func TestEviction_RuleLoadedBeforeTheFirstCallFindsAPlaceWhenAllAreTaken(t *testing.T) {
 	t.Parallel()
-	g := smallGate(t, gatetest.NewClock(), 1)
+	g := gates.Small(t, gatetest.NewClock(), 1)
 	require.True(t, gates.Enter(t, g, "a"))
 	require.True(t, gates.Enter(t, g, "b"))
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "b", Threshold: 1}}))
@@ -121,7 +114,7 @@ func TestEviction_OfResourcesThatNoRuleNamesAnyMore(t *testing.T) {
 	t.Parallel()
 	for _, step := range []time.Duration{0, gatetest.Idle} {
 		c := gatetest.NewClock()
-		g := smallGate(t, c, 10)
+		g := gates.Small(t, c, 10)
 		for i := range 1000 {
 			name := "tenant " + strconv.Itoa(i)
 			require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: name, Threshold: 1}}))
@@ -148,7 +141,7 @@ func TestEviction_OfResourcesThatNoRuleNamesAnyMore(t *testing.T) {
 func TestEviction_OfTheVeryResourceWhoseRuleIsRemoved(t *testing.T) {
 	t.Parallel()
 	c := gatetest.NewClock()
-	g := smallGate(t, c, 1, flow.Rule{Resource: "b", Threshold: 1}, flow.Rule{Resource: "c", Threshold: 1})
+	g := gates.Small(t, c, 1, flow.Rule{Resource: "b", Threshold: 1}, flow.Rule{Resource: "c", Threshold: 1})
 	e, err := g.Entry("a")
 	require.NoError(t, err)
 	defer e.Exit()
@@ -167,7 +160,7 @@ func TestEviction_OfTheVeryResourceWhoseRuleIsRemoved(t *testing.T) {
 func TestEviction_HandleAttachesAgain(t *testing.T) {
 	t.Parallel()
 	c := gatetest.NewClock()
-	g := smallGate(t, c, 1)
+	g := gates.Small(t, c, 1)
 	a := g.Resource("a")
 	e, err := a.Entry()
 	require.NoError(t, err)
@@ -212,7 +205,7 @@ func TestEviction_HandleAttachesAgain(t *testing.T) {
 func TestEviction_HandleOfANameWithoutAPlaceIsServedByOther(t *testing.T) {
 	t.Parallel()
 	c := gatetest.NewClock()
-	g := smallGate(t, c, 1)
+	g := gates.Small(t, c, 1)
 	require.True(t, gates.Enter(t, g, "a"))
 	b := g.Resource("b")
 	require.Equal(t, "b", b.Name())
@@ -244,7 +237,7 @@ func TestEviction_ForgetsNoWarmth(t *testing.T) {
 			var passed []int
 			for _, places := range []int{1, 2} {
 				c := gatetest.NewClock()
-				g := smallGate(t, c, places, given)
+				g := gates.Small(t, c, places, given)
 				for range 50 {
 					pass(t, g, "a", int(given.Threshold))
 					c.Advance(given.Interval)
@@ -267,7 +260,7 @@ func TestEviction_AMillionNames(t *testing.T) {
 		calls = 100_000 // the detector finds what it finds
 	}
 	c := gatetest.NewClock()
-	g := smallGate(t, c, places, flow.Rule{Resource: "guarded", Threshold: 1, Interval: 24 * time.Hour})
+	g := gates.Small(t, c, places, flow.Rule{Resource: "guarded", Threshold: 1, Interval: 24 * time.Hour})
 	require.True(t, gates.Enter(t, g, "guarded"))
 	guarded := g.Resource("guarded")
 	before := gatetest.LiveHeap()
@@ -306,7 +299,7 @@ func TestEviction_RacingWithEntries(t *testing.T) {
 	t.Parallel()
 	const workers, each = 8, 5_000
 	c := gatetest.NewClock()
-	g := smallGate(t, c, 4, flow.Rule{Resource: "guarded", Threshold: 0})
+	g := gates.Small(t, c, 4, flow.Rule{Resource: "guarded", Threshold: 0})
 	handles := make([]*resource.Resource, 12)
 	for i := range handles {
 		handles[i] = g.Resource(fmt.Sprint("name ", i))
@@ -375,7 +368,7 @@ func TestEviction_RacingWithReloads(t *testing.T) {
 	t.Parallel()
 	const workers, each = 6, 4000
 	c := gatetest.NewClock()
-	g := smallGate(t, c, 5)
+	g := gates.Small(t, c, 5)
 	name := func(rng *rand.Rand) string { return "name " + strconv.Itoa(rng.IntN(20)) }
 	stop := make(chan struct{})
 	var loader, wg sync.WaitGroup

@@ -53,7 +53,7 @@ var flooded atomic.Int64
 
 func TestFlood_DoesNotLockNewNamesOut(t *testing.T) {
 	t.Parallel()
-	g := smallGate(t, gatetest.NewClock(), 100, daily(10))
+	g := gates.Small(t, gatetest.NewClock(), 100, daily(10))
 	for i := range 50 {
 		flood(t, g, 200)
 		require.Equal(t, 10, pass(t, g, "user "+strconv.Itoa(i), 12))
@@ -66,7 +66,7 @@ func TestFlood_OfNamesWithoutRulesDoesNotLockNewNamesOut(t *testing.T) {
 	t.Parallel()
 	rule := daily(10)
 	rule.Resource = "user *"
-	g := smallGate(t, gatetest.NewClock(), 100, rule)
+	g := gates.Small(t, gatetest.NewClock(), 100, rule)
 	for i := range 50 {
 		flood(t, g, 200)
 		require.Equal(t, 10, pass(t, g, "user "+strconv.Itoa(i), 12))
@@ -77,7 +77,7 @@ func TestFlood_OfNamesWithoutRulesDoesNotLockNewNamesOut(t *testing.T) {
 func TestFlood_ResetsNobodysLimit(t *testing.T) {
 	t.Parallel()
 	c := gatetest.NewClock()
-	g := smallGate(t, c, 100, daily(10))
+	g := gates.Small(t, c, 100, daily(10))
 	require.Equal(t, 10, pass(t, g, "user", 11))
 	for range 20 {
 		c.Advance(time.Hour)
@@ -197,7 +197,7 @@ func TestFlood_FewPlacesDecideAsMany(t *testing.T) {
 // counted.
 func TestFlood_FiguresOfAResourceThatComesAgain(t *testing.T) {
 	t.Parallel()
-	g := smallGate(t, gatetest.NewClock(), 1, daily(2))
+	g := gates.Small(t, gatetest.NewClock(), 1, daily(2))
 	blocked := int64(0)
 	for i := range 5 {
 		pass(t, g, "user", 3)
@@ -227,7 +227,7 @@ func TestFlood_FiguresOfAResourceThatComesAgain(t *testing.T) {
 // What was loaded while a name had no place holds for it, and goes on where it left off.
 func TestFlood_RulesAreLoadedMeanwhile(t *testing.T) {
 	t.Parallel()
-	g := smallGate(t, gatetest.NewClock(), 1, daily(2))
+	g := gates.Small(t, gatetest.NewClock(), 1, daily(2))
 	require.Equal(t, 2, pass(t, g, "user", 3))
 	flood(t, g, 1)
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{daily(5)}))
@@ -245,7 +245,7 @@ func TestFlood_RulesAreLoadedMeanwhile(t *testing.T) {
 // Handles find back as names do.
 func TestFlood_HandleOfANameThatIsRemembered(t *testing.T) {
 	t.Parallel()
-	g := smallGate(t, gatetest.NewClock(), 1, daily(2))
+	g := gates.Small(t, gatetest.NewClock(), 1, daily(2))
 	user := g.Resource("user")
 	for i := range 4 {
 		e, err := user.Entry()
@@ -332,7 +332,7 @@ func TestFlood_OfNamesWhoseRulesAreHardToFind(t *testing.T) {
 func TestFlood_Hammer(t *testing.T) {
 	t.Parallel()
 	const goroutines, calls, resources, threshold = 8, 4000, 40, 20
-	g := smallGate(t, gatetest.NewClock(), 8, daily(threshold))
+	g := gates.Small(t, gatetest.NewClock(), 8, daily(threshold))
 	var passed [resources]atomic.Int64
 	var wg sync.WaitGroup
 	for id := range goroutines {

@@ -96,7 +96,7 @@ func TestTotals_AreThoseOfTheResource(t *testing.T) {
 	t.Parallel()
 	c := gatetest.NewClock()
 	start := time.Unix(0, c.Now())
-	g := smallGate(t, c, 2, flow.Rule{ID: "r", Resource: "a", Threshold: 2, Interval: time.Minute})
+	g := gates.Small(t, c, 2, flow.Rule{ID: "r", Resource: "a", Threshold: 2, Interval: time.Minute})
 	c.Advance(time.Second)
 	for range 3 {
 		if e, err := g.Entry("a"); err == nil {
@@ -128,7 +128,7 @@ func TestTotals_AreThoseOfTheResource(t *testing.T) {
 func TestTotals_OfWhatIsGoneAreInOther(t *testing.T) {
 	t.Parallel()
 	c := gatetest.NewClock()
-	g := smallGate(t, c, 1, flow.Rule{ID: "all", Resource: "*", Match: rule.Glob, Threshold: 2, Candidate: 1})
+	g := gates.Small(t, c, 1, flow.Rule{ID: "all", Resource: "*", Match: rule.Glob, Threshold: 2, Candidate: 1})
 	for i := range 3 {
 		for range 3 {
 			gates.Enter(t, g, "r"+strconv.Itoa(i))
@@ -159,7 +159,7 @@ func collect(t testing.TB, g *leapgate.Gate) {
 // A rule whose counts go on is not in the past; one whose counts do not is.
 func TestTotals_OfRulesThatAreReloaded(t *testing.T) {
 	t.Parallel()
-	g := smallGate(t, gatetest.NewClock(), 10)
+	g := gates.Small(t, gatetest.NewClock(), 10)
 	given := flow.Rule{ID: "r", Resource: "a", Threshold: 0}
 	blocked := func() (now, past int64) {
 		for _, r := range totalsOf(t, g, "a").Rules {
@@ -323,7 +323,7 @@ func TestTotals_NeverGoDown(t *testing.T) {
 func TestTotals_HammerWhileResourcesAndRulesComeAndGo(t *testing.T) {
 	t.Parallel()
 	c := gatetest.NewClock()
-	g := smallGate(t, c, 4)
+	g := gates.Small(t, c, 4)
 	const goroutines, loads = 4, 400
 	var passed, blocked, loaded atomic.Int64
 	var calls, others sync.WaitGroup
@@ -381,7 +381,7 @@ func TestTotals_HammerWhileResourcesAndRulesComeAndGo(t *testing.T) {
 // What rules have left does not pile up, also if nobody reads totals.
 func TestTotals_PastIsSettledWithoutReaders(t *testing.T) {
 	c := gatetest.NewClock()
-	g := smallGate(t, c, 1, flow.Rule{ID: "all", Resource: "*", Match: rule.Glob, Threshold: 1})
+	g := gates.Small(t, c, 1, flow.Rule{ID: "all", Resource: "*", Match: rule.Glob, Threshold: 1})
 	churn := func(n int) {
 		for i := range n {
 			gates.Enter(t, g, strconv.Itoa(i))

@@ -19,6 +19,12 @@ func New(t require.TestingT, c *gatetest.Clock, rules ...flow.Rule) *leapgate.Ga
 	return With(t, leapgate.Config{Now: c.Now}, rules...)
 }
 
+// Small returns a gate that has places for so many resources, with a given clock and
+// flow rules.
+func Small(t require.TestingT, c *gatetest.Clock, resources int, rules ...flow.Rule) *leapgate.Gate {
+	return With(t, leapgate.Config{Now: c.Now, MaxResources: resources}, rules...)
+}
+
 // With returns a gate with a configuration and flow rules.
 func With(t require.TestingT, cfg leapgate.Config, rules ...flow.Rule) *leapgate.Gate {
 	g, err := leapgate.New(cfg)
