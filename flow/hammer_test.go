@@ -19,7 +19,7 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 )
 
-// BT-01. The race: look, then count. All 50 may look at once; one is admitted.
+// The race: look, then count. All 50 may look at once; one is admitted.
 func TestRule_HammerForTheOnlyPlace(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, flow.Rule{Resource: "a", Threshold: 1})
@@ -38,7 +38,7 @@ func TestRule_HammerForTheOnlyPlace(t *testing.T) {
 	require.Equal(t, figuresOf{"a/1", 300, 300 * 49, 0}, g.rule(t, "a", "a/1"))
 }
 
-// BT-02 in steps. The race: 64 goroutines on one word, the clock standing at each
+// The race: 64 goroutines on one word, the clock standing at each
 // step. The numbers are those of one goroutine, exactly.
 func TestRule_HammerStepByStep(t *testing.T) {
 	t.Parallel()
@@ -102,7 +102,7 @@ func (all spans) possibly(from, to int64) (sum int64) {
 	return sum
 }
 
-// BT-02 in free run. The race: entries against the roll-overs of a clock that others
+// The race: entries against the roll-overs of a clock that others
 // move on meanwhile. Whoever is blocked moves it, and in every other second so
 // do some who are not.
 func TestRule_HammerOnAClockThatMovesOn(t *testing.T) {
@@ -213,7 +213,7 @@ func TestRule_HammerRefundsOfTheFirstRule(t *testing.T) {
 	}
 }
 
-// RM-13. The race: loads that change other rules, of this resource and of others,
+// The race: loads that change other rules, of this resource and of others,
 // against entries. The rule is never lost, nor its window, nor an exit.
 func TestReload_HammerLoadsAgainstEntries(t *testing.T) {
 	t.Parallel()

@@ -36,13 +36,13 @@ func TestPace_Cases(t *testing.T) {
 		given flow.Rule
 		steps []step
 	}{
-		"TH-01 ten at once":                  {pacing, []step{{0, 10, 1, six}, {1000 * ms, 10, 1, six}}},
-		"TH-03 nobody waits":                 {ten, []step{{0, 2, 1, list(0)}, {99 * ms, 1, 1, nil}, {100*ms - 1, 1, 1, nil}, {100 * ms, 2, 1, list(0)}}},
-		"the longest wait may be waited":     {flow.Rule{Threshold: 10, MaxWait: 100*ms - 1}, []step{{0, 5, 1, list(0)}, {1, 5, 1, []time.Duration{100*ms - 1}}}},
-		"the queue gets shorter with time":   {pacing, []step{{0, 9, 1, six}, {250 * ms, 9, 1, list(350, 450)}, {700 * ms, 1, 1, list(100)}, {2000 * ms, 1, 1, list(0)}}},
-		"TH-05 a batch waits for its length": {flow.Rule{Threshold: 50, Interval: 10 * time.Second}, []step{{0, 3, 51, nil}, {0, 1, 50, list(0)}, {0, 10, 1, nil}, {2010 * ms, 2, 1, list(0)}}},
-		"a batch behind another":             {flow.Rule{Threshold: 50, MaxWait: time.Second}, []step{{0, 4, 25, list(0, 500, 1000)}, {500 * ms, 1, 25, list(1000)}}},
-		"TH-08 half a millisecond":           {flow.Rule{Threshold: 2000}, []step{{0, 2, 1, list(0)}, {ms / 2, 2, 1, list(0)}, {ms - 1, 1, 1, nil}}},
+		"ten at once":                      {pacing, []step{{0, 10, 1, six}, {1000 * ms, 10, 1, six}}},
+		"nobody waits":                     {ten, []step{{0, 2, 1, list(0)}, {99 * ms, 1, 1, nil}, {100*ms - 1, 1, 1, nil}, {100 * ms, 2, 1, list(0)}}},
+		"the longest wait may be waited":   {flow.Rule{Threshold: 10, MaxWait: 100*ms - 1}, []step{{0, 5, 1, list(0)}, {1, 5, 1, []time.Duration{100*ms - 1}}}},
+		"the queue gets shorter with time": {pacing, []step{{0, 9, 1, six}, {250 * ms, 9, 1, list(350, 450)}, {700 * ms, 1, 1, list(100)}, {2000 * ms, 1, 1, list(0)}}},
+		"a batch waits for its length":     {flow.Rule{Threshold: 50, Interval: 10 * time.Second}, []step{{0, 3, 51, nil}, {0, 1, 50, list(0)}, {0, 10, 1, nil}, {2010 * ms, 2, 1, list(0)}}},
+		"a batch behind another":           {flow.Rule{Threshold: 50, MaxWait: time.Second}, []step{{0, 4, 25, list(0, 500, 1000)}, {500 * ms, 1, 25, list(1000)}}},
+		"half a millisecond":               {flow.Rule{Threshold: 2000}, []step{{0, 2, 1, list(0)}, {ms / 2, 2, 1, list(0)}, {ms - 1, 1, 1, nil}}},
 		"50,000 per second": {
 			flow.Rule{Threshold: 50_000, MaxWait: 60 * time.Microsecond},
 			[]step{{0, 9, 1, []time.Duration{0, 20_000, 40_000, 60_000}}, {19_999, 9, 1, nil}, {20_000, 9, 1, []time.Duration{60_000}}},
@@ -162,8 +162,8 @@ func exitLater(e interface{ Exit() }) {
 	e.Exit()
 }
 
-// A context that ends ends the wait at once (BT-07). It is a block, and what the
-// context says; and the turn of the last in the queue is free again (TH-09).
+// A context that ends ends the wait at once. It is a block, and what the
+// context says; and the turn of the last in the queue is free again.
 func TestPace_ContextEndsWhileWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

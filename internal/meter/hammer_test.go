@@ -215,7 +215,7 @@ func TestMetric_HammerNothingLostInRollOvers(t *testing.T) {
 	require.Greater(t, buckets, rollovers/10, "roll-overs")
 }
 
-// BT-03. They keep step by themselves: who is behind has less to do, since it finds
+// Both keep step by themselves: who is behind has less to do, since it finds
 // the buckets open.
 func TestMetric_HammerTwoRotateInLockStep(t *testing.T) {
 	t.Parallel()

@@ -185,7 +185,6 @@ func TestQPS_IntervalsOtherThanASecond(t *testing.T) {
 	require.EqualValues(t, 0.05, minute.QPS(59_999*ms, Pass))
 }
 
-// VW-10.
 func TestRT_ThreeCompletions(t *testing.T) {
 	t.Parallel()
 	m := newMetric()
@@ -227,7 +226,6 @@ func TestMinRT_LeavesWithItsBucket(t *testing.T) {
 	}
 }
 
-// SC-09.
 func TestComplete_BatchCountsPerCall(t *testing.T) {
 	t.Parallel()
 	m := newMetric()
