@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +19,8 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
@@ -27,48 +28,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// clock is a given clock that starts at a whole minute.
-type clock struct{ now atomic.Int64 }
-
-func newClock() *clock {
-	c := new(clock)
-	c.now.Store(1_700_000_040 * int64(time.Second))
-	return c
-}
-
-func (c *clock) Now() int64              { return c.now.Load() }
-func (c *clock) Advance(d time.Duration) { c.now.Add(int64(d)) }
-
-func newGate(t testing.TB, c *clock, rules ...flow.Rule) *leapgate.Gate {
-	t.Helper()
-	g, err := leapgate.New(leapgate.Config{Now: c.Now})
-	require.NoError(t, err)
-	require.NoError(t, g.LoadFlowRules(rules))
-	return g
-}
-
-// enter makes one call that ends at once, and tells whether it passed.
-func enter(t testing.TB, g *leapgate.Gate, name string) bool {
-	t.Helper()
-	e, err := g.Entry(name)
-	defer e.Exit()
-	if err != nil {
-		require.ErrorIs(t, err, leapgate.ErrBlocked)
-	}
-	return err == nil
-}
-
-func snapshotOf(t testing.TB, g *leapgate.Gate, name string) stat.Snapshot {
-	t.Helper()
-	for _, s := range g.Snapshot() {
-		if s.Resource == name {
-			return s
-		}
-	}
-	t.Fatalf("no snapshot of %q", name)
-	return stat.Snapshot{}
-}
 
 func TestNew_BadConfigurationIsToldAllAtOnce(t *testing.T) {
 	t.Parallel()
@@ -81,17 +40,17 @@ func TestNew_BadConfigurationIsToldAllAtOnce(t *testing.T) {
 
 func TestEntry_CountsFromEntryToExit(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := newGate(t, c)
+	c := gatetest.NewClock()
+	g := gates.New(t, c)
 	e, err := g.Entry("orders")
 	require.NoError(t, err)
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{1, 0, 1}, []int64{s.Pass, s.Success, s.Concurrency})
 
 	c.Advance(30 * time.Millisecond)
 	e.SetError(errors.New("it broke"))
 	e.Exit()
-	s = snapshotOf(t, g, "orders")
+	s = gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{1, 1, 1, 0}, []int64{s.Pass, s.Success, s.Exception, s.Concurrency})
 	require.Equal(t, 30*time.Millisecond, s.AvgRT)
 	require.Equal(t, 30*time.Millisecond, s.MinRT)
@@ -100,7 +59,7 @@ func TestEntry_CountsFromEntryToExit(t *testing.T) {
 	require.Equal(t, time.Unix(0, c.Now()), s.At)
 
 	c.Advance(time.Second)
-	s = snapshotOf(t, g, "orders")
+	s = gates.Snapshot(t, g, "orders")
 	require.Zero(t, s.PassQPS)
 	require.Zero(t, s.AvgRT)
 	require.Equal(t, int64(1), s.Pass)
@@ -108,19 +67,19 @@ func TestEntry_CountsFromEntryToExit(t *testing.T) {
 
 func TestEntry_ExitTwiceCountsOnce(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock())
+	g := gates.New(t, gatetest.NewClock())
 	e, err := g.Entry("orders")
 	require.NoError(t, err)
 	e.Exit()
 	e.SetError(errors.New("too late"))
 	e.Exit()
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{1, 1, 0, 0}, []int64{s.Pass, s.Success, s.Exception, s.Concurrency})
 }
 
 func TestEntry_ExitFromAnotherGoroutine(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock())
+	g := gates.New(t, gatetest.NewClock())
 	e, err := g.Entry("orders")
 	require.NoError(t, err)
 	done := make(chan struct{})
@@ -130,7 +89,7 @@ func TestEntry_ExitFromAnotherGoroutine(t *testing.T) {
 	}()
 	<-done
 	e.Exit()
-	require.Equal(t, int64(1), snapshotOf(t, g, "orders").Success)
+	require.Equal(t, int64(1), gates.Snapshot(t, g, "orders").Success)
 }
 
 func TestEntry_ZeroEntryDoesNothing(t *testing.T) {
@@ -148,7 +107,7 @@ func TestEntry_IsFourWords(t *testing.T) {
 
 func TestEntry_BadNamesAreErrorsAndCountNothing(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock())
+	g := gates.New(t, gatetest.NewClock())
 	for _, name := range []string{"", strings.Repeat("x", rule.MaxNameLength+1)} {
 		e, err := g.Entry(name)
 		require.ErrorIs(t, err, leapgate.ErrName)
@@ -161,12 +120,12 @@ func TestEntry_BadNamesAreErrorsAndCountNothing(t *testing.T) {
 		require.Zero(t, g.Resource(name).QPS(metric.Pass))
 	}
 	require.Empty(t, g.Snapshot())
-	require.True(t, enter(t, g, strings.Repeat("x", rule.MaxNameLength)))
+	require.True(t, gates.Enter(t, g, strings.Repeat("x", rule.MaxNameLength)))
 }
 
 func TestEntry_BadCountsAreErrorsAndCountNothing(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock())
+	g := gates.New(t, gatetest.NewClock())
 	for _, n := range []int64{0, -1, math.MinInt64, resource.MaxCount + 1, math.MaxInt64} {
 		e, err := g.EntryContext(t.Context(), "orders", leapgate.WithCount(n))
 		require.ErrorIs(t, err, leapgate.ErrCount)
@@ -174,13 +133,13 @@ func TestEntry_BadCountsAreErrorsAndCountNothing(t *testing.T) {
 		require.ErrorContains(t, err, fmt.Sprint(n))
 		e.Exit()
 	}
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Zero(t, s.Pass+s.Block)
 }
 
 func TestEntryContext_FinishedContextIsItsErrorAndCountsNothing(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock())
+	g := gates.New(t, gatetest.NewClock())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := g.EntryContext(ctx, "orders", leapgate.WithCount(0))
@@ -194,22 +153,22 @@ func TestEntryContext_FinishedContextIsItsErrorAndCountsNothing(t *testing.T) {
 
 func TestWithCount_CountsPassSuccessRTAndConcurrency(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := newGate(t, c)
+	c := gatetest.NewClock()
+	g := gates.New(t, c)
 	e, err := g.EntryContext(t.Context(), "orders", leapgate.WithCount(3))
 	require.NoError(t, err)
-	require.Equal(t, int64(3), snapshotOf(t, g, "orders").Concurrency)
+	require.Equal(t, int64(3), gates.Snapshot(t, g, "orders").Concurrency)
 	c.Advance(10 * time.Millisecond)
 	e.SetError(errors.New("it broke"))
 	e.Exit()
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{3, 3, 3, 0}, []int64{s.Pass, s.Success, s.Exception, s.Concurrency})
 	require.Equal(t, 10*time.Millisecond, s.AvgRT)
 }
 
 func TestDo_ErrorsAndPanicsCountAsExceptions(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock())
+	g := gates.New(t, gatetest.NewClock())
 	broken := errors.New("it broke")
 	require.NoError(t, g.Do(t.Context(), "orders", func(context.Context) error { return nil }))
 	require.Equal(t, broken, g.Do(t.Context(), "orders", func(context.Context) error { return broken }))
@@ -222,13 +181,13 @@ func TestDo_ErrorsAndPanicsCountAsExceptions(t *testing.T) {
 		_ = g.Do(t.Context(), "orders", func(context.Context) error { runtime.Goexit(); return nil })
 	}()
 	<-done
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{4, 4, 3, 0}, []int64{s.Pass, s.Success, s.Exception, s.Concurrency})
 }
 
 func TestCall_GivesTheResultOrTheBlock(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), flow.Rule{Resource: "orders", Threshold: 1})
+	g := gates.New(t, gatetest.NewClock(), flow.Rule{Resource: "orders", Threshold: 1})
 	n, err := leapgate.Call(t.Context(), g, "orders", func(context.Context) (int, error) { return 7, nil })
 	require.NoError(t, err)
 	require.Equal(t, 7, n)
@@ -239,25 +198,25 @@ func TestCall_GivesTheResultOrTheBlock(t *testing.T) {
 
 func TestIsException_DefaultLeavesOutTheCallersOwnCancellation(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock())
+	g := gates.New(t, gatetest.NewClock())
 	wrapped := fmt.Errorf("query: %w", context.Canceled)
 
 	e, err := g.Entry("SetError")
 	require.NoError(t, err)
 	e.SetError(wrapped)
 	e.Exit()
-	require.Zero(t, snapshotOf(t, g, "SetError").Exception)
+	require.Zero(t, gates.Snapshot(t, g, "SetError").Exception)
 
 	// Whoever canceled this, it was not the caller.
 	_ = g.Do(t.Context(), "not the caller's", func(context.Context) error { return wrapped })
-	require.Equal(t, int64(1), snapshotOf(t, g, "not the caller's").Exception)
+	require.Equal(t, int64(1), gates.Snapshot(t, g, "not the caller's").Exception)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	_ = g.Do(ctx, "the caller's", func(context.Context) error { cancel(); return wrapped })
-	require.Zero(t, snapshotOf(t, g, "the caller's").Exception)
+	require.Zero(t, gates.Snapshot(t, g, "the caller's").Exception)
 
 	_ = g.Do(t.Context(), "deadline", func(context.Context) error { return context.DeadlineExceeded })
-	require.Equal(t, int64(1), snapshotOf(t, g, "deadline").Exception)
+	require.Equal(t, int64(1), gates.Snapshot(t, g, "deadline").Exception)
 }
 
 func TestIsException_GivenOneDecides(t *testing.T) {
@@ -267,12 +226,12 @@ func TestIsException_GivenOneDecides(t *testing.T) {
 	for _, err := range []error{notFound, context.Canceled, errors.New("it broke"), nil} {
 		_ = g.Do(t.Context(), "orders", func(context.Context) error { return err })
 	}
-	require.Equal(t, int64(2), snapshotOf(t, g, "orders").Exception)
+	require.Equal(t, int64(2), gates.Snapshot(t, g, "orders").Exception)
 }
 
 func TestOutcome_DefaultKnowsWhoseCancellationItWas(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock())
+	g := gates.New(t, gatetest.NewClock())
 	canceled, failed := fmt.Errorf("query: %w", context.Canceled), errors.New("it broke")
 	ended := func(name string, tell func(e *resource.Entry)) []int64 {
 		e, err := g.Entry(name)
@@ -281,7 +240,7 @@ func TestOutcome_DefaultKnowsWhoseCancellationItWas(t *testing.T) {
 		e.Exit()
 		e.SetError(failed) // too late
 		e.Exit()
-		s := snapshotOf(t, g, name)
+		s := gates.Snapshot(t, g, name)
 		return []int64{s.Success, s.Exception, s.Ignored}
 	}
 	require.Equal(t, []int64{1, 0, 0}, ended("nothing told", func(*resource.Entry) {}))
@@ -305,17 +264,17 @@ func TestOutcome_DefaultKnowsWhoseCancellationItWas(t *testing.T) {
 	}))
 
 	_ = g.Do(t.Context(), "somebody else's", func(context.Context) error { return canceled })
-	require.Equal(t, int64(1), snapshotOf(t, g, "somebody else's").Exception)
+	require.Equal(t, int64(1), gates.Snapshot(t, g, "somebody else's").Exception)
 	ctx, cancel := context.WithCancel(t.Context())
 	_ = g.Do(ctx, "the caller's", func(context.Context) error { cancel(); return canceled })
-	require.Equal(t, int64(1), snapshotOf(t, g, "the caller's").Ignored)
+	require.Equal(t, int64(1), gates.Snapshot(t, g, "the caller's").Ignored)
 
 	counted, err := g.EntryContext(t.Context(), "counted", leapgate.WithCount(7))
 	require.NoError(t, err)
 	counted.SetOutcome(leapgate.Ignored)
-	require.Zero(t, snapshotOf(t, g, "counted").Ignored)
+	require.Zero(t, gates.Snapshot(t, g, "counted").Ignored)
 	counted.Exit()
-	require.Equal(t, int64(7), snapshotOf(t, g, "counted").Ignored)
+	require.Equal(t, int64(7), gates.Snapshot(t, g, "counted").Ignored)
 }
 
 func TestOutcome_GivenOneDecides(t *testing.T) {
@@ -334,50 +293,8 @@ func TestOutcome_GivenOneDecides(t *testing.T) {
 	for _, err := range []error{notFound, slow, slow, context.Canceled, errors.New("it broke"), nil} {
 		_ = g.Do(t.Context(), "orders", func(context.Context) error { return err })
 	}
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{6, 2, 2}, []int64{s.Success, s.Exception, s.Ignored})
-}
-
-// outcomes is a guard that notes how calls ended.
-type outcomes struct{ seen []leapgate.Outcome }
-
-func (o *outcomes) Kind() string { return "outcomes" }
-
-func (o *outcomes) Bind(string, []resource.Check) ([]resource.Check, bool) {
-	check := &outcomesCheck{scriptedCheck{id: "seen", guard: &scripted{}}, o}
-	check.cause = resource.Cause{Kind: "outcomes", RuleID: check.id}
-	return []resource.Check{check}, false
-}
-
-type outcomesCheck struct {
-	scriptedCheck
-	to *outcomes
-}
-
-func (c *outcomesCheck) Finish(_, _ int64, _ time.Duration, outcome leapgate.Outcome) {
-	c.to.seen = append(c.to.seen, outcome)
-}
-
-func TestOutcome_ReachesGuards(t *testing.T) {
-	t.Parallel()
-	seen := new(outcomes)
-	g := leapgate.Must(leapgate.Config{Guards: []resource.Guard{seen}})
-	_ = g.Do(t.Context(), "orders", func(context.Context) error { return nil })
-	_ = g.Do(t.Context(), "orders", func(context.Context) error { return errors.New("it broke") })
-	require.Panics(t, func() {
-		_ = g.Do(t.Context(), "orders", func(context.Context) error { panic("it broke badly") })
-	})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = g.Do(t.Context(), "orders", func(context.Context) error { runtime.Goexit(); return nil })
-	}()
-	<-ended
-	e, err := g.Entry("orders")
-	require.NoError(t, err)
-	e.SetError(context.Canceled)
-	e.Exit()
-	require.Equal(t, []leapgate.Outcome{leapgate.Success, leapgate.Failure, leapgate.Failure, leapgate.Failure, leapgate.Ignored}, seen.seen)
 }
 
 func TestOutcome_Text(t *testing.T) {
@@ -388,19 +305,19 @@ func TestOutcome_Text(t *testing.T) {
 
 func TestBlocked_IsCountedAndConsumesNothing(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := newGate(t, c, flow.Rule{ID: "orders-qps", Resource: "orders", Threshold: 5})
+	c := gatetest.NewClock()
+	g := gates.New(t, c, flow.Rule{ID: "orders-qps", Resource: "orders", Threshold: 5})
 	for range 2 {
 		passed := 0
 		for range 25 {
-			if enter(t, g, "orders") {
+			if gates.Enter(t, g, "orders") {
 				passed++
 			}
 		}
 		require.Equal(t, 5, passed)
 		c.Advance(time.Second)
 	}
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{10, 40, 10, 0}, []int64{s.Pass, s.Block, s.Success, s.Concurrency})
 	require.Equal(t, []stat.RuleSnapshot{{
 		ID: "orders-qps", Kind: "flow", Threshold: 5, Effective: 5, Interval: time.Second, Admitted: 10, Blocked: 40,
@@ -410,12 +327,12 @@ func TestBlocked_IsCountedAndConsumesNothing(t *testing.T) {
 
 func TestLookup_RegistersNothing(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock())
+	g := gates.New(t, gatetest.NewClock())
 	for _, name := range []string{"orders", "", strings.Repeat("x", 5000)} {
 		require.Nil(t, g.Lookup(name))
 	}
 	require.Empty(t, g.Snapshot())
-	require.True(t, enter(t, g, "orders"))
+	require.True(t, gates.Enter(t, g, "orders"))
 	require.Same(t, g.Resource("orders"), g.Lookup("orders"))
 	require.NoError(t, g.Close())
 	require.EqualValues(t, 1, g.Lookup("orders").Snapshot().Pass)
@@ -423,25 +340,25 @@ func TestLookup_RegistersNothing(t *testing.T) {
 
 func TestGates_AreIndependent(t *testing.T) {
 	t.Parallel()
-	a, b := newClock(), newClock()
-	guarded, free := newGate(t, a, flow.Rule{Resource: "orders", Threshold: 0}), newGate(t, b)
-	require.False(t, enter(t, guarded, "orders"))
-	require.True(t, enter(t, free, "orders"))
+	a, b := gatetest.NewClock(), gatetest.NewClock()
+	guarded, free := gates.New(t, a, flow.Rule{Resource: "orders", Threshold: 0}), gates.New(t, b)
+	require.False(t, gates.Enter(t, guarded, "orders"))
+	require.True(t, gates.Enter(t, free, "orders"))
 	a.Advance(time.Hour)
-	require.Equal(t, 1.0, snapshotOf(t, free, "orders").PassQPS)
+	require.Equal(t, 1.0, gates.Snapshot(t, free, "orders").PassQPS)
 	require.NoError(t, guarded.Close())
-	require.Equal(t, int64(1), snapshotOf(t, guarded, "orders").Block)
-	require.True(t, enter(t, free, "orders"))
-	require.Equal(t, int64(2), snapshotOf(t, free, "orders").Pass)
+	require.Equal(t, int64(1), gates.Snapshot(t, guarded, "orders").Block)
+	require.True(t, gates.Enter(t, free, "orders"))
+	require.Equal(t, int64(2), gates.Snapshot(t, free, "orders").Pass)
 }
 
 func TestClose_EntriesPassUnguardedAndUncounted(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), flow.Rule{Resource: "orders", Threshold: 1})
+	g := gates.New(t, gatetest.NewClock(), flow.Rule{Resource: "orders", Threshold: 1})
 	handle := g.Resource("orders")
 	inFlight, err := handle.Entry()
 	require.NoError(t, err)
-	require.False(t, enter(t, g, "orders"))
+	require.False(t, gates.Enter(t, g, "orders"))
 
 	require.NoError(t, g.Close())
 	require.NoError(t, g.Close())
@@ -450,15 +367,15 @@ func TestClose_EntriesPassUnguardedAndUncounted(t *testing.T) {
 		require.NoError(t, err)
 		e.SetError(errors.New("uncounted"))
 		e.Exit()
-		require.True(t, enter(t, g, "orders"))
-		require.True(t, enter(t, g, "never seen"))
+		require.True(t, gates.Enter(t, g, "orders"))
+		require.True(t, gates.Enter(t, g, "never seen"))
 	}
 	inFlight.Exit()
 	require.Equal(t, 1.0, handle.QPS(metric.Pass))
 	require.Equal(t, int64(1), handle.Recent().Count())
 	require.Equal(t, int64(1), handle.Minute().Count())
 	require.Equal(t, int64(1), handle.History()[60].Pass)
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{1, 1, 1, 0, 0}, []int64{s.Pass, s.Block, s.Success, s.Exception, s.Concurrency})
 	require.Len(t, g.Snapshot(), 1)
 	require.ErrorIs(t, g.LoadFlowRules(nil), leapgate.ErrClosed)
@@ -467,7 +384,7 @@ func TestClose_EntriesPassUnguardedAndUncounted(t *testing.T) {
 func TestClose_BesideEntries(t *testing.T) {
 	t.Parallel()
 	for range 50 {
-		g := newGate(t, newClock(), flow.Rule{Resource: "guarded", Threshold: 1000})
+		g := gates.New(t, gatetest.NewClock(), flow.Rule{Resource: "guarded", Threshold: 1000})
 		var wg sync.WaitGroup
 		for _, name := range []string{"guarded", "free", "guarded", "free"} {
 			wg.Go(func() {
@@ -498,16 +415,16 @@ func TestRealClock_UnderSynctest(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(40 * time.Millisecond)
 		e.Exit()
-		require.Equal(t, 40*time.Millisecond, snapshotOf(t, g, "orders").AvgRT)
+		require.Equal(t, 40*time.Millisecond, gates.Snapshot(t, g, "orders").AvgRT)
 
 		_, err = g.Entry("orders")
 		var blocked *leapgate.BlockError
 		require.ErrorAs(t, err, &blocked)
 		time.Sleep(blocked.RetryAfter - 1)
-		require.False(t, enter(t, g, "orders"))
+		require.False(t, gates.Enter(t, g, "orders"))
 		time.Sleep(time.Nanosecond)
-		require.True(t, enter(t, g, "orders"))
-		require.WithinDuration(t, time.Now(), snapshotOf(t, g, "orders").At, 0)
+		require.True(t, gates.Enter(t, g, "orders"))
+		require.WithinDuration(t, time.Now(), gates.Snapshot(t, g, "orders").At, 0)
 	})
 }
 
@@ -546,10 +463,10 @@ func TestEntry_ReadsTheClockOnceAndExitOnce(t *testing.T) {
 }
 
 func TestEntry_AllocatesNothingWhenItPasses(t *testing.T) {
-	g := newGate(t, newClock(), flow.Rule{Resource: "guarded", Threshold: 1e9}, flow.Rule{Resource: "guarded", Threshold: 1e9, Interval: time.Minute},
+	g := gates.New(t, gatetest.NewClock(), flow.Rule{Resource: "guarded", Threshold: 1e9}, flow.Rule{Resource: "guarded", Threshold: 1e9, Interval: time.Minute},
 		flow.Rule{Resource: "full", Threshold: 1})
 	free, guarded, full := g.Resource("free"), g.Resource("guarded"), g.Resource("full")
-	require.True(t, enter(t, g, "full"))
+	require.True(t, gates.Enter(t, g, "full"))
 	ctx, fn := context.Background(), func(context.Context) error { return nil }
 	for _, tt := range []struct {
 		name   string
@@ -570,10 +487,10 @@ func TestEntry_AllocatesNothingWhenItPasses(t *testing.T) {
 
 func TestNames_AreClonedSoThatNoBufferIsPinned(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock())
+	g := gates.New(t, gatetest.NewClock())
 	buffer := []byte("orders and a whole request")
 	name := unsafe.String(&buffer[0], 6)
-	require.True(t, enter(t, g, name))
+	require.True(t, gates.Enter(t, g, name))
 	kept := g.Resource("orders").Name()
 	require.NotSame(t, unsafe.StringData(name), unsafe.StringData(kept))
 	buffer[0] = 'X'

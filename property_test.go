@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/assert"
@@ -83,7 +85,7 @@ func gateTotals(g *leapgate.Gate) (c metric.Counts, concurrency int64, negative 
 
 // allFree tells whether all places are free: as many calls as there are places get in,
 // and no more.
-func allFree(t require.TestingT, c *clock, g *leapgate.Gate) {
+func allFree(t require.TestingT, c *gatetest.Clock, g *leapgate.Gate) {
 	require.NoError(t, g.LoadFlowRules(nil))
 	for _, name := range []string{"a", "b", "c", "pinned"} {
 		c.Advance(time.Hour) // so that there is a place for the name
@@ -108,12 +110,12 @@ func allFree(t require.TestingT, c *clock, g *leapgate.Gate) {
 func TestGate_AnyOrderOfCallsReloadsAndEvictions(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		c := newClock()
+		c := gatetest.NewClock()
 		g := leapgate.Must(leapgate.Config{Now: c.Now, MaxResources: 2, Sleep: func(_ context.Context, d time.Duration) error {
 			c.Advance(d)
 			return nil
 		}})
-		require.NoError(t, loadIsolation(g, []isolation.Rule{pinned}))
+		require.NoError(t, gates.LoadIsolation(g, []isolation.Rule{pinned}))
 		var in []*held
 		var want metric.Counts
 		inFlight := map[string]int64{}
@@ -150,7 +152,7 @@ func TestGate_AnyOrderOfCallsReloadsAndEvictions(t *testing.T) {
 				total -= h.n
 				in = slices.Delete(in, i, i+1)
 			case step == 9:
-				require.NoError(t, loadIsolation(g, drawIsolationRules(t)))
+				require.NoError(t, gates.LoadIsolation(g, drawIsolationRules(t)))
 			case step == 10:
 				require.NoError(t, g.LoadFlowRules(drawFlowRules(t)))
 			case step == 11:
@@ -172,12 +174,12 @@ func TestGate_AnyOrderOfCallsReloadsAndEvictions(t *testing.T) {
 func TestGate_HammerCallsReloadsAndEvictions(t *testing.T) {
 	t.Parallel()
 	const workers, each = 8, 3000
-	c := newClock()
+	c := gatetest.NewClock()
 	g := leapgate.Must(leapgate.Config{Now: c.Now, MaxResources: 2, Sleep: func(_ context.Context, d time.Duration) error {
 		c.Advance(d)
 		return nil
 	}})
-	require.NoError(t, loadIsolation(g, []isolation.Rule{pinned}))
+	require.NoError(t, gates.LoadIsolation(g, []isolation.Rule{pinned}))
 	all := []string{"a", "b", "c", "ax", "bx", "pinned"}
 	stop := make(chan struct{})
 	var loader, wg sync.WaitGroup
@@ -197,7 +199,7 @@ func TestGate_HammerCallsReloadsAndEvictions(t *testing.T) {
 				}
 				rules = append(rules, r)
 			}
-			assert.NoError(t, loadIsolation(g, rules))
+			assert.NoError(t, gates.LoadIsolation(g, rules))
 			if rng.IntN(2) == 0 {
 				rule := flow.Rule{ID: "f", Resource: all[rng.IntN(4)], Threshold: float64(rng.IntN(5)), Mode: rule.Mode(rng.IntN(3))}
 				if rng.IntN(2) == 0 {
@@ -236,7 +238,7 @@ func TestGate_HammerCallsReloadsAndEvictions(t *testing.T) {
 					leave(rng.IntN(len(in)))
 				}
 				if rng.IntN(20) == 0 {
-					c.Advance(idle)
+					c.Advance(gatetest.Idle)
 				}
 			}
 			for len(in) > 0 {

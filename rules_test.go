@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/assert"
@@ -15,14 +17,6 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 )
-
-// loadIsolation replaces the isolation rules of a gate, and leaves the others.
-func loadIsolation(g *leapgate.Gate, rules []isolation.Rule) error {
-	return g.EditRules(func(all *leapgate.Rules) error {
-		all.Isolation = rules
-		return nil
-	})
-}
 
 // own replaces the flow rules of a resource that have no source.
 func own(name string, rules ...flow.Rule) func(*leapgate.Rules) error {
@@ -38,7 +32,7 @@ func own(name string, rules ...flow.Rule) func(*leapgate.Rules) error {
 
 func TestRules_ComeBackAsTheyWereLoaded(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock())
+	g := gates.New(t, gatetest.NewClock())
 	require.Zero(t, g.Rules().Len())
 	rules := leapgate.Rules{
 		Flow: []flow.Rule{{Resource: "orders", Threshold: 5, Interval: time.Second, Buckets: 10}},
@@ -71,7 +65,7 @@ func TestRules_ComeBackAsTheyWereLoaded(t *testing.T) {
 
 func TestEditRules_ChangesThoseOfOneResource(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock())
+	g := gates.New(t, gatetest.NewClock())
 	file := isolation.Rule{ID: "file", Resource: "orders", MaxInFlight: 9, Source: "rules.yaml"}
 	cart := isolation.Rule{ID: "cart/1", Resource: "cart", MaxInFlight: 1}
 	every := isolation.Rule{ID: "every", Match: rule.Default, Resource: "*", MaxInFlight: 5}
@@ -80,18 +74,18 @@ func TestEditRules_ChangesThoseOfOneResource(t *testing.T) {
 	first, err := g.Entry("orders")
 	require.NoError(t, err)
 	few.MaxInFlight = 1
-	require.NoError(t, loadIsolation(g, []isolation.Rule{file, cart, every, few}))
+	require.NoError(t, gates.LoadIsolation(g, []isolation.Rule{file, cart, every, few}))
 	require.Equal(t, []isolation.Rule{file, cart, every, few}, g.Rules().Isolation)
-	require.False(t, enter(t, g, "orders")) // its place is taken still
-	require.True(t, enter(t, g, "cart"))
-	require.NoError(t, loadIsolation(g, []isolation.Rule{file, cart, every}))
-	require.True(t, enter(t, g, "orders"))
+	require.False(t, gates.Enter(t, g, "orders")) // its place is taken still
+	require.True(t, gates.Enter(t, g, "cart"))
+	require.NoError(t, gates.LoadIsolation(g, []isolation.Rule{file, cart, every}))
+	require.True(t, gates.Enter(t, g, "orders"))
 	first.Exit()
 }
 
 func TestReplaceRules_AllOrNoneOfBothKinds(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), flow.Rule{ID: "own", Resource: "orders", Threshold: 5})
+	g := gates.New(t, gatetest.NewClock(), flow.Rule{ID: "own", Resource: "orders", Threshold: 5})
 	require.EqualError(t, g.ReplaceRules("", leapgate.Rules{}), "leapgate: the source of rules is empty; want a name")
 	require.NoError(t, g.ReplaceRules("a.yaml", leapgate.Rules{
 		Flow: []flow.Rule{{ID: "a", Resource: "a", Threshold: 1}}, Isolation: []isolation.Rule{{ID: "a", Resource: "a", MaxInFlight: 1}},
@@ -116,7 +110,7 @@ isolation rule 0 ("a/1" on "a"): MaxInFlight is 0; want 1 to 1000000000`)
 // Rules without IDs from several places: each is loaded again as it was, in any order.
 func TestReplaceRules_WithoutIDsBesideOthersOfTheSameResource(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock())
+	g := gates.New(t, gatetest.NewClock())
 	file := func() error {
 		return g.ReplaceRules("rules.yaml", leapgate.Rules{
 			Flow: []flow.Rule{{Resource: "orders", Threshold: 5}}, Isolation: []isolation.Rule{{Resource: "orders", MaxInFlight: 5}},
@@ -158,8 +152,8 @@ func TestReplaceRules_WithoutIDsBesideOthersOfTheSameResource(t *testing.T) {
 func TestRules_LoadedInAllWaysAtOnce(t *testing.T) {
 	t.Parallel()
 	const rounds = 200
-	c := newClock()
-	g := newGate(t, c)
+	c := gatetest.NewClock()
+	g := gates.New(t, c)
 	var wg sync.WaitGroup
 	for _, load := range []func(i int) error{
 		func(i int) error {
@@ -191,19 +185,19 @@ func TestRules_LoadedInAllWaysAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	c.Advance(time.Minute)
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []string{"qps", "few"}, []string{s.Rules[0].ID, s.Rules[1].ID}) // Default does not bind it
 	require.Equal(t, []float64{rounds - 1, 1 + (rounds-1)%7}, []float64{s.Rules[0].Threshold, s.Rules[1].Threshold})
-	require.True(t, enter(t, g, "new"))
-	s = snapshotOf(t, g, "new")
+	require.True(t, gates.Enter(t, g, "new"))
+	s = gates.Snapshot(t, g, "new")
 	require.Equal(t, []any{"all", float64(rounds)}, []any{s.Rules[0].ID, s.Rules[0].Threshold})
-	require.Len(t, snapshotOf(t, g, "cart").Rules, 2) // no isolation rule names it
+	require.Len(t, gates.Snapshot(t, g, "cart").Rules, 2) // no isolation rule names it
 }
 
 func TestEditRules_ChangesWhatEditSaw(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), flow.Rule{ID: "qps", Resource: "orders", Threshold: 5}, flow.Rule{ID: "file", Resource: "cart", Threshold: 5, Source: "f"})
-	require.NoError(t, loadIsolation(g, []isolation.Rule{{ID: "few", Resource: "orders", MaxInFlight: 2}}))
+	g := gates.New(t, gatetest.NewClock(), flow.Rule{ID: "qps", Resource: "orders", Threshold: 5}, flow.Rule{ID: "file", Resource: "cart", Threshold: 5, Source: "f"})
+	require.NoError(t, gates.LoadIsolation(g, []isolation.Rule{{ID: "few", Resource: "orders", MaxInFlight: 2}}))
 	require.NoError(t, g.EditRules(func(all *leapgate.Rules) error {
 		require.Equal(t, g.Rules(), *all)
 		all.Flow[0].Threshold = 7
@@ -214,7 +208,7 @@ func TestEditRules_ChangesWhatEditSaw(t *testing.T) {
 	flows, isolations := g.FlowRules(), g.Rules().Isolation
 	require.Equal(t, []any{"qps", 7.0, "file", "f", "orders/2", 9.0}, []any{flows[0].ID, flows[0].Threshold, flows[1].ID, flows[1].Source, flows[2].ID, flows[2].Threshold})
 	require.Equal(t, []string{"few", "*/1"}, []string{isolations[0].ID, isolations[1].ID})
-	require.Len(t, snapshotOf(t, g, "orders").Rules, 3)
+	require.Len(t, gates.Snapshot(t, g, "orders").Rules, 3)
 
 	// With a fault in any rule, or an error of edit, all stay.
 	err := g.EditRules(func(all *leapgate.Rules) error {
@@ -237,7 +231,7 @@ func TestEditRules_ChangesWhatEditSaw(t *testing.T) {
 func TestEditRules_AtOnce(t *testing.T) {
 	t.Parallel()
 	const editors, rounds = 8, 100
-	g := newGate(t, newClock(), flow.Rule{ID: "sum", Resource: "orders"})
+	g := gates.New(t, gatetest.NewClock(), flow.Rule{ID: "sum", Resource: "orders"})
 	var wg sync.WaitGroup
 	for range editors {
 		wg.Go(func() {
@@ -257,30 +251,30 @@ func TestEditRules_AtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	require.Len(t, g.FlowRules(), 3)
-	require.Equal(t, float64(editors*rounds), snapshotOf(t, g, "orders").Rules[0].Threshold)
+	require.Equal(t, float64(editors*rounds), gates.Snapshot(t, g, "orders").Rules[0].Threshold)
 }
 
 // Rules of both kinds in shadow, of which only some want to know when calls end.
 func TestShadow_RulesOfBothKindsBesideEachOther(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), flow.Rule{ID: "qps", Resource: "orders", Threshold: 3, Mode: rule.Shadow},
+	g := gates.New(t, gatetest.NewClock(), flow.Rule{ID: "qps", Resource: "orders", Threshold: 3, Mode: rule.Shadow},
 		flow.Rule{ID: "more", Resource: "orders", Threshold: 100, Mode: rule.Shadow})
-	require.NoError(t, loadIsolation(g, []isolation.Rule{{ID: "few", Resource: "orders", MaxInFlight: 1, Mode: rule.Shadow}}))
+	require.NoError(t, gates.LoadIsolation(g, []isolation.Rule{{ID: "few", Resource: "orders", MaxInFlight: 1, Mode: rule.Shadow}}))
 	figures := func(i int) []int64 {
-		r := snapshotOf(t, g, "orders").Rules[i]
+		r := gates.Snapshot(t, g, "orders").Rules[i]
 		return []int64{r.Admitted, r.WouldBlock, r.Blocked}
 	}
 	first, err := g.Entry("orders")
 	require.NoError(t, err)
 	for range 4 { // each ends, and is not the one that holds the place
-		require.True(t, enter(t, g, "orders"))
+		require.True(t, gates.Enter(t, g, "orders"))
 	}
 	require.Equal(t, []int64{1, 4, 0}, figures(2))
 	first.Exit()
-	require.True(t, enter(t, g, "orders"))
+	require.True(t, gates.Enter(t, g, "orders"))
 	require.Equal(t, []int64{2, 4, 0}, figures(2))
 	require.Equal(t, []int64{3, 3, 0}, figures(0))
 	require.Equal(t, []int64{6, 0, 0}, figures(1))
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{6, 0, 5}, []int64{s.Pass, s.Block, s.WouldBlock}) // each call once
 }

@@ -20,6 +20,8 @@ import (
 
 	"github.com/leapgate-go/leapgate/dashboard"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 )
 
 // from asks as somebody at an address.
@@ -45,7 +47,7 @@ func TestAttempts_GuessesAreFew(t *testing.T) {
 		t.Run(endpoint[0]+" "+endpoint[1], func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				g, l := refusing(t, newClock())
+				g, l := refusing(t, gatetest.ClockAt(start))
 				var asked atomic.Int64
 				d := dashboard.Handler(g, dashboard.Config{Limiters: []dashboard.Limiter{l}, Logger: quiet(), Authorize: func(r *http.Request) (string, error) {
 					asked.Inc()
@@ -97,7 +99,7 @@ func TestAttempts_GuessesAreFew(t *testing.T) {
 // those who have no credentials and only read, fail never.
 func TestAttempts_WhatCounts(t *testing.T) {
 	t.Parallel()
-	g, l := refusing(t, newClock())
+	g, l := refusing(t, gatetest.ClockAt(start))
 	var log bytes.Buffer
 	d := dashboard.Handler(g, dashboard.Config{
 		Limiters: []dashboard.Limiter{l}, Authorize: annWith("right"), Logger: slog.New(slog.NewTextHandler(&log, nil)),
@@ -124,7 +126,7 @@ func TestAttempts_EveryFailedChangeCounts(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	var log bytes.Buffer
-	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		Authorize: func(r *http.Request) (string, error) {
 			asked.Inc()
@@ -150,7 +152,7 @@ func TestAttempts_ManyAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
-		d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{Logger: quiet(), Authorize: func(*http.Request) (string, error) {
+		d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{Logger: quiet(), Authorize: func(*http.Request) (string, error) {
 			asked.Inc()
 			time.Sleep(time.Second) // a slow directory of users
 			return "", errors.New("no")
@@ -173,7 +175,7 @@ func TestAttempts_ManyAtOnce(t *testing.T) {
 func TestAttempts_OfManyAddresses(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
-	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{Logger: quiet(), Authorize: func(*http.Request) (string, error) {
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{Logger: quiet(), Authorize: func(*http.Request) (string, error) {
 		asked.Inc()
 		return "", errors.New("no")
 	}})
@@ -193,7 +195,7 @@ func TestAttempts_OfManyAddresses(t *testing.T) {
 // Behind a proxy, clients are told apart if the program says how.
 func TestAttempts_BehindAProxy(t *testing.T) {
 	t.Parallel()
-	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{
 		Authorize: annWith("right"), Logger: quiet(),
 		Address: func(r *http.Request) string { return r.Header.Get("X-Client") },
 	})
@@ -217,7 +219,7 @@ func TestAttempts_AreLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	fail := errors.New("the directory says: no\nlevel=INFO\x1b[31m " + strings.Repeat("x", 5000))
-	d := dashboard.Handler(newGate(t, newClock(), flow.Rule{Resource: "a"}), dashboard.Config{
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start), flow.Rule{Resource: "a"}), dashboard.Config{
 		Logger: slog.New(slog.NewTextHandler(&log, nil)), Authorize: func(*http.Request) (string, error) { return "", fail },
 	})
 	for i := range 50 {
@@ -237,7 +239,7 @@ func TestAttempts_AreLogged(t *testing.T) {
 func TestAttempts_Hammer(t *testing.T) {
 	t.Parallel()
 	const each = 200
-	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{Authorize: annWith("right"), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{Authorize: annWith("right"), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {

@@ -13,20 +13,22 @@ import (
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/dashboard"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 )
 
 // busy gives a gate with n resources, each with a rule, that have been busy for a minute, and
 // calls them all once: between frames, all figures change.
 func busy(b *testing.B, n int) (gate *leapgate.Gate, again func()) {
 	b.Helper()
-	c := newClock()
+	c := gatetest.ClockAt(start)
 	names := make([]string, n)
 	rules := make([]flow.Rule, n)
 	for i := range n {
 		names[i] = fmt.Sprintf("GET /orders/items/%05d", i)
 		rules[i] = flow.Rule{Resource: names[i], Threshold: 100}
 	}
-	gate = newGate(b, c, rules...)
+	gate = gates.New(b, c, rules...)
 	again = func() {
 		for _, name := range names {
 			call(b, c, gate, name, 1, time.Microsecond)

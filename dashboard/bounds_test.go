@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/dashboard"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 )
 
 // answerSize asks, and returns the status, how long the answer is, and how many faults it has.
@@ -25,7 +27,7 @@ func answerSize(t *testing.T, d http.Handler, method, path, body string) (status
 // A long question gets a short answer.
 func TestFaults_OfAQueryAreFew(t *testing.T) {
 	t.Parallel()
-	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{Authorize: ann, Logger: quiet()})
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{Authorize: ann, Logger: quiet()})
 	names := func(n int, value string) string {
 		var all []string
 		for i := range n {
@@ -61,7 +63,7 @@ func TestFaults_OfAQueryAreFew(t *testing.T) {
 
 func TestFaults_OfARuleAreFew(t *testing.T) {
 	t.Parallel()
-	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{Authorize: ann, Logger: quiet()})
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{Authorize: ann, Logger: quiet()})
 	var fields []string
 	for i := range 4000 {
 		fields = append(fields, fmt.Sprintf(`"f%d": 1`, i))

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/assert"
@@ -35,7 +37,7 @@ func ifMatch(t testing.TB, d http.Handler, kind, id string) []string {
 func TestEdit_AddChangeRemove(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	g := newGate(t, newClock(), flow.Rule{ID: "old", Resource: "a", Threshold: 9})
+	g := gates.New(t, gatetest.ClockAt(start), flow.Rule{ID: "old", Resource: "a", Threshold: 9})
 	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.TimeKey {
@@ -83,8 +85,8 @@ level=INFO msg="leapgate: rule changed on the dashboard" who=ann action=remove k
 // The state of a rule whose threshold is changed here goes on, as with any loading.
 func TestEdit_CountsGoOn(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := newGate(t, c, flow.Rule{ID: "q", Resource: "a", Threshold: 4}, flow.Rule{ID: "r", Resource: "b", Threshold: 4})
+	c := gatetest.ClockAt(start)
+	g := gates.New(t, c, flow.Rule{ID: "q", Resource: "a", Threshold: 4}, flow.Rule{ID: "r", Resource: "b", Threshold: 4})
 	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet()})
 	require.Equal(t, 4, call(t, c, g, "a", 6, 0))
 	answer, v := ask(t, d, http.MethodPut, "rule?kind=flow&id=q", `{"resource": "a", "threshold": 5}`, ifMatch(t, d, "flow", "q")...)
@@ -94,7 +96,7 @@ func TestEdit_CountsGoOn(t *testing.T) {
 
 func TestEdit_FaultsAreShownAtTheirFields(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), flow.Rule{ID: "q", Resource: "a", Threshold: 4})
+	g := gates.New(t, gatetest.ClockAt(start), flow.Rule{ID: "q", Resource: "a", Threshold: 4})
 	require.NoError(t, g.EditRules(func(all *leapgate.Rules) error {
 		all.Isolation = []isolation.Rule{{ID: "few", Resource: "a", MaxInFlight: 2}}
 		return nil
@@ -153,7 +155,7 @@ func TestEdit_FaultsAreShownAtTheirFields(t *testing.T) {
 
 func TestEdit_OnlyWhatWasSeenIsChanged(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), flow.Rule{ID: "q", Resource: "a", Threshold: 4})
+	g := gates.New(t, gatetest.ClockAt(start), flow.Rule{ID: "q", Resource: "a", Threshold: 4})
 	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet()})
 	seen := ifMatch(t, d, "flow", "q")
 	change := `{"resource": "a", "threshold": 7}`
@@ -184,7 +186,7 @@ func TestEdit_OnlyWhatWasSeenIsChanged(t *testing.T) {
 
 func TestEdit_WhoMay(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), flow.Rule{ID: "q", Resource: "a", Threshold: 4})
+	g := gates.New(t, gatetest.ClockAt(start), flow.Rule{ID: "q", Resource: "a", Threshold: 4})
 	const good = `{"resource": "b", "threshold": 1}`
 	every := func(d http.Handler, status int, headers ...string) (detail string) {
 		t.Helper()
@@ -241,7 +243,7 @@ func TestEdit_WhoMay(t *testing.T) {
 
 func TestEdit_BodiesThatAreRefused(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock())
+	g := gates.New(t, gatetest.ClockAt(start))
 	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet()})
 	for _, mediaType := range []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/json;;", "application/jsonp"} {
 		refused(t, d, http.StatusUnsupportedMediaType, "POST", "rules?kind=flow", `{"resource": "a", "threshold": 1}`, "Content-Type", mediaType)
@@ -269,7 +271,7 @@ func TestEdit_BodiesThatAreRefused(t *testing.T) {
 func TestEdit_NamesOfAllKinds(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	g := newGate(t, newClock())
+	g := gates.New(t, gatetest.ClockAt(start))
 	who := "an\x1b[31mn\nlevel=ERROR\xff"
 	d := dashboard.Handler(g, dashboard.Config{
 		Authorize: func(*http.Request) (string, error) { return who, nil },
@@ -312,7 +314,7 @@ func TestEdit_NamesOfAllKinds(t *testing.T) {
 func TestEdit_Hammer(t *testing.T) {
 	t.Parallel()
 	const editors, edits = 6, 15
-	g := newGate(t, newClock(), flow.Rule{ID: "sum", Resource: "a", Threshold: 0})
+	g := gates.New(t, gatetest.ClockAt(start), flow.Rule{ID: "sum", Resource: "a", Threshold: 0})
 	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet()})
 	var wg sync.WaitGroup
 	for editor := range editors {

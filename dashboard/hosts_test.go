@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/dashboard"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 )
 
 // served asks for everything that can be read, and returns whether it is answered.
@@ -45,7 +47,7 @@ func TestHost_NamesThatAnybodyCanOwnAreRefused(t *testing.T) {
 	t.Parallel()
 	own, err := os.Hostname()
 	require.NoError(t, err)
-	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{Logger: quiet()})
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{Logger: quiet()})
 	for _, host := range []string{
 		"127.0.0.1", "127.0.0.1:9090", "192.0.2.7", "192.0.2.7.", "[::1]", "[::1]:9090", "[2001:DB8::7]", "[::ffff:192.0.2.7]", "[fe80::1%eth0]:9090", "[fe80::1%25eth0]",
 		"localhost", "localhost:9090", "LocalHost", "localhost.", "localhost.:9090", "localhost:",
@@ -76,7 +78,7 @@ func TestHost_NamesThatAnybodyCanOwnAreRefused(t *testing.T) {
 
 func TestHost_ThatIsConfigured(t *testing.T) {
 	t.Parallel()
-	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{Logger: quiet(), Hosts: []string{"Gate.Example.com.", ".ops.example.com", "192.0.2.7"}})
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{Logger: quiet(), Hosts: []string{"Gate.Example.com.", ".ops.example.com", "192.0.2.7"}})
 	for _, host := range []string{
 		"gate.example.com", "GATE.example.COM:443", "gate.example.com.", "a.ops.example.com", "a.b.ops.example.com",
 		"127.0.0.1", "[::1]:80", "localhost:9090",
@@ -86,7 +88,7 @@ func TestHost_ThatIsConfigured(t *testing.T) {
 	for _, host := range []string{"example.com", "xgate.example.com", "a.gate.example.com", "ops.example.com", "xops.example.com", "gate", "gate.local", "gate.internal", "gate.svc", ""} {
 		require.False(t, served(t, d, host), "%q", host)
 	}
-	d = dashboard.Handler(newGate(t, newClock()), dashboard.Config{Hosts: []string{"*"}})
+	d = dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{Hosts: []string{"*"}})
 	for _, host := range []string{"attacker.example", "", "::1", "gate\x00"} {
 		require.True(t, served(t, d, host), "%q", host)
 	}
@@ -95,7 +97,7 @@ func TestHost_ThatIsConfigured(t *testing.T) {
 func TestHost_RefusalSaysWhatToDoAndIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for i, host := range []string{"attacker.example\x1b[31m", "other.example", strings.Repeat("x", 5000)} {
 		r := httptest.NewRequest(http.MethodGet, "/leapgate/", http.NoBody)
 		r.Host = host
@@ -119,7 +121,7 @@ func TestHost_RefusalSaysWhatToDoAndIsLoggedOnce(t *testing.T) {
 
 func TestOrigin_MustMatchTheHost(t *testing.T) {
 	t.Parallel()
-	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{Logger: quiet(), Hosts: []string{"*"}, Authorize: ann})
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{Logger: quiet(), Hosts: []string{"*"}, Authorize: ann})
 	from := func(origins ...string) func(*http.Request) {
 		return func(r *http.Request) { r.Header["Origin"] = origins }
 	}

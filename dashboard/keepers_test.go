@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/assert"
@@ -212,7 +214,7 @@ func (k *keeper) Save(rules func() (leapgate.Rules, error)) error {
 
 func TestRuleKeepers_OfTheProgram(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), flow.Rule{ID: "own", Resource: "a", Threshold: 1}, flow.Rule{ID: "kept", Resource: "a", Threshold: 2, Source: "db"},
+	g := gates.New(t, gatetest.ClockAt(start), flow.Rule{ID: "own", Resource: "a", Threshold: 1}, flow.Rule{ID: "kept", Resource: "a", Threshold: 2, Source: "db"},
 		flow.Rule{ID: "file", Resource: "a", Threshold: 2, Source: "rules.yaml"})
 	k := &keeper{gate: g}
 	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet(), RuleKeepers: []dashboard.RuleKeeper{k}})
@@ -247,7 +249,7 @@ func TestRuleKeepers_OfTheProgram(t *testing.T) {
 // A RuleKeeper, or an Authorize, that panics ends the request alone: the next goes on.
 func TestRuleKeepers_ThatPanics(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), flow.Rule{ID: "kept", Resource: "a", Threshold: 2, Source: "db"})
+	g := gates.New(t, gatetest.ClockAt(start), flow.Rule{ID: "kept", Resource: "a", Threshold: 2, Source: "db"})
 	k := &keeper{gate: g}
 	breaks := true
 	d := dashboard.Handler(g, dashboard.Config{Logger: quiet(), RuleKeepers: []dashboard.RuleKeeper{breaking{k, &breaks}}, Authorize: func(r *http.Request) (string, error) {
@@ -286,7 +288,7 @@ func (b breaking) Save(rules func() (leapgate.Rules, error)) error {
 func TestRuleKeepers_OneAtATime(t *testing.T) {
 	t.Parallel()
 	const editors, edits = 6, 10
-	g := newGate(t, newClock(), flow.Rule{ID: "kept", Resource: "a", Threshold: 2, Source: "db"})
+	g := gates.New(t, gatetest.ClockAt(start), flow.Rule{ID: "kept", Resource: "a", Threshold: 2, Source: "db"})
 	k := &keeper{gate: g}
 	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet(), RuleKeepers: []dashboard.RuleKeeper{k}})
 	var wg sync.WaitGroup

@@ -10,6 +10,8 @@ import (
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/dashboard"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/limit"
 )
 
@@ -26,9 +28,9 @@ func annWith(password string) func(*http.Request) (string, error) {
 const client = "192.0.2.7"
 
 // refusing is a gate and a limiter that have refused a client.
-func refusing(t *testing.T, c *clock) (*leapgate.Gate, dashboard.Limiter) {
+func refusing(t *testing.T, c *gatetest.Clock) (*leapgate.Gate, dashboard.Limiter) {
 	t.Helper()
-	g := newGate(t, c, flow.Rule{ID: "none", Resource: "a"})
+	g := gates.New(t, c, flow.Rule{ID: "none", Resource: "a"})
 	_, err := g.EntryContext(t.Context(), "a", leapgate.WithOrigin(client))
 	require.ErrorIs(t, err, leapgate.ErrBlocked)
 	l := newLimiter(t, c)
@@ -39,7 +41,7 @@ func refusing(t *testing.T, c *clock) (*leapgate.Gate, dashboard.Limiter) {
 // Keys and origins tell who a client is, and are shown to those alone who are to see them.
 func TestKeys_AreShownToThoseWhoMaySeeThem(t *testing.T) {
 	t.Parallel()
-	g, l := refusing(t, newClock())
+	g, l := refusing(t, gatetest.ClockAt(start))
 	for _, tt := range []struct {
 		name          string
 		cfg           dashboard.Config
@@ -78,7 +80,7 @@ func TestKeys_AreShownToThoseWhoMaySeeThem(t *testing.T) {
 func TestKeys_InFramesOfThoseWhoMaySeeThem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newClock()
+		c := gatetest.ClockAt(start)
 		g, l := refusing(t, c)
 		d := dashboard.Handler(g, dashboard.Config{Limiters: []dashboard.Limiter{l}, Authorize: annWith("x"), Logger: quiet()})
 		pipe, _ := serve(t, d)
@@ -101,7 +103,7 @@ func TestKeys_InFramesOfThoseWhoMaySeeThem(t *testing.T) {
 
 func TestKeys_AnAudienceThatIsNone(t *testing.T) {
 	t.Parallel()
-	_, err := dashboard.New(newGate(t, newClock()), dashboard.Config{ShowKeys: 3})
+	_, err := dashboard.New(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{ShowKeys: 3})
 	require.EqualError(t, err, "dashboard: bad configuration: ShowKeys is Audience(3); want Editors, Everybody or Nobody")
 	require.Equal(t, "Editors, Everybody, Nobody", dashboard.Editors.String()+", "+dashboard.Everybody.String()+", "+dashboard.Nobody.String())
 }

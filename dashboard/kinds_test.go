@@ -10,13 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/dashboard"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 )
 
 // What the form of a rule is made of is what the kind says of itself.
 func TestKinds_AreDescribedAsTheyAreRegistered(t *testing.T) {
 	t.Parallel()
-	all := list(get(t, dashboard.Handler(newGate(t, newClock()), dashboard.Config{}), "kinds"), "kinds")
+	all := list(get(t, dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{}), "kinds"), "kinds")
 	require.Len(t, all, len(kinds.All))
 	for i, k := range kinds.All {
 		require.Equal(t, []any{k.Name(), float64(k.Status())}, []any{all[i]["name"], all[i]["status"]})
@@ -38,7 +40,7 @@ func TestKinds_AreDescribedAsTheyAreRegistered(t *testing.T) {
 	}, byName["buckets"])
 	require.Equal(t, map[string]any{"field": "strategy", "value": "warm-up"}, byName["coldFactor"]["only"])
 	require.NotEmpty(t, byName["threshold"]["required"])
-	refused(t, dashboard.Handler(newGate(t, newClock()), dashboard.Config{}), http.StatusBadRequest, "GET", "kinds?kind=flow", "")
+	refused(t, dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{}), http.StatusBadRequest, "GET", "kinds?kind=flow", "")
 }
 
 // The page learns of the kinds from the server alone: it has no name of a kind, and none of
@@ -68,7 +70,7 @@ func TestPage_KnowsNoKindAndNoneOfItsFields(t *testing.T) {
 // What is wrong with a value is told as it was sent.
 func TestEdit_ValuesOfTheWrongType(t *testing.T) {
 	t.Parallel()
-	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{Authorize: ann, Logger: quiet()})
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{Authorize: ann, Logger: quiet()})
 	faults, _ := refused(t, d, http.StatusUnprocessableEntity, "POST", "rules?kind=flow",
 		`{"resource": "half \ud83d", "threshold": {"a": [1]}, "interval": [], "mode": null, "strict": "yes", "buckets": 1e999}`)
 	require.Equal(t, []string{

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/dashboard"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/limit"
 )
 
@@ -21,7 +23,7 @@ type fakeLimiter struct{ stats func() limit.Stats }
 func (l *fakeLimiter) Stats() limit.Stats            { return l.stats() }
 func (l *fakeLimiter) Describe() []limit.Description { return nil }
 
-func newLimiter(t *testing.T, c *clock) *limit.RateLimiter {
+func newLimiter(t *testing.T, c *gatetest.Clock) *limit.RateLimiter {
 	t.Helper()
 	l, err := limit.NewCounter(limit.Config{Name: `per "client"`, Limit: 2, Window: time.Minute, MaxKeys: 50, Offenders: 20, Now: c.Now})
 	require.NoError(t, err)
@@ -38,7 +40,7 @@ func refuse(t *testing.T, l *limit.RateLimiter, key string, times int) {
 
 func TestLimiters_FiguresAndOffenders(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.ClockAt(start)
 	l := newLimiter(t, c)
 	refuse(t, l, "<b>\n", 3)
 	refuse(t, l, "a\xff", 7)
@@ -48,7 +50,7 @@ func TestLimiters_FiguresAndOffenders(t *testing.T) {
 	all := limit.Stats{
 		Keys: 1, MaxKeys: 2, Expired: 3, Evicted: 4, Crowded: 5, Bytes: 6, Coarse: 7, Allowed: 8, Refused: 9, Degraded: 10, Away: true,
 	}
-	d := dashboard.Handler(newGate(t, c), dashboard.Config{
+	d := dashboard.Handler(gates.New(t, c), dashboard.Config{
 		Limiters: []dashboard.Limiter{l, &fakeLimiter{func() limit.Stats { return all }}}, ShowKeys: dashboard.Everybody,
 	})
 	limiters := list(get(t, d, "limiters"), "limiters")
@@ -68,7 +70,7 @@ func TestLimiters_FiguresAndOffenders(t *testing.T) {
 
 func TestLimiters_KeysAreHashesThatStay(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.ClockAt(start)
 	l := newLimiter(t, c)
 	refuse(t, l, "192.0.2.7", 2)
 	refuse(t, l, "192.0.2.8", 1)
@@ -77,21 +79,21 @@ func TestLimiters_KeysAreHashesThatStay(t *testing.T) {
 		return [2]string{offenders[0]["key"].(string), offenders[1]["key"].(string)}
 	}
 	cfg := dashboard.Config{Limiters: []dashboard.Limiter{l}, ShowKeys: dashboard.Nobody}
-	d := dashboard.Handler(newGate(t, c), cfg)
+	d := dashboard.Handler(gates.New(t, c), cfg)
 	first := keys(d)
 	require.Regexp(t, "^key-[0-9a-f]{16}$", first[0])
 	require.NotEqual(t, first[0], first[1])
 	require.Equal(t, first, keys(d))
-	require.NotEqual(t, first, keys(dashboard.Handler(newGate(t, c), cfg)), "the hash has a key of its own")
+	require.NotEqual(t, first, keys(dashboard.Handler(gates.New(t, c), cfg)), "the hash has a key of its own")
 	require.Equal(t, true, get(t, d, "about")["hiddenKeys"])
 }
 
 func TestLimiters_InFramesWhenTheyChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newClock()
+		c := gatetest.ClockAt(start)
 		l := newLimiter(t, c)
-		client, _ := serve(t, dashboard.Handler(newGate(t, c), dashboard.Config{Limiters: []dashboard.Limiter{l}, ShowKeys: dashboard.Everybody}))
+		client, _ := serve(t, dashboard.Handler(gates.New(t, c), dashboard.Config{Limiters: []dashboard.Limiter{l}, ShowKeys: dashboard.Everybody}))
 		w := watch(t, client)
 		require.Contains(t, string(w.next().Limiters), `"keys":0`)
 		require.Nil(t, w.next().Limiters)
@@ -105,9 +107,9 @@ func TestLimiters_InFramesWhenTheyChange(t *testing.T) {
 func TestLimiters_ThatPanic(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newClock()
+		c := gatetest.ClockAt(start)
 		var log bytes.Buffer
-		client, _ := serve(t, dashboard.Handler(newGate(t, c), dashboard.Config{
+		client, _ := serve(t, dashboard.Handler(gates.New(t, c), dashboard.Config{
 			Limiters: []dashboard.Limiter{&fakeLimiter{func() limit.Stats { panic("no\nstats") }}, newLimiter(t, c)},
 			Logger:   slog.New(slog.NewTextHandler(&log, nil)),
 		}))

@@ -18,6 +18,8 @@ import (
 
 	"github.com/leapgate-go/leapgate/dashboard"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 )
 
 // pageFiles are the files of the page, as they lie in the folder.
@@ -48,7 +50,7 @@ func fetch(h http.Handler, method, target string, headers ...string) *httptest.R
 
 func TestPage_IsServedWithAllItsFiles(t *testing.T) {
 	t.Parallel()
-	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{})
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{})
 	types := map[string]string{
 		".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 		".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
@@ -94,7 +96,7 @@ func gunzip(t *testing.T, w *httptest.ResponseRecorder) (text string, size int) 
 
 func TestPage_IsPackedForThoseWhoTakeIt(t *testing.T) {
 	t.Parallel()
-	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{})
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{})
 	total := 0
 	for name, text := range pageFiles(t) {
 		plain := fetch(d, http.MethodGet, "/leapgate/"+name)
@@ -139,7 +141,7 @@ func TestPage_IsPackedForThoseWhoTakeIt(t *testing.T) {
 
 func TestPage_WorksBelowAnyPath(t *testing.T) {
 	t.Parallel()
-	d := dashboard.Handler(newGate(t, newClock(), flow.Rule{Resource: "orders"}), dashboard.Config{})
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start), flow.Rule{Resource: "orders"}), dashboard.Config{})
 	below := func(pattern string, h http.Handler) http.Handler {
 		mux := http.NewServeMux()
 		mux.Handle(pattern, h)
@@ -202,7 +204,7 @@ func TestPage_IsItsOwn(t *testing.T) {
 // fields that its kind is told to have.
 func TestPage_TheFormHasAllFields(t *testing.T) {
 	t.Parallel()
-	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{Authorize: ann, Logger: quiet()})
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{Authorize: ann, Logger: quiet()})
 	for _, kind := range list(get(t, d, "kinds"), "kinds") {
 		faults, _ := refused(t, d, http.StatusUnprocessableEntity, "POST", "rules?kind="+kind["name"].(string), `{"nothing": 1}`)
 		_, names, found := strings.Cut(strings.Join(faults, "\n"), "want one of ")
@@ -236,6 +238,6 @@ dashboard: bad configuration: MaxViewersPerAddress is -1; want 1 to MaxViewers, 
 dashboard: bad configuration: ShowKeys is Audience(9); want Editors, Everybody or Nobody
 dashboard: bad configuration: RuleKeepers are set and Authorize is not; want both, for nobody may change rules otherwise`)
 	require.Panics(t, func() { dashboard.Handler(nil, dashboard.Config{}) })
-	_, err = dashboard.New(newGate(t, newClock()), dashboard.Config{})
+	_, err = dashboard.New(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{})
 	require.NoError(t, err)
 }

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
@@ -30,8 +32,8 @@ func names(v map[string]any) (names []string) {
 
 func TestResources_SortedFilteredAndLimited(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := newGate(t, c, flow.Rule{Resource: "c", Threshold: 1})
+	c := gatetest.ClockAt(start)
+	g := gates.New(t, c, flow.Rule{Resource: "c", Threshold: 1})
 	call(t, c, g, "a", 3, 8*time.Millisecond)
 	call(t, c, g, "b", 5, 2*time.Millisecond)
 	call(t, c, g, "c", 4, 4*time.Millisecond)
@@ -78,7 +80,7 @@ func TestResources_SortedFilteredAndLimited(t *testing.T) {
 		_, detail := refused(t, d, http.StatusBadRequest, http.MethodGet, "resources"+query, "")
 		require.Less(t, len(detail), 500)
 	}
-	require.Equal(t, []string{}, append([]string{}, names(get(t, dashboard.Handler(newGate(t, c), dashboard.Config{}), "resources"))...))
+	require.Equal(t, []string{}, append([]string{}, names(get(t, dashboard.Handler(gates.New(t, c), dashboard.Config{}), "resources"))...))
 }
 
 // oddNames are names that ought to break something.
@@ -90,8 +92,8 @@ var oddNames = []string{
 
 func TestResource_NamesOfAllKinds(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := newGate(t, c)
+	c := gatetest.ClockAt(start)
+	g := gates.New(t, c)
 	for i, name := range oddNames {
 		require.NoError(t, g.EditRules(func(all *leapgate.Rules) error {
 			all.Flow = append(all.Flow, flow.Rule{Resource: name, Threshold: float64(i)})
@@ -132,7 +134,7 @@ func TestResource_NamesOfAllKinds(t *testing.T) {
 
 func TestResource_NothingIsRegisteredByAsking(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock())
+	g := gates.New(t, gatetest.ClockAt(start))
 	d := dashboard.Handler(g, dashboard.Config{})
 	for _, name := range []string{"unknown", "", strings.Repeat("x", 3000), "%FF"} {
 		refused(t, d, http.StatusNotFound, http.MethodGet, "resource?name="+name, "")
@@ -146,8 +148,8 @@ func TestResource_NothingIsRegisteredByAsking(t *testing.T) {
 
 func TestResource_HistoryRulesAndLastRefusals(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := newGate(t, c,
+	c := gatetest.ClockAt(start)
+	g := gates.New(t, c,
 		flow.Rule{ID: "qps", Resource: "a", Threshold: 3},
 		flow.Rule{ID: "cold", Resource: "a", Threshold: 90, Strategy: flow.WarmUp, WarmUpPeriod: time.Minute},
 		flow.Rule{ID: "every", Resource: "*", Match: rule.Glob, Threshold: 2, Mode: rule.Shadow, Candidate: 1, Interval: 2 * time.Second, Source: "rules.yaml"},
@@ -226,9 +228,9 @@ func (s *strange) Snapshot(int64) stat.RuleSnapshot {
 func TestTimes_AreOfTheGatesClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &clock{}
+		c := new(gatetest.Clock)
 		c.Advance(5 * time.Second)
-		g := newGate(t, c)
+		g := gates.New(t, c)
 		d := dashboard.Handler(g, dashboard.Config{})
 		const at = "1970-01-01T00:00:05.000Z"
 		require.Equal(t, at, get(t, d, "resources")["at"])
@@ -242,7 +244,7 @@ func TestTimes_AreOfTheGatesClock(t *testing.T) {
 
 func TestResource_ShowsTheStateOfARule(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.ClockAt(start)
 	state := resource.NewState("closed", "open")
 	g := leapgate.Must(leapgate.Config{Now: c.Now, Guards: []resource.Guard{&strange{cause: resource.Cause{State: state}}}})
 	d := dashboard.Handler(g, dashboard.Config{})
@@ -262,7 +264,7 @@ func TestResource_ShowsTheStateOfARule(t *testing.T) {
 		"at": "2023-11-14T22:13:20.000Z", "from": "closed", "to": "open", "reason": "<b>20 of 20?</b>",
 	}}, f["lastChanges"])
 
-	g = newGate(t, c, flow.Rule{Resource: "a", Threshold: 1})
+	g = gates.New(t, c, flow.Rule{Resource: "a", Threshold: 1})
 	d = dashboard.Handler(g, dashboard.Config{})
 	for _, field := range []string{"state", "states", "since", "changes", "lastChanges"} {
 		require.NotContains(t, figures(), field)
@@ -272,7 +274,7 @@ func TestResource_ShowsTheStateOfARule(t *testing.T) {
 // Whatever a guard of the program says, answers and frames are JSON.
 func TestResource_FiguresThatAreNone(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.ClockAt(start)
 	g := leapgate.Must(leapgate.Config{Now: c.Now, Guards: []resource.Guard{&strange{}}})
 	call(t, c, g, "a", 1, 0)
 	d := dashboard.Handler(g, dashboard.Config{})

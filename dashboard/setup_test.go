@@ -15,11 +15,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/atomic"
 	"go.uber.org/goleak"
 
 	"github.com/leapgate-go/leapgate"
-	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,27 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // start is a time by the clock of tests: 2023-11-14T22:13:20Z.
 const start = int64(1_700_000_000_000_000_000)
 
-// clock is a clock that is set.
-type clock struct{ now atomic.Int64 }
-
-func newClock() *clock {
-	c := &clock{}
-	c.now.Store(start)
-	return c
-}
-
-func (c *clock) Now() int64              { return c.now.Load() }
-func (c *clock) Advance(d time.Duration) { c.now.Add(int64(d)) }
-
-func newGate(t testing.TB, c *clock, rules ...flow.Rule) *leapgate.Gate {
-	t.Helper()
-	g := leapgate.Must(leapgate.Config{Now: c.Now})
-	require.NoError(t, g.LoadFlowRules(rules))
-	return g
-}
-
 // call calls a resource n times; each call takes rt. It gives how many passed.
-func call(t testing.TB, c *clock, g *leapgate.Gate, name string, n int, rt time.Duration) (passed int) {
+func call(t testing.TB, c *gatetest.Clock, g *leapgate.Gate, name string, n int, rt time.Duration) (passed int) {
 	t.Helper()
 	entries := make([]func(), 0, n)
 	for range n {

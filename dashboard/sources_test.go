@@ -17,6 +17,8 @@ import (
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/dashboard"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/rulefile"
 )
@@ -61,7 +63,7 @@ func TestRuleSources_StateOfEach(t *testing.T) {
 		}
 		return fmt.Errorf("folder: %w", errs)
 	}}
-	g := newGate(t, newClock(), flow.Rule{Resource: "a"})
+	g := gates.New(t, gatetest.ClockAt(start), flow.Rule{Resource: "a"})
 	require.NoError(t, g.ReplaceRules("db", leapgate.Rules{Flow: rulesFor(2), Isolation: []isolation.Rule{{Resource: "a", MaxInFlight: 1}}}))
 	require.NoError(t, g.ReplaceRules("rules.d", leapgate.Rules{Flow: rulesFor(7)}))
 	d := dashboard.Handler(g, dashboard.Config{RuleSources: []dashboard.RuleSource{good, never, refused}})
@@ -97,7 +99,7 @@ func TestRuleSources_ThatKnowLittle(t *testing.T) {
 		`[{"source": "plain", "files": [], "rules": 0, "errors": [{"message": "no answer"}]}]`:                                                 errors.New("no answer"),
 		`[{"source": "plain", "files": [], "rules": 0, "errors": [{"message": "no answer"}, {"line": 3, "column": 1, "message": "no rule"}]}]`: ends,
 	} {
-		d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{RuleSources: []dashboard.RuleSource{brief{err}}})
+		d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{RuleSources: []dashboard.RuleSource{brief{err}}})
 		require.JSONEq(t, want, jsonOf(t, get(t, d, "about")["ruleSources"]))
 	}
 }
@@ -148,7 +150,7 @@ func TestRuleSources_InFramesWhenTheyChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failing atomic.Error
 		db := &source{name: "db", at: at(0), since: at(5), err: failing.Load}
-		g := newGate(t, newClock())
+		g := gates.New(t, gatetest.ClockAt(start))
 		require.NoError(t, g.ReplaceRules("db", leapgate.Rules{Flow: rulesFor(2)}))
 		d := dashboard.Handler(g, dashboard.Config{RuleSources: []dashboard.RuleSource{db}})
 		pipe, _ := serve(t, d)
@@ -170,7 +172,7 @@ func TestRuleSources_InFramesWhenTheyChange(t *testing.T) {
 func TestRuleSources_ThatPanic(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), RuleSources: []dashboard.RuleSource{
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), RuleSources: []dashboard.RuleSource{
 		&source{err: func() error { panic("no\nstatus") }}, &source{name: "good"},
 	}})
 	for range 3 {
@@ -190,7 +192,7 @@ func TestRuleSources_ThatAreNil(t *testing.T) {
 	t.Parallel()
 	var none *rulefile.Watcher
 	var noLimiter *fakeLimiter
-	_, err := dashboard.New(newGate(t, newClock()), dashboard.Config{
+	_, err := dashboard.New(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{
 		RuleSources: []dashboard.RuleSource{nil, none}, Limiters: []dashboard.Limiter{noLimiter}, Authorize: ann, RuleKeepers: []dashboard.RuleKeeper{none, nil, &keeper{}, unnamed{}, &keeper{}},
 	})
 	require.EqualError(t, err, `dashboard: bad configuration: Limiters[0] is nil; want a limiter

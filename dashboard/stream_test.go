@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
@@ -58,8 +60,8 @@ func (w *watching) agree(g *leapgate.Gate) {
 func TestEvents_FramesTellWhatHasChanged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newClock()
-		g := newGate(t, c, flow.Rule{ID: "all", Resource: "*", Match: rule.Glob, Threshold: 5}, flow.Rule{ID: "a", Resource: "a", Threshold: 3, Candidate: 1})
+		c := gatetest.ClockAt(start)
+		g := gates.New(t, c, flow.Rule{ID: "all", Resource: "*", Match: rule.Glob, Threshold: 5}, flow.Rule{ID: "a", Resource: "a", Threshold: 3, Candidate: 1})
 		client, _ := serve(t, dashboard.Handler(g, dashboard.Config{}))
 		call(t, c, g, "a", 10, 7*time.Millisecond)
 		began := time.Now()
@@ -126,7 +128,7 @@ func TestEvents_FramesTellWhatHasChanged(t *testing.T) {
 func TestEvents_ResourcesGo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newClock()
+		c := gatetest.ClockAt(start)
 		g := leapgate.Must(leapgate.Config{Now: c.Now, MaxResources: 2})
 		client, _ := serve(t, dashboard.Handler(g, dashboard.Config{}))
 		call(t, c, g, "a", 1, 0)
@@ -147,7 +149,7 @@ func TestEvents_ResourcesGo(t *testing.T) {
 func TestEvents_NoMoreViewersThanThereMayBe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, newClock())
+		g := gates.New(t, gatetest.ClockAt(start))
 		client, _ := serve(t, dashboard.Handler(g, dashboard.Config{MaxViewers: 2, MaxViewersPerAddress: 2}))
 		first, second := watch(t, client), watch(t, client)
 		require.NotNil(t, first.next())
@@ -170,8 +172,8 @@ func TestEvents_NoMoreViewersThanThereMayBe(t *testing.T) {
 func TestEvents_SlowViewersAreDropped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newClock()
-		g := newGate(t, c)
+		c := gatetest.ClockAt(start)
+		g := gates.New(t, c)
 		call(t, c, g, "a", 1, 0)
 		client, network := serve(t, dashboard.Handler(g, dashboard.Config{MaxViewers: 2, MaxViewersPerAddress: 2}))
 		slow := slowReader(t, network) // and does not read at all
@@ -235,7 +237,7 @@ func pause(d time.Duration) {
 func TestEvents_ViewersThatStopReadingAreDropped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		client, network := serve(t, dashboard.Handler(newGate(t, newClock()), dashboard.Config{MaxViewers: 1}))
+		client, network := serve(t, dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{MaxViewers: 1}))
 		slow := slowReader(t, network)
 		slow.frame()
 		pause(5900 * time.Millisecond) // the second frame came after a second
@@ -250,7 +252,7 @@ func TestEvents_ViewersThatStopReadingAreDropped(t *testing.T) {
 func TestEvents_ViewersThatFallBehindAreDropped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		client, network := serve(t, dashboard.Handler(newGate(t, newClock()), dashboard.Config{MaxViewers: 1}))
+		client, network := serve(t, dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{MaxViewers: 1}))
 		slow := slowReader(t, network)
 		slow.frame()                   // that of 0 s
 		pause(5500 * time.Millisecond) // that of 1 s waits since then, and those of 2 s to 5 s behind it
@@ -269,10 +271,10 @@ func TestEvents_ViewersThatFallBehindAreDropped(t *testing.T) {
 func TestEvents_NobodyWorksWhenNobodyWatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newClock()
+		c := gatetest.ClockAt(start)
 		var reads atomic.Int64
 		l := &fakeLimiter{stats: func() limit.Stats { reads.Inc(); return limit.Stats{} }}
-		d := dashboard.Handler(newGate(t, c), dashboard.Config{Limiters: []dashboard.Limiter{l}})
+		d := dashboard.Handler(gates.New(t, c), dashboard.Config{Limiters: []dashboard.Limiter{l}})
 		client, _ := serve(t, d)
 		w := watch(t, client)
 		first := w.next()
@@ -303,7 +305,7 @@ func TestEvents_NobodyWorksWhenNobodyWatches(t *testing.T) {
 func TestClose_EndsViewers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, newClock())
+		g := gates.New(t, gatetest.ClockAt(start))
 		d, err := dashboard.New(g, dashboard.Config{})
 		require.NoError(t, err)
 		client, _ := serve(t, d)
@@ -330,8 +332,8 @@ func TestClose_EndsViewers(t *testing.T) {
 func TestEvents_OfAClosedGate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newClock()
-		g := newGate(t, c)
+		c := gatetest.ClockAt(start)
+		g := gates.New(t, c)
 		call(t, c, g, "a", 3, 0)
 		client, _ := serve(t, dashboard.Handler(g, dashboard.Config{}))
 		w := watch(t, client)
@@ -348,7 +350,7 @@ type plain struct{ http.ResponseWriter }
 func TestEvents_NeedAServerThatStreams(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{MaxViewers: 1})
+		d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{MaxViewers: 1})
 		for range 3 { // and the place is given back
 			w := httptest.NewRecorder()
 			d.ServeHTTP(plain{w}, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/events", http.NoBody))
@@ -372,7 +374,7 @@ func (c *cut) WriteHeader(status int)           { c.t.Errorf("the status %d come
 func TestEvents_OfOneWhoGoesAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{MaxViewers: 1})
+		d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{MaxViewers: 1})
 		for range 3 { // and the place is given back
 			w := &cut{httptest.NewRecorder(), t}
 			d.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/events", http.NoBody))
@@ -384,7 +386,7 @@ func TestEvents_OfOneWhoGoesAtOnce(t *testing.T) {
 
 func TestEvents_HeadAndBadRequests(t *testing.T) {
 	t.Parallel()
-	d := dashboard.Handler(newGate(t, newClock()), dashboard.Config{})
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{})
 	head := fetch(d, http.MethodHead, "/api/v1/events")
 	require.Equal(t, http.StatusOK, head.Code)
 	require.Equal(t, "text/event-stream", head.Header().Get("Content-Type"))
@@ -404,8 +406,8 @@ func TestEvents_HeadAndBadRequests(t *testing.T) {
 func TestEvents_Hammer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newClock()
-		g := newGate(t, c)
+		c := gatetest.ClockAt(start)
+		g := gates.New(t, c)
 		d := dashboard.Handler(g, dashboard.Config{MaxViewers: 8, MaxViewersPerAddress: 8})
 		client, _ := serve(t, d)
 		done := make(chan struct{})

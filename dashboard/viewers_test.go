@@ -9,13 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/dashboard"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 )
 
 // One who opens many takes the places of one address, and leaves those of others.
 func TestEvents_NoMoreViewersOfOneAddressThanThereMayBe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		pipe, _ := serve(t, dashboard.Handler(newGate(t, newClock()), dashboard.Config{
+		pipe, _ := serve(t, dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{
 			MaxViewers: 5, Address: func(r *http.Request) string { return r.Header.Get("X-Client") },
 		}))
 		of := func(client string) *watching { return watch(t, pipe, "X-Client", client) }

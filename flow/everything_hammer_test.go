@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
@@ -54,7 +55,7 @@ func TestReload_HammerPatternsModesAndEvictions(t *testing.T) {
 		pass, block := before()
 		var admitted, refused, admittedA, loads, finished atomic.Int64
 		ctx := context.Background()
-		atOnce(callers+2, func(id int) {
+		gatetest.AtOnce(callers+2, func(id int) {
 			switch id {
 			case callers:
 				for finished.Load() < callers || loads.Load() < 10 {
@@ -117,7 +118,7 @@ func TestReload_HammerKeepsWhatAPatternCounted(t *testing.T) {
 		g.at(time.Duration(round) * time.Second)
 		var admitted [names]atomic.Int64
 		var finished, loads atomic.Int64
-		atOnce(7, func(id int) {
+		gatetest.AtOnce(7, func(id int) {
 			if id == 6 {
 				for finished.Load() < 6 || loads.Load() < 8 {
 					if err := g.LoadFlowRules(lists[loads.Add(1)%int64(len(lists))]); err != nil {
@@ -156,7 +157,7 @@ func TestWarmUp_HammerAtTheEdgesOfSeconds(t *testing.T) {
 		g.at(time.Duration(second) * time.Second)
 		want := int64(model.allowed(g.clock.Load()))
 		var admitted atomic.Int64
-		atOnce(32, func(int) {
+		gatetest.AtOnce(32, func(int) {
 			for range 40 {
 				if e, err := handle.Entry(); err == nil {
 					admitted.Add(1)

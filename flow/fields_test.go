@@ -43,7 +43,7 @@ func pattern(match rule.Match, text string) flow.Rule {
 
 const finite = "a finite number of at least 0"
 
-// RM-05 to RM-09, RM-17: one fault each.
+// faulty are rules with one fault each.
 var faulty = []struct {
 	rule        flow.Rule
 	field, want string

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
@@ -213,7 +214,7 @@ func TestPace_TurnsAreUsedUpWithASleepOfTheProgram(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		clock := func() int64 { return time.Now().UnixNano() }
-		c := &crowd{gate: leapgate.Must(leapgate.Config{Now: clock, Sleep: sleepOnTimer}), tries: make(map[string]int), pass: make(map[string]int)}
+		c := &crowd{gate: leapgate.Must(leapgate.Config{Now: clock, Sleep: gatetest.SleepOnTimer}), tries: make(map[string]int), pass: make(map[string]int)}
 		require.NoError(t, c.gate.LoadFlowRules([]flow.Rule{{Resource: "a", Threshold: 10, Behavior: flow.Pace, MaxWait: time.Second}}))
 		begin := time.Now()
 		end := begin.Add(20 * time.Second)
@@ -224,16 +225,4 @@ func TestPace_TurnsAreUsedUpWithASleepOfTheProgram(t *testing.T) {
 		require.GreaterOrEqual(t, float64(len(c.begun)), 0.96*float64(turns))
 		c.keepsItsPromises(t, 100*ms, time.Second)
 	})
-}
-
-// sleepOnTimer is a program's own way to sleep.
-func sleepOnTimer(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -29,11 +29,7 @@ type gate struct {
 
 func newGate(t testing.TB, rules ...flow.Rule) *gate {
 	t.Helper()
-	g := &gate{}
-	g.clock.Store(minute)
-	g.Gate = leapgate.Must(leapgate.Config{Now: g.clock.Load})
-	require.NoError(t, g.LoadFlowRules(rules))
-	return g
+	return newGateWith(t, leapgate.Config{}, rules...)
 }
 
 // at sets the clock to a time after the whole minute.
@@ -110,31 +106,31 @@ func TestRule_Cases(t *testing.T) {
 		steps []step
 		block int64
 	}{
-		"FR-01 ten per second": {
+		"ten per second": {
 			rules: []flow.Rule{two("a", 10)},
 			steps: []step{{0, 20, 10}, {499 * ms, 5, 0}, {500 * ms, 5, 0}, {999 * ms, 5, 0}, {1000 * ms, 20, 10}},
 			block: 10 + 5 + 5 + 5 + 10,
 		},
-		"FR-03 zero blocks all":            {rules: []flow.Rule{two("a", 0)}, steps: []step{{0, 5, 0}, {1000 * ms, 5, 0}}, block: 10},
-		"FR-04 0.9 blocks all":             {rules: []flow.Rule{two("a", 0.9)}, steps: []step{{0, 5, 0}, {1000 * ms, 5, 0}}, block: 10},
-		"FR-04 1.5 admits one":             {rules: []flow.Rule{two("a", 1.5)}, steps: []step{{0, 5, 1}, {999 * ms, 5, 0}, {1000 * ms, 5, 1}}, block: 13},
+		"zero blocks all":                  {rules: []flow.Rule{two("a", 0)}, steps: []step{{0, 5, 0}, {1000 * ms, 5, 0}}, block: 10},
+		"0.9 blocks all":                   {rules: []flow.Rule{two("a", 0.9)}, steps: []step{{0, 5, 0}, {1000 * ms, 5, 0}}, block: 10},
+		"1.5 admits one":                   {rules: []flow.Rule{two("a", 1.5)}, steps: []step{{0, 5, 1}, {999 * ms, 5, 0}, {1000 * ms, 5, 1}}, block: 13},
 		"the largest threshold admits all": {rules: []flow.Rule{two("a", math.MaxFloat64)}, steps: []step{{0, 500, 500}}},
 		"the smallest blocks all":          {rules: []flow.Rule{two("a", math.SmallestNonzeroFloat64)}, steps: []step{{0, 5, 0}}, block: 5},
 		"almost two admits one":            {rules: []flow.Rule{two("a", math.Nextafter(2, 0))}, steps: []step{{0, 5, 1}}, block: 4},
-		"FR-06 one private bucket": {
+		"one private bucket": {
 			rules: []flow.Rule{{Resource: "a", Threshold: 2, Interval: 300 * ms, Buckets: 1}}, from: 100 * ms,
 			steps: []step{{0, 5, 2}, {100 * ms, 1, 0}, {199 * ms, 1, 0}, {200 * ms, 5, 2}, {300 * ms, 1, 0}, {500 * ms, 5, 2}},
 			block: 3 + 1 + 1 + 3 + 1 + 3,
 		},
-		"FR-09 two rules": {
+		"two rules": {
 			rules: []flow.Rule{two("a", 10), two("a", 3)},
 			steps: []step{{0, 10, 3}, {999 * ms, 5, 0}, {1000 * ms, 10, 3}}, block: 7 + 5 + 7,
 		},
-		"FR-10 what is blocked consumes nothing": {
+		"what is blocked consumes nothing": {
 			rules: []flow.Rule{two("a", 5)},
 			steps: []step{{0, 25, 5}, {1000 * ms, 25, 5}}, block: 40,
 		},
-		"BT-05 the clock jumps one hour ahead": {
+		"the clock jumps one hour ahead": {
 			rules: []flow.Rule{two("a", 10)},
 			steps: []step{{0, 20, 10}, {time.Hour, 20, 10}, {time.Hour + 999*ms, 20, 0}, {time.Hour + time.Second, 20, 10}}, block: 50,
 		},

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
@@ -18,24 +19,7 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 )
 
-// atOnce runs f in so many goroutines, which all start together, and waits.
-func atOnce(goroutines int, f func(id int)) {
-	var ready, done sync.WaitGroup
-	start := make(chan struct{})
-	for id := range goroutines {
-		ready.Add(1)
-		done.Go(func() {
-			ready.Done()
-			<-start
-			f(id)
-		})
-	}
-	ready.Wait()
-	close(start)
-	done.Wait()
-}
-
-// BT-01. The race: look, then count. All 50 may look at once; one is admitted.
+// The race: look, then count. All 50 may look at once; one is admitted.
 func TestRule_HammerForTheOnlyPlace(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, flow.Rule{Resource: "a", Threshold: 1})
@@ -43,7 +27,7 @@ func TestRule_HammerForTheOnlyPlace(t *testing.T) {
 	for round := range 300 {
 		g.at(time.Duration(round) * time.Second)
 		var won atomic.Int64
-		atOnce(50, func(int) {
+		gatetest.AtOnce(50, func(int) {
 			if e, err := handle.Entry(); err == nil {
 				won.Add(1)
 				e.Exit()
@@ -54,7 +38,7 @@ func TestRule_HammerForTheOnlyPlace(t *testing.T) {
 	require.Equal(t, figuresOf{"a/1", 300, 300 * 49, 0}, g.rule(t, "a", "a/1"))
 }
 
-// BT-02 in steps. The race: 64 goroutines on one word, the clock standing at each
+// The race: 64 goroutines on one word, the clock standing at each
 // step. The numbers are those of one goroutine, exactly.
 func TestRule_HammerStepByStep(t *testing.T) {
 	t.Parallel()
@@ -71,7 +55,7 @@ func TestRule_HammerStepByStep(t *testing.T) {
 					g.at(at * ms)
 					tries := 1 + step%6 // by each goroutine
 					var admitted atomic.Int64
-					atOnce(64, func(int) {
+					gatetest.AtOnce(64, func(int) {
 						for range tries {
 							if e, err := handle.EntryContext(ctx, leapgate.WithCount(n)); err == nil {
 								admitted.Add(n)
@@ -118,7 +102,7 @@ func (all spans) possibly(from, to int64) (sum int64) {
 	return sum
 }
 
-// BT-02 in free run. The race: entries against the roll-overs of a clock that others
+// The race: entries against the roll-overs of a clock that others
 // move on meanwhile. Whoever is blocked moves it, and in every other second so
 // do some who are not.
 func TestRule_HammerOnAClockThatMovesOn(t *testing.T) {
@@ -134,7 +118,7 @@ func TestRule_HammerOnAClockThatMovesOn(t *testing.T) {
 				var mu sync.Mutex // guards counts and full
 				counts := make(map[span]int64)
 				full := make(map[int64]bool) // times at which somebody was blocked while the clock stood
-				atOnce(64, func(id int) {
+				gatetest.AtOnce(64, func(id int) {
 					mine, blocked := make(map[span]int64), []int64(nil)
 					for turn := id; ; turn++ {
 						before := g.clock.Load()
@@ -212,7 +196,7 @@ func TestRule_HammerRefundsOfTheFirstRule(t *testing.T) {
 	for step := range 40 {
 		g.at(time.Duration(step) * 100 * ms)
 		var admitted atomic.Int64
-		atOnce(32, func(int) {
+		gatetest.AtOnce(32, func(int) {
 			for range 40 {
 				if e, err := handle.Entry(); err == nil {
 					admitted.Add(1)
@@ -229,7 +213,7 @@ func TestRule_HammerRefundsOfTheFirstRule(t *testing.T) {
 	}
 }
 
-// RM-13. The race: loads that change other rules, of this resource and of others,
+// The race: loads that change other rules, of this resource and of others,
 // against entries. The rule is never lost, nor its window, nor an exit.
 func TestReload_HammerLoadsAgainstEntries(t *testing.T) {
 	t.Parallel()
@@ -246,7 +230,7 @@ func TestReload_HammerLoadsAgainstEntries(t *testing.T) {
 	for round := range rounds {
 		g.at(time.Duration(round) * time.Second)
 		var admitted, loads, finished atomic.Int64
-		atOnce(9, func(id int) {
+		gatetest.AtOnce(9, func(id int) {
 			if id == 8 {
 				for finished.Load() < 8 || loads.Load() < 10 {
 					list := lists[loads.Add(1)%int64(len(lists))]
@@ -288,7 +272,7 @@ func TestReload_HammerLoadsAgainstLoads(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	g := newGate(t)
 	for range 30 {
-		atOnce(4, func(id int) {
+		gatetest.AtOnce(4, func(id int) {
 			for turn := range 8 {
 				var list []flow.Rule
 				for i, name := range names {

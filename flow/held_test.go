@@ -11,6 +11,7 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -42,8 +43,7 @@ func newGateWith(t testing.TB, cfg leapgate.Config, rules ...flow.Rule) *gate {
 	g := &gate{}
 	g.clock.Store(minute)
 	cfg.Now = g.clock.Load
-	g.Gate = leapgate.Must(cfg)
-	require.NoError(t, g.LoadFlowRules(rules))
+	g.Gate = gates.With(t, cfg, rules...)
 	return g
 }
 

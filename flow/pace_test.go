@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
@@ -35,13 +36,13 @@ func TestPace_Cases(t *testing.T) {
 		given flow.Rule
 		steps []step
 	}{
-		"TH-01 ten at once":                  {pacing, []step{{0, 10, 1, six}, {1000 * ms, 10, 1, six}}},
-		"TH-03 nobody waits":                 {ten, []step{{0, 2, 1, list(0)}, {99 * ms, 1, 1, nil}, {100*ms - 1, 1, 1, nil}, {100 * ms, 2, 1, list(0)}}},
-		"the longest wait may be waited":     {flow.Rule{Threshold: 10, MaxWait: 100*ms - 1}, []step{{0, 5, 1, list(0)}, {1, 5, 1, []time.Duration{100*ms - 1}}}},
-		"the queue gets shorter with time":   {pacing, []step{{0, 9, 1, six}, {250 * ms, 9, 1, list(350, 450)}, {700 * ms, 1, 1, list(100)}, {2000 * ms, 1, 1, list(0)}}},
-		"TH-05 a batch waits for its length": {flow.Rule{Threshold: 50, Interval: 10 * time.Second}, []step{{0, 3, 51, nil}, {0, 1, 50, list(0)}, {0, 10, 1, nil}, {2010 * ms, 2, 1, list(0)}}},
-		"a batch behind another":             {flow.Rule{Threshold: 50, MaxWait: time.Second}, []step{{0, 4, 25, list(0, 500, 1000)}, {500 * ms, 1, 25, list(1000)}}},
-		"TH-08 half a millisecond":           {flow.Rule{Threshold: 2000}, []step{{0, 2, 1, list(0)}, {ms / 2, 2, 1, list(0)}, {ms - 1, 1, 1, nil}}},
+		"ten at once":                      {pacing, []step{{0, 10, 1, six}, {1000 * ms, 10, 1, six}}},
+		"nobody waits":                     {ten, []step{{0, 2, 1, list(0)}, {99 * ms, 1, 1, nil}, {100*ms - 1, 1, 1, nil}, {100 * ms, 2, 1, list(0)}}},
+		"the longest wait may be waited":   {flow.Rule{Threshold: 10, MaxWait: 100*ms - 1}, []step{{0, 5, 1, list(0)}, {1, 5, 1, []time.Duration{100*ms - 1}}}},
+		"the queue gets shorter with time": {pacing, []step{{0, 9, 1, six}, {250 * ms, 9, 1, list(350, 450)}, {700 * ms, 1, 1, list(100)}, {2000 * ms, 1, 1, list(0)}}},
+		"a batch waits for its length":     {flow.Rule{Threshold: 50, Interval: 10 * time.Second}, []step{{0, 3, 51, nil}, {0, 1, 50, list(0)}, {0, 10, 1, nil}, {2010 * ms, 2, 1, list(0)}}},
+		"a batch behind another":           {flow.Rule{Threshold: 50, MaxWait: time.Second}, []step{{0, 4, 25, list(0, 500, 1000)}, {500 * ms, 1, 25, list(1000)}}},
+		"half a millisecond":               {flow.Rule{Threshold: 2000}, []step{{0, 2, 1, list(0)}, {ms / 2, 2, 1, list(0)}, {ms - 1, 1, 1, nil}}},
 		"50,000 per second": {
 			flow.Rule{Threshold: 50_000, MaxWait: 60 * time.Microsecond},
 			[]step{{0, 9, 1, []time.Duration{0, 20_000, 40_000, 60_000}}, {19_999, 9, 1, nil}, {20_000, 9, 1, []time.Duration{60_000}}},
@@ -161,8 +162,8 @@ func exitLater(e interface{ Exit() }) {
 	e.Exit()
 }
 
-// A context that ends ends the wait at once (BT-07). It is a block, and what the
-// context says; and the turn of the last in the queue is free again (TH-09).
+// A context that ends ends the wait at once. It is a block, and what the
+// context says; and the turn of the last in the queue is free again.
 func TestPace_ContextEndsWhileWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -284,7 +285,7 @@ func TestPace_ManyInTrueTime(t *testing.T) {
 		var mu sync.Mutex // guards what is below
 		var at []time.Time
 		blocked, ended := 0, 0
-		atOnce(goroutines, func(id int) {
+		gatetest.AtOnce(goroutines, func(id int) {
 			for i := range calls {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+(id+i)%97)*50*time.Microsecond)
 				e, err := g.EntryContext(ctx, "a")
@@ -328,7 +329,7 @@ func TestPace_HammerAtOneInstant(t *testing.T) {
 	}{{0, 1}, {time.Second, 6}, {10 * time.Second, 51}} {
 		synctest.Test(t, func(t *testing.T) {
 			g := newCrowd(t, flow.Rule{Resource: "a", Threshold: 50, Interval: 10 * time.Second, Behavior: flow.Pace, MaxWait: c.wait})
-			atOnce(512, func(int) { g.call("waits", 0) })
+			gatetest.AtOnce(512, func(int) { g.call("waits", 0) })
 			slices.Sort(g.waits)
 			for i, wait := range g.waits {
 				require.Equal(t, time.Duration(i)*200*ms, wait, "each turn once")
@@ -356,7 +357,7 @@ func TestPace_HammerOnAMovingClock(t *testing.T) {
 	}})
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{pacing, {ID: "seen", Resource: "a", Threshold: 1e9, Mode: rule.Shadow}}))
 	var pass, block, given atomic.Int64
-	atOnce(64, func(id int) {
+	gatetest.AtOnce(64, func(id int) {
 		for i := range 200 {
 			ctx := context.Background()
 			if (id+i)%3 == 0 {

@@ -16,7 +16,6 @@ import (
 	"github.com/leapgate-go/leapgate/resource"
 )
 
-// FR-12
 func TestPattern_EachResourceCountsForItself(t *testing.T) {
 	t.Parallel()
 	for _, given := range []flow.Rule{

@@ -35,7 +35,7 @@ func TestPriority_BorrowsFromTheNextBucketAndWaitsForIt(t *testing.T) {
 		require.Equal(t, 1, g.at(700*ms).try(t, "a", 1, leapgate.WithPriority()))
 		require.EqualValues(t, minute+int64(time.Second), g.clock.Load())
 	}
-	require.Zero(t, g.at(700*ms).try(t, "a", 1, leapgate.WithPriority()), "OC-05: the eleventh")
+	require.Zero(t, g.at(700*ms).try(t, "a", 1, leapgate.WithPriority()), "the eleventh")
 	require.Len(t, *waits, 10)
 	require.Equal(t, 300*ms, (*waits)[9])
 
@@ -59,7 +59,7 @@ func TestPriority_WaitsNoLongerThanTheRuleSays(t *testing.T) {
 		return g, waits
 	}
 	g, waits := late(0)
-	require.Zero(t, g.try(t, "a", 1, leapgate.WithPriority()), "OC-06: 800 ms is more than the default of 500")
+	require.Zero(t, g.try(t, "a", 1, leapgate.WithPriority()), "800 ms is more than the default of 500")
 	require.Empty(t, *waits)
 	g, waits = late(800 * ms)
 	require.Equal(t, 1, g.try(t, "a", 1, leapgate.WithPriority()))

@@ -18,7 +18,7 @@ import (
 	"github.com/leapgate-go/leapgate/resource"
 )
 
-// RM-02
+// Only the rules that are no longer in the list go; a list with a fault changes nothing.
 func TestReload_RulesOfOneResourceRemoved(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, two("a", 3), two("b", 3))
@@ -33,7 +33,7 @@ func TestReload_RulesOfOneResourceRemoved(t *testing.T) {
 	require.Zero(t, g.try(t, "b", 9), "untouched, its window too")
 }
 
-// RM-03, RM-05, RM-06: with one bad rule among good ones, nothing is applied.
+// With one bad rule among good ones, nothing is applied.
 func TestReload_OneBadRuleOfTwo(t *testing.T) {
 	t.Parallel()
 	for name, bad := range map[string]flow.Rule{
@@ -58,7 +58,7 @@ func TestReload_OneBadRuleOfTwo(t *testing.T) {
 	}
 }
 
-// RM-10: the window goes on, so what was admitted in it still counts.
+// The window goes on, so what was admitted in it still counts.
 func TestReload_ChangesThatKeepTheWindow(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, two("a", 3), two("b", 3))
@@ -153,7 +153,8 @@ func TestReload_Reordered(t *testing.T) {
 	require.Equal(t, []figuresOf{{"x", 2, 1, 0}, {"y", 2, 1, 0}}, g.rules("a"))
 }
 
-// RM-11
+// Rules are copied when they are loaded: what the caller changes later is not seen before
+// the next load.
 func TestReload_RuleMutatedInPlace(t *testing.T) {
 	t.Parallel()
 	list := []flow.Rule{two("a", 3), two("b", 3)}
@@ -176,7 +177,6 @@ func TestReload_RuleMutatedInPlace(t *testing.T) {
 	require.Equal(t, 3, g.try(t, "c", 9))
 }
 
-// RM-12
 func TestReload_WhatIsGivenOutIsACopy(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, two("a", 3))
@@ -243,7 +243,7 @@ func TestReload_ClosedGate(t *testing.T) {
 	require.Equal(t, 9, g.try(t, "a", 9), "unguarded")
 }
 
-// RM-14: what is loaded for others does not touch a resource: its checks stay the
+// What is loaded for others does not touch a resource: its checks stay the
 // very same, and so do the guards that its calls find.
 func TestReload_TenThousandRulesForOthers(t *testing.T) {
 	t.Parallel()

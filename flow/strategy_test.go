@@ -21,7 +21,6 @@ func adaptive(low, high float64) flow.Rule {
 	}
 }
 
-// MA-01
 func TestMemoryAdaptive_ThresholdFallsAsMemoryGrows(t *testing.T) {
 	t.Parallel()
 	h := &heap{}
@@ -38,7 +37,7 @@ func TestMemoryAdaptive_ThresholdFallsAsMemoryGrows(t *testing.T) {
 	}
 }
 
-// MA-02, and MA-03: what is not known holds nobody back.
+// A memory that is not known holds nobody back.
 func TestMemoryAdaptive_Bursts(t *testing.T) {
 	t.Parallel()
 	h := &heap{}
@@ -95,7 +94,6 @@ func (f *flicker) Used() (bytes int64, known bool) {
 	return bytes, true
 }
 
-// FR-08
 func TestAssociated_BlocksByWhatTheOtherPasses(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, flow.Rule{Resource: "a", Threshold: 5, Associated: "b"})
@@ -137,7 +135,6 @@ func TestAssociated_TheOtherIsNotEvicted(t *testing.T) {
 	require.NotContains(t, names(), "b")
 }
 
-// FR-14 and FR-15
 func TestOrigin_NamedOthersAndEveryone(t *testing.T) {
 	t.Parallel()
 	g := newGate(t,

@@ -32,14 +32,12 @@ func (g *gate) bursts(t testing.TB, k, seconds int) (admitted []int) {
 	return admitted
 }
 
-// WU-01
 func TestWarmUp_BurstEverySecond(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, warming)
 	require.Equal(t, []int{33, 34, 36, 38, 41, 44, 47, 52, 58, 68, 83, 100, 100, 100, 100, 100}, g.bursts(t, 200, 16))
 }
 
-// WU-03: a trickle keeps it cold.
 func TestWarmUp_TrickleStaysCold(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, warming)
@@ -50,7 +48,6 @@ func TestWarmUp_TrickleStaysCold(t *testing.T) {
 	require.Equal(t, 34, g.try(t, "a", 200))
 }
 
-// WU-05
 func TestWarmUp_Pace(t *testing.T) {
 	t.Parallel()
 	rule := warming

@@ -139,7 +139,7 @@ func (g *gate) totals(name string) []int64 {
 	return []int64{s.Pass, s.Success, s.Block, s.WouldBlock, s.Concurrency}
 }
 
-func TestRule_CallsTakePlacesAndGiveThemBack(t *testing.T) { // IS-01
+func TestRule_CallsTakePlacesAndGiveThemBack(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, true, Rule{ID: "few", Resource: "a", MaxInFlight: 3})
 	entries := g.hold(t, "a", 5)
@@ -155,7 +155,7 @@ func TestRule_CallsTakePlacesAndGiveThemBack(t *testing.T) { // IS-01
 	require.Equal(t, "isolation", g.guard.Kind())
 }
 
-func TestRule_BatchTakesAsManyPlacesAsItCounts(t *testing.T) { // IS-03 and IS-04
+func TestRule_BatchTakesAsManyPlacesAsItCounts(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, true, Rule{Resource: "a", MaxInFlight: 3}, Rule{Resource: "b", MaxInFlight: 10})
 	g.hold(t, "a", 2)
@@ -350,7 +350,7 @@ func TestValidate_EveryFaultAlone(t *testing.T) {
 		rule Rule
 		want string
 	}{
-		{Rule{Resource: "a"}, `isolation rule 0 (on "a"): MaxInFlight is 0; want 1 to 1000000000`}, // IS-06
+		{Rule{Resource: "a"}, `isolation rule 0 (on "a"): MaxInFlight is 0; want 1 to 1000000000`},
 		{Rule{Resource: "a", MaxInFlight: -1}, `isolation rule 0 (on "a"): MaxInFlight is -1; want 1 to 1000000000`},
 		{Rule{Resource: "a", MaxInFlight: 1_000_000_001}, `isolation rule 0 (on "a"): MaxInFlight is 1000000001; want 1 to 1000000000`},
 		{Rule{Resource: "a", MaxInFlight: 1, MaxWait: -1}, `isolation rule 0 (on "a"): MaxWait is -1ns; want 0 to 24h0m0s`},

@@ -45,7 +45,7 @@ func (g *gate) rest(t testing.TB, passed, blocked int64) {
 	require.Equal(t, []int64{passed, blocked, 0}, []int64{s.Admitted, s.Blocked, s.WouldBlock})
 }
 
-// IS-05. The race: entries, exits by panics and a second time, and reloads that give
+// The race: entries, exits by panics and a second time, and reloads that give
 // the rule another controller.
 func TestRule_HammerAThousandForAHundredPlaces(t *testing.T) {
 	t.Parallel()

@@ -110,7 +110,6 @@ func TestNew_ProposedNumberOfBucketsIsTheNearestThatWorks(t *testing.T) {
 	})
 }
 
-// LA-02.
 func TestNew_SentinelsConfigurations(t *testing.T) {
 	t.Parallel()
 	a, err := New(20, 10_000*time.Millisecond, noBucket)
@@ -137,7 +136,6 @@ func TestNew_LargestRing(t *testing.T) {
 	require.EqualValues(t, 10, a.Oldest(MaxBuckets+9).Start())
 }
 
-// LA-05.
 func TestCurrent_StartAndIndex(t *testing.T) {
 	t.Parallel()
 	const ms = int64(time.Millisecond)
@@ -154,7 +152,6 @@ func TestCurrent_StartAndIndex(t *testing.T) {
 	require.Equal(t, created+500*ms, *w.Value())
 }
 
-// LA-06.
 func TestCurrent_SameBucketUntilItEnds(t *testing.T) {
 	t.Parallel()
 	type counts struct{ pass, block int }
@@ -182,7 +179,7 @@ func TestCurrent_SameBucketUntilItEnds(t *testing.T) {
 	require.Equal(t, counts{pass: 2, block: 1}, *w.Value(), "who holds the old bucket holds it whole")
 }
 
-// LA-10. The constructor lets nobody through before all have asked for the
+// The constructor lets nobody through before all have asked for the
 // bucket, so that each of them makes one.
 func TestCurrent_SixteenOpenOneBucketTogether(t *testing.T) {
 	t.Parallel()
@@ -215,7 +212,6 @@ func TestCurrent_SixteenOpenOneBucketTogether(t *testing.T) {
 	require.Equal(t, []int64{0}, live(a, 700))
 }
 
-// LA-14.
 func TestLive_ValuesThroughTheWindow(t *testing.T) {
 	t.Parallel()
 	const ms = int64(time.Millisecond)

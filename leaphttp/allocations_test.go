@@ -6,13 +6,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/leaphttp"
 )
 
 // TestAllocations holds the middleware to what it adds to a bare handler. It does not
 // run in parallel: it counts the allocations of the whole program.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if gatetest.Race {
 		t.Skip("the race detector allocates")
 	}
 	measure := func(c *benchCase) float64 {
@@ -32,12 +34,12 @@ func TestAllocations(t *testing.T) {
 // TestAllocations_HandlerWithoutHeader: the first field makes the map that a bare handler
 // would not have needed.
 func TestAllocations_HandlerWithoutHeader(t *testing.T) {
-	if raceEnabled {
+	if gatetest.Race {
 		t.Skip("the race detector allocates")
 	}
 	silent := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	guarded := leaphttp.Handler(silent, leaphttp.Config{
-		Gate: newGate(t), Limits: []leaphttp.Limit{{Limiter: counter(t, "client")}},
+		Gate: leapgate.Must(leapgate.Config{}), Limits: []leaphttp.Limit{{Limiter: counter(t, "client")}},
 	})
 	r := benchCases[0].request()
 	count := func(h http.Handler) float64 { return testing.AllocsPerRun(1000, func() { serve(h, r) }) }
@@ -46,7 +48,7 @@ func TestAllocations_HandlerWithoutHeader(t *testing.T) {
 
 // TestAllocations_Mux: the route is looked up once more.
 func TestAllocations_Mux(t *testing.T) {
-	if raceEnabled {
+	if gatetest.Race {
 		t.Skip("the race detector allocates")
 	}
 	bare, guarded := mux(), guardedMux(t)

@@ -51,43 +51,38 @@ func counter(tb testing.TB, name string) limit.Limiter {
 var benchCases = []benchCase{
 	{"bare", 0, "203.0.113.7:4711", func(testing.TB) http.Handler { return answer }},
 	{"gate", 1, "203.0.113.7:4711", func(tb testing.TB) http.Handler {
-		return leaphttp.Handler(answer, leaphttp.Config{Gate: newGate(tb)})
+		return leaphttp.Handler(answer, leaphttp.Config{Gate: leapgate.Must(leapgate.Config{})})
 	}},
 	{"limit, draft headers", 2, "203.0.113.7:4711", func(tb testing.TB) http.Handler {
 		return leaphttp.Handler(answer, leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: counter(tb, "client")}}})
 	}},
 	{"gate and limit, draft headers", 2, "203.0.113.7:4711", func(tb testing.TB) http.Handler {
 		return leaphttp.Handler(answer, leaphttp.Config{
-			Gate: newGate(tb), Limits: []leaphttp.Limit{{Limiter: counter(tb, "client")}},
+			Gate: leapgate.Must(leapgate.Config{}), Limits: []leaphttp.Limit{{Limiter: counter(tb, "client")}},
 		})
 	}},
 	{"gate and limit, draft headers, IPv6", 3, "[2001:db8::1]:4711", func(tb testing.TB) http.Handler {
 		return leaphttp.Handler(answer, leaphttp.Config{
-			Gate: newGate(tb), Limits: []leaphttp.Limit{{Limiter: counter(tb, "client")}},
+			Gate: leapgate.Must(leapgate.Config{}), Limits: []leaphttp.Limit{{Limiter: counter(tb, "client")}},
 		})
 	}},
 	{"gate and two limits, draft headers", 3, "203.0.113.7:4711", func(tb testing.TB) http.Handler {
 		address := leaphttp.MustAddress(leaphttp.AddressConfig{Trusted: leaphttp.PrivateNetworks()})
-		return leaphttp.Handler(answer, leaphttp.Config{Gate: newGate(tb), Limits: []leaphttp.Limit{
+		return leaphttp.Handler(answer, leaphttp.Config{Gate: leapgate.Must(leapgate.Config{}), Limits: []leaphttp.Limit{
 			{Limiter: counter(tb, "client"), Key: address.Key},
 			{Limiter: counter(tb, "key"), Key: leaphttp.APIKey("X-Api-Key")},
 		}})
 	}},
 	{"gate and limit, no headers", 1, "203.0.113.7:4711", func(tb testing.TB) http.Handler {
 		return leaphttp.Handler(answer, leaphttp.Config{
-			Gate: newGate(tb), Limits: []leaphttp.Limit{{Limiter: counter(tb, "client")}}, Headers: leaphttp.NoHeaders,
+			Gate: leapgate.Must(leapgate.Config{}), Limits: []leaphttp.Limit{{Limiter: counter(tb, "client")}}, Headers: leaphttp.NoHeaders,
 		})
 	}},
 	{"refused", 12, "203.0.113.7:4711", func(tb testing.TB) http.Handler {
 		l, err := limit.NewCounter(limit.Config{Name: "client"})
 		require.NoError(tb, err)
-		return leaphttp.Handler(answer, leaphttp.Config{Gate: newGate(tb), Limits: []leaphttp.Limit{{Limiter: l}}})
+		return leaphttp.Handler(answer, leaphttp.Config{Gate: leapgate.Must(leapgate.Config{}), Limits: []leaphttp.Limit{{Limiter: l}}})
 	}},
-}
-
-func newGate(tb testing.TB) *leapgate.Gate {
-	tb.Helper()
-	return leapgate.Must(leapgate.Config{})
 }
 
 func (c *benchCase) request() *http.Request {
@@ -130,7 +125,7 @@ func guardedMux(tb testing.TB) http.Handler {
 	tb.Helper()
 	m := mux()
 	return leaphttp.Handler(m, leaphttp.Config{
-		Gate: newGate(tb), Mux: m, Limits: []leaphttp.Limit{{Limiter: counter(tb, "client")}}, Exclude: []string{"/healthz"},
+		Gate: leapgate.Must(leapgate.Config{}), Mux: m, Limits: []leaphttp.Limit{{Limiter: counter(tb, "client")}}, Exclude: []string{"/healthz"},
 	})
 }
 

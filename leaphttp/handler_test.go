@@ -20,6 +20,8 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
@@ -27,11 +29,11 @@ import (
 
 func TestHandler_QuotaIsUsedUp(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
-	l := clock.newLog(t, "client", 2, 10*time.Second)
+	clock := gatetest.NewClock()
+	l := newLog(t, clock, "client", 2, 10*time.Second)
 	h := leaphttp.Handler(ok, leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: l}}})
 	require.Equal(t, 200, get(h, "/").Code)
-	clock.add(1500 * time.Millisecond)
+	clock.Advance(1500 * time.Millisecond)
 	require.Equal(t, 200, get(h, "/").Code)
 	w := get(h, "/?secret=echo")
 	require.Equal(t, 429, w.Code)
@@ -47,17 +49,17 @@ func TestHandler_QuotaIsUsedUp(t *testing.T) {
 	require.Equal(t, 200, do(h, from("198.51.100.1:1")).Code, "another client")
 
 	// Retry-After is never early: at that second, and not before the true wait, it passes.
-	clock.add(8500*time.Millisecond - 1)
+	clock.Advance(8500*time.Millisecond - 1)
 	require.Equal(t, "1", get(h, "/").Header().Get("Retry-After"))
-	clock.add(1)
+	clock.Advance(1)
 	require.Equal(t, 200, get(h, "/").Code)
 }
 
 func TestHandler_RefusalRunsNoPartOfTheHandler(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
-	none := clock.newLog(t, "none", 0, time.Second)
-	gate := clock.newGate(t, flow.Rule{Resource: "GET (unmatched)"})
+	clock := gatetest.NewClock()
+	none := newLog(t, clock, "none", 0, time.Second)
+	gate := gates.New(t, clock, flow.Rule{Resource: "GET (unmatched)"})
 	for _, cfg := range []leaphttp.Config{
 		{Limits: []leaphttp.Limit{{Limiter: none}}},
 		{Gate: gate},
@@ -69,9 +71,9 @@ func TestHandler_RefusalRunsNoPartOfTheHandler(t *testing.T) {
 
 func TestHandler_SecondLimitRefuses_FirstIsRefunded(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
-	first, second := clock.newLog(t, "first", 5, time.Second), clock.newLog(t, "second", 1, time.Minute)
-	third := clock.newLog(t, "third", 2, time.Hour)
+	clock := gatetest.NewClock()
+	first, second := newLog(t, clock, "first", 5, time.Second), newLog(t, clock, "second", 1, time.Minute)
+	third := newLog(t, clock, "third", 2, time.Hour)
 	h := leaphttp.Handler(ok, leaphttp.Config{Limits: []leaphttp.Limit{
 		{Limiter: first, Key: by("k")}, {Limiter: second, Key: by("k")}, {Limiter: third, Key: by("k")},
 	}})
@@ -100,9 +102,9 @@ func TestHandler_SecondLimitRefuses_FirstIsRefunded(t *testing.T) {
 
 func TestHandler_GateRefuses_LimitsAreRefunded(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
-	l := clock.newLog(t, "client", 3, time.Minute)
-	gate := clock.newGate(t, flow.Rule{ID: "inside", Resource: "GET /x", Threshold: 1, Interval: 4 * time.Second})
+	clock := gatetest.NewClock()
+	l := newLog(t, clock, "client", 3, time.Minute)
+	gate := gates.New(t, clock, flow.Rule{ID: "inside", Resource: "GET /x", Threshold: 1, Interval: 4 * time.Second})
 	h := leaphttp.Handler(ok, leaphttp.Config{
 		Gate: gate, Route: func(*http.Request) string { return "/x" }, Limits: []leaphttp.Limit{{Limiter: l, Key: by("k")}},
 	})
@@ -130,8 +132,8 @@ func TestHandler_GateRefuses_LimitsAreRefunded(t *testing.T) {
 func TestHandler_ClientGoneWhileWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		clock := newFake()
-		l := &strict{Limiter: clock.newLog(t, "client", 5, time.Minute)}
+		clock := gatetest.NewClock()
+		l := &strict{Limiter: newLog(t, clock, "client", 5, time.Minute)}
 		gate := leapgate.Must(leapgate.Config{})
 		require.NoError(t, gate.LoadFlowRules([]flow.Rule{
 			{Resource: "GET (unmatched)", Threshold: 1, Interval: time.Minute, Behavior: flow.Pace, MaxWait: time.Hour},
@@ -165,8 +167,8 @@ func (s *strict) Refund(ctx context.Context, key string, d limit.Decision, n int
 
 func TestHandler_StatusOfTheGate(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
-	gate := clock.newGate(t, flow.Rule{Resource: "GET /flow"})
+	clock := gatetest.NewClock()
+	gate := gates.New(t, clock, flow.Rule{Resource: "GET /flow"})
 	require.NoError(t, gate.EditRules(func(all *leapgate.Rules) error {
 		all.Isolation = []isolation.Rule{{Resource: "GET /full", MaxInFlight: 1}}
 		return nil
@@ -202,7 +204,7 @@ func TestHandler_StatusOfTheGate(t *testing.T) {
 
 func TestHandler_OwnRefusal(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
+	clock := gatetest.NewClock()
 	var got []*leaphttp.Refusal
 	refuse := func(w http.ResponseWriter, r *http.Request, refusal *leaphttp.Refusal) {
 		got = append(got, refusal)
@@ -214,15 +216,15 @@ func TestHandler_OwnRefusal(t *testing.T) {
 		refusal.WriteProblem(w)
 	}
 	h := leaphttp.Handler(ok, leaphttp.Config{
-		Gate:   clock.newGate(t, flow.Rule{ID: "r", Resource: "GET (unmatched)"}),
-		Limits: []leaphttp.Limit{{Limiter: clock.newLog(t, "c", 1, 2*time.Second), Key: leaphttp.Header("X")}}, Refuse: refuse,
+		Gate:   gates.New(t, clock, flow.Rule{ID: "r", Resource: "GET (unmatched)"}),
+		Limits: []leaphttp.Limit{{Limiter: newLog(t, clock, "c", 1, 2*time.Second), Key: leaphttp.Header("X")}}, Refuse: refuse,
 	})
 	require.Equal(t, 429, get(h, "/").Code)
 	require.Equal(t, "r", got[0].Block.RuleID)
 	require.ErrorIs(t, got[0].Err, leapgate.ErrBlocked)
 
 	h = leaphttp.Handler(ok, leaphttp.Config{
-		Limits: []leaphttp.Limit{{Limiter: clock.newLog(t, "c", 0, 2*time.Second)}}, Refuse: refuse,
+		Limits: []leaphttp.Limit{{Limiter: newLog(t, clock, "c", 0, 2*time.Second)}}, Refuse: refuse,
 	})
 	r := from("192.0.2.9:1")
 	r.Header.Set("Accept", "text/html")
@@ -276,8 +278,8 @@ func TestHandler_Exceptions(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			clock := newFake()
-			gate := clock.newGate(t)
+			clock := gatetest.NewClock()
+			gate := gates.New(t, clock)
 			h := leaphttp.Handler(c.handler, leaphttp.Config{Gate: gate})
 			var paniced any
 			func() {
@@ -293,7 +295,7 @@ func TestHandler_Exceptions(t *testing.T) {
 
 func TestHandler_GoroutineEnds(t *testing.T) {
 	t.Parallel()
-	gate := newFake().newGate(t)
+	gate := gates.New(t, gatetest.NewClock())
 	h := leaphttp.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { runtime.Goexit() }), leaphttp.Config{Gate: gate})
 	done := make(chan struct{})
 	go func() {
@@ -327,8 +329,8 @@ func TestHandler_LimiterFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		logger := slog.New(slog.NewTextHandler(&log, nil))
-		clock := newFake()
-		closed, before := clock.newLog(t, "closed", 1, time.Second), clock.newLog(t, "before", 9, time.Second)
+		clock := gatetest.NewClock()
+		closed, before := newLog(t, clock, "closed", 1, time.Second), newLog(t, clock, "before", 9, time.Second)
 		_ = closed.Close()
 		cfg := leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: before, Key: by("k")}, {Limiter: closed}}, Logger: logger}
 		h := leaphttp.Handler(ok, cfg)
@@ -374,7 +376,7 @@ func TestHandler_ContextEnded(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	h := leaphttp.Handler(forbidden(t), leaphttp.Config{
-		Limits: []leaphttp.Limit{{Limiter: newFake().newLog(t, "c", 1, time.Second)}},
+		Limits: []leaphttp.Limit{{Limiter: newLog(t, gatetest.NewClock(), "c", 1, time.Second)}},
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -385,10 +387,10 @@ func TestHandler_ContextEnded(t *testing.T) {
 
 func TestHandler_Skip(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
+	clock := gatetest.NewClock()
 	h := leaphttp.Handler(ok, leaphttp.Config{Limits: []leaphttp.Limit{
-		{Limiter: clock.newLog(t, "a", 1, time.Second), Skip: func(r *http.Request) bool { return r.Header.Get("X-Admin") != "" }},
-		{Limiter: clock.newLog(t, "b", 9, time.Second)},
+		{Limiter: newLog(t, clock, "a", 1, time.Second), Skip: func(r *http.Request) bool { return r.Header.Get("X-Admin") != "" }},
+		{Limiter: newLog(t, clock, "b", 9, time.Second)},
 	}})
 	r := from("192.0.2.1:1")
 	r.Header.Set("X-Admin", "1")
@@ -403,8 +405,8 @@ func TestHandler_Skip(t *testing.T) {
 
 func TestHandler_Origin(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
-	gate := clock.newGate(t, flow.Rule{Resource: "GET (unmatched)", Origin: "shop", Threshold: 1})
+	clock := gatetest.NewClock()
+	gate := gates.New(t, clock, flow.Rule{Resource: "GET (unmatched)", Origin: "shop", Threshold: 1})
 	h := leaphttp.Handler(ok, leaphttp.Config{Gate: gate, Origin: leaphttp.Header("X-Origin")})
 	call := func(origin string) int {
 		r := from("192.0.2.1:1")
@@ -419,17 +421,17 @@ func TestHandler_Origin(t *testing.T) {
 
 func TestHandler_ClosedGate(t *testing.T) {
 	t.Parallel()
-	gate := newFake().newGate(t)
+	gate := gates.New(t, gatetest.NewClock())
 	_ = gate.Close()
 	require.Equal(t, 200, get(leaphttp.Handler(ok, leaphttp.Config{Gate: gate}), "/").Code)
 }
 
 func TestHandler_ManyLimits(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
+	clock := gatetest.NewClock()
 	var limits []leaphttp.Limit
 	for range 7 {
-		limits = append(limits, leaphttp.Limit{Limiter: clock.newLog(t, "", 1, time.Second)})
+		limits = append(limits, leaphttp.Limit{Limiter: newLog(t, clock, "", 1, time.Second)})
 	}
 	h := leaphttp.Handler(ok, leaphttp.Config{Limits: limits})
 	w := get(h, "/")
@@ -444,9 +446,9 @@ func TestHandler_ManyLimits(t *testing.T) {
 // admitted; the numbers are exact.
 func TestHandler_NeverMoreThanTheLimit(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
-	first, second := clock.newLog(t, "first", 1000, time.Second), clock.newLog(t, "second", 100, time.Second)
-	gate := clock.newGate(t, flow.Rule{Resource: "GET (unmatched)", Threshold: 60})
+	clock := gatetest.NewClock()
+	first, second := newLog(t, clock, "first", 1000, time.Second), newLog(t, clock, "second", 100, time.Second)
+	gate := gates.New(t, clock, flow.Rule{Resource: "GET (unmatched)", Threshold: 60})
 	h := leaphttp.Handler(ok, leaphttp.Config{Gate: gate, Limits: []leaphttp.Limit{
 		{Limiter: first, Key: by("k")}, {Limiter: second, Key: by("k")},
 	}})

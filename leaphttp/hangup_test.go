@@ -12,6 +12,7 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
 )
@@ -55,8 +56,8 @@ func TestHandler_ClientHangsUpWhileALimiterIsAsked_ChargeIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, gate := range []*leapgate.Gate{nil, leapgate.Must(leapgate.Config{})} {
-			clock := newFake()
-			l := &distant{Limiter: clock.newLog(t, "client", 30, time.Hour)}
+			clock := gatetest.NewClock()
+			l := &distant{Limiter: newLog(t, clock, "client", 30, time.Hour)}
 			statuses := make(map[int]int)
 			h := leaphttp.Handler(forbidden(t), leaphttp.Config{
 				Gate: gate, Limits: []leaphttp.Limit{{Limiter: l, Key: by("k")}},
@@ -78,7 +79,7 @@ func TestHandler_ClientHangsUpWhileWaitingForItsTurn_ChargeIsKept(t *testing.T) 
 		require.NoError(t, gate.LoadFlowRules([]flow.Rule{
 			{Resource: "GET (unmatched)", Threshold: 1, Interval: time.Minute, Behavior: flow.Pace, MaxWait: time.Hour},
 		}))
-		client := newFake().newLog(t, "client", 5, time.Hour)
+		client := newLog(t, gatetest.NewClock(), "client", 5, time.Hour)
 		h := leaphttp.Handler(ok, leaphttp.Config{Gate: gate, Limits: []leaphttp.Limit{{Limiter: client, Key: by("k")}}})
 		require.Equal(t, 200, get(h, "/").Code, "the first has its turn at once")
 		for i, want := range []int64{3, 2, 1, 0, 0, 0} {
@@ -97,7 +98,7 @@ func TestHandler_RuleRefusesTheWait_LimitIsRefunded(t *testing.T) {
 		require.NoError(t, gate.LoadFlowRules([]flow.Rule{
 			{Resource: "GET (unmatched)", Threshold: 1, Interval: time.Minute, Behavior: flow.Pace, MaxWait: time.Second},
 		}))
-		client := newFake().newLog(t, "client", 5, time.Hour)
+		client := newLog(t, gatetest.NewClock(), "client", 5, time.Hour)
 		h := leaphttp.Handler(ok, leaphttp.Config{Gate: gate, Limits: []leaphttp.Limit{{Limiter: client, Key: by("k")}}})
 		require.Equal(t, 200, get(h, "/").Code)
 		for range 9 {
@@ -115,7 +116,7 @@ func TestTransport_CallerGivesUpBeforeItIsSent_LimitIsRefunded(t *testing.T) {
 		require.NoError(t, gate.LoadFlowRules([]flow.Rule{
 			{Resource: "GET a", Threshold: 1, Interval: time.Minute, Behavior: flow.Pace, MaxWait: time.Hour},
 		}))
-		l := newFake().newLog(t, "host", 5, time.Hour)
+		l := newLog(t, gatetest.NewClock(), "host", 5, time.Hour)
 		s := &server{status: 200}
 		rt := leaphttp.MustTransport(leaphttp.TransportConfig{Base: s, Gate: gate, Limits: []leaphttp.Limit{{Limiter: l}}})
 		_, err := send(t, rt, "http://a/")

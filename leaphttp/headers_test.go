@@ -12,15 +12,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
 )
 
 func TestHeaders_SeveralPolicies(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
-	burst, daily := clock.newLog(t, "burst", 3, time.Minute), clock.newLog(t, "daily", 5, 24*time.Hour)
-	odd := clock.newLog(t, `o"d\d`, 7, 1500*time.Millisecond)
+	clock := gatetest.NewClock()
+	burst, daily := newLog(t, clock, "burst", 3, time.Minute), newLog(t, clock, "daily", 5, 24*time.Hour)
+	odd := newLog(t, clock, `o"d\d`, 7, 1500*time.Millisecond)
 	set := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		assert.NotEmpty(t, w.Header().Get("RateLimit"), "set before the handler writes")
 	})
@@ -31,7 +32,7 @@ func TestHeaders_SeveralPolicies(t *testing.T) {
 	require.Equal(t, `"burst";q=3;w=60, "daily";q=5;w=86400, "o\"d\\d";q=7`, w.Header().Get("RateLimit-Policy"))
 	require.Equal(t, `"burst";r=2;t=60, "o\"d\\d";r=6;t=2`, w.Header().Get("RateLimit"), "a window that is not whole seconds has no w")
 	for range 4 {
-		clock.add(time.Minute)
+		clock.Advance(time.Minute)
 		w = get(h, "/")
 	}
 	require.Equal(t, `"daily";r=0;t=86160, "o\"d\\d";r=6;t=2`, w.Header().Get("RateLimit"), "now the day has the least left")
@@ -53,11 +54,11 @@ func TestHeaders_Forms(t *testing.T) {
 			{leaphttp.Draft | leaphttp.Legacy, true, true},
 			{leaphttp.NoHeaders, false, false},
 		} {
-			clock := newFake()
+			clock := gatetest.NewClock()
 			h := leaphttp.Handler(ok, leaphttp.Config{Headers: c.headers, Limits: []leaphttp.Limit{
-				{Limiter: clock.newLog(t, "wide", 10, time.Hour), Key: by("k")},
-				{Limiter: clock.newLog(t, "tight", 1, 1500*time.Millisecond), Key: by("k")},
-				{Limiter: clock.newLog(t, "wider", 11, time.Hour), Key: by("k")},
+				{Limiter: newLog(t, clock, "wide", 10, time.Hour), Key: by("k")},
+				{Limiter: newLog(t, clock, "tight", 1, 1500*time.Millisecond), Key: by("k")},
+				{Limiter: newLog(t, clock, "wider", 11, time.Hour), Key: by("k")},
 			}})
 			for i, code := range []int{200, 429} {
 				w := get(h, "/")
@@ -84,9 +85,9 @@ func TestHeaders_Forms(t *testing.T) {
 // others hold.
 func TestHeaders_Nested(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
-	outer := leaphttp.Must(leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: clock.newLog(t, "outer", 9, time.Second)}}})
-	inner := leaphttp.Must(leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: clock.newLog(t, "inner", 1, time.Second)}}})
+	clock := gatetest.NewClock()
+	outer := leaphttp.Must(leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: newLog(t, clock, "outer", 9, time.Second)}}})
+	inner := leaphttp.Must(leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: newLog(t, clock, "inner", 1, time.Second)}}})
 	h := outer(inner(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Add("RateLimit", "own") })))
 	w := get(h, "/")
 	require.Equal(t, []string{`"outer";r=8;t=1`, `"inner";r=0;t=1`, "own"}, w.Header().Values("RateLimit"))
@@ -132,11 +133,11 @@ func TestHeaders_LimiterOfTheProgram(t *testing.T) {
 
 func TestHeaders_RemoteLimitsAreAskedFirst(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
+	clock := gatetest.NewClock()
 	var order []string
 	h := leaphttp.Handler(ok, leaphttp.Config{Limits: []leaphttp.Limit{
-		{Limiter: &noting{clock.newLog(t, "near", 1, time.Second), &order, "near"}},
-		{Limiter: &far{noting{clock.newLog(t, "far", 1, time.Second), &order, "far"}}},
+		{Limiter: &noting{newLog(t, clock, "near", 1, time.Second), &order, "near"}},
+		{Limiter: &far{noting{newLog(t, clock, "far", 1, time.Second), &order, "far"}}},
 	}})
 	get(h, "/")
 	require.Equal(t, []string{"far", "near"}, order)
@@ -159,7 +160,7 @@ func (*far) Remote() bool { return true }
 
 func TestProblem_HeadersOfAnotherAnswer(t *testing.T) {
 	t.Parallel()
-	h := leaphttp.Handler(ok, leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: newFake().newLog(t, "c", 0, time.Second)}}})
+	h := leaphttp.Handler(ok, leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: newLog(t, gatetest.NewClock(), "c", 0, time.Second)}}})
 	w := httptest.NewRecorder()
 	w.Header().Set("Content-Encoding", "gzip")
 	w.Header().Set("Content-Length", "3")
@@ -202,8 +203,8 @@ func TestHeaders_EveryLimiterDescribesItself(t *testing.T) {
 
 func TestHeaders_LimitWithoutANameInAGroupIsNotTakenForAnother(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
-	group := limit.All(clock.newLog(t, "daily", 100, 24*time.Hour), clock.newLog(t, "", 1, time.Second))
+	clock := gatetest.NewClock()
+	group := limit.All(newLog(t, clock, "daily", 100, 24*time.Hour), newLog(t, clock, "", 1, time.Second))
 	h := leaphttp.Handler(ok, leaphttp.Config{Limits: []leaphttp.Limit{{
 		Limiter: group, Name: "short", Key: func(*http.Request) string { return "all" },
 	}}})

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
 )
@@ -105,7 +106,7 @@ func TestKey_Hostile(t *testing.T) {
 		"a\nb", "a\r\nX-Injected: 1", "a\x00b", "\x00", "\x00?", "\x00#", "\xff\xfe", "é", "e\u0301", " ", "\t", `"`, `\`, "a,b", "a;r=9",
 		"192.0.2.1", "<script>", "%s%d%!", "\u202e", "\U0010ffff",
 	}
-	l := &keys{Limiter: newFake().newLog(t, "client", 2, time.Second)}
+	l := &keys{Limiter: newLog(t, gatetest.NewClock(), "client", 2, time.Second)}
 	key := ""
 	h := leaphttp.Handler(ok, leaphttp.Config{Limits: []leaphttp.Limit{
 		{Limiter: l, Key: func(*http.Request) string { return key }},
@@ -164,7 +165,7 @@ func TestKey_LongOnesAreShortAndReadable(t *testing.T) {
 // TestKey_CannotBeTold: no address never means no limit.
 func TestKey_CannotBeTold(t *testing.T) {
 	t.Parallel()
-	h := leaphttp.Handler(ok, leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: newFake().newLog(t, "c", 3, time.Second)}}})
+	h := leaphttp.Handler(ok, leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: newLog(t, gatetest.NewClock(), "c", 3, time.Second)}}})
 	for i, peer := range []string{"@", "", "not an address"} {
 		require.Equal(t, 200, do(h, from(peer)).Code, i)
 	}

@@ -12,15 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
 )
 
 func TestNew_TellsAllFaults(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
-	a := clock.newLog(t, "same", 1, time.Second)
-	unnamed := clock.newLog(t, "", 1, time.Second)
+	clock := gatetest.NewClock()
+	a := newLog(t, clock, "same", 1, time.Second)
+	unnamed := newLog(t, clock, "", 1, time.Second)
 	route := func(*http.Request) string { return "" }
 	_, err := leaphttp.New(leaphttp.Config{
 		Mux: http.NewServeMux(), Route: route, Origin: route, Status: func(*leapgate.BlockError) int { return 429 },
@@ -53,7 +55,7 @@ func TestNew_TellsAllFaults(t *testing.T) {
 	_, err = leaphttp.New(leaphttp.Config{})
 	require.ErrorContains(t, err, "Gate is nil and Limits is empty")
 	require.Panics(t, func() { leaphttp.Must(leaphttp.Config{}) })
-	require.Panics(t, func() { leaphttp.Handler(nil, leaphttp.Config{Gate: clock.newGate(t)}) })
+	require.Panics(t, func() { leaphttp.Handler(nil, leaphttp.Config{Gate: gates.New(t, clock)}) })
 }
 
 func TestNewAddress_TellsAllFaults(t *testing.T) {

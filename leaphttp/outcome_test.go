@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/leaphttp"
 )
 
@@ -80,7 +82,7 @@ func TestHandler_ClientThatHangsUpIsIgnored(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, c.want, handle(t, newFake().newGate(t), c.handler))
+			require.Equal(t, c.want, handle(t, gates.New(t, gatetest.NewClock()), c.handler))
 		})
 	}
 }
@@ -110,7 +112,7 @@ func TestHandler_FailureWhileTheClientWaitsIsOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := handle(t, newFake().newGate(t), func(w http.ResponseWriter, r *http.Request, _ func()) { handler(w, r) })
+			got := handle(t, gates.New(t, gatetest.NewClock()), func(w http.ResponseWriter, r *http.Request, _ func()) { handler(w, r) })
 			require.Equal(t, [2]int64{1, 0}, got)
 		})
 	}

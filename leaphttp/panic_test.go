@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/leaphttp"
 )
 
@@ -14,26 +16,26 @@ import (
 // served, so the limit gets it back.
 func TestHandler_FunctionOfTheProgramPanics_LimitIsRefunded(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
+	clock := gatetest.NewClock()
 	faulty := func(*http.Request) string { panic("fault") }
 	for _, with := range []struct {
 		name  string
 		fault func(*leaphttp.Config)
 	}{
 		{"Key", func(c *leaphttp.Config) {
-			c.Limits = append(c.Limits, leaphttp.Limit{Limiter: clock.newLog(t, "other", 1, time.Hour), Key: faulty})
+			c.Limits = append(c.Limits, leaphttp.Limit{Limiter: newLog(t, clock, "other", 1, time.Hour), Key: faulty})
 		}},
 		{"Skip", func(c *leaphttp.Config) {
 			c.Limits = append(c.Limits, leaphttp.Limit{
-				Limiter: clock.newLog(t, "other", 1, time.Hour), Skip: func(*http.Request) bool { panic("fault") },
+				Limiter: newLog(t, clock, "other", 1, time.Hour), Skip: func(*http.Request) bool { panic("fault") },
 			})
 		}},
-		{"Route", func(c *leaphttp.Config) { c.Gate, c.Route = clock.newGate(t), faulty }},
-		{"Origin", func(c *leaphttp.Config) { c.Gate, c.Origin = clock.newGate(t), faulty }},
+		{"Route", func(c *leaphttp.Config) { c.Gate, c.Route = gates.New(t, clock), faulty }},
+		{"Origin", func(c *leaphttp.Config) { c.Gate, c.Origin = gates.New(t, clock), faulty }},
 	} {
 		t.Run(with.name, func(t *testing.T) {
 			t.Parallel()
-			l := clock.newLog(t, "client", 1, time.Hour)
+			l := newLog(t, clock, "client", 1, time.Hour)
 			cfg := leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: l, Key: by("k")}}}
 			with.fault(&cfg)
 			h := leaphttp.Handler(forbidden(t), cfg)
@@ -45,10 +47,10 @@ func TestHandler_FunctionOfTheProgramPanics_LimitIsRefunded(t *testing.T) {
 
 func TestTransport_ResourcePanics_LimitIsRefunded(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
-	l := clock.newLog(t, "host", 1, time.Hour)
+	clock := gatetest.NewClock()
+	l := newLog(t, clock, "host", 1, time.Hour)
 	transport := leaphttp.MustTransport(leaphttp.TransportConfig{
-		Gate:     clock.newGate(t),
+		Gate:     gates.New(t, clock),
 		Resource: func(*http.Request) string { panic("fault") },
 		Limits:   []leaphttp.Limit{{Limiter: l, Key: by("k")}},
 	})
@@ -60,7 +62,7 @@ func TestTransport_ResourcePanics_LimitIsRefunded(t *testing.T) {
 
 func TestHandler_WhatNeverPasses_NamesNoRetryAfter(t *testing.T) {
 	t.Parallel()
-	none := newFake().newLog(t, "none", 0, time.Second)
+	none := newLog(t, gatetest.NewClock(), "none", 0, time.Second)
 	w := get(leaphttp.Handler(forbidden(t), leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: none}}}), "/")
 	require.Empty(t, w.Header().Values("Retry-After"))
 	require.Equal(t, `The quota "none" is used up.`, problemOf(t, w).Detail)

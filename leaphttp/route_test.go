@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/leaphttp"
 )
 
@@ -24,7 +26,7 @@ func resources(gate *leapgate.Gate) []string {
 
 func TestRoute_AroundAMux(t *testing.T) {
 	t.Parallel()
-	gate := newFake().newGate(t)
+	gate := gates.New(t, gatetest.NewClock())
 	mux := http.NewServeMux()
 	mux.Handle("GET /orders/{id}", ok)
 	mux.Handle("POST api.example.com/orders", ok)
@@ -52,7 +54,7 @@ func TestRoute_AroundAMux(t *testing.T) {
 
 func TestRoute_InsideARoute(t *testing.T) {
 	t.Parallel()
-	gate := newFake().newGate(t)
+	gate := gates.New(t, gatetest.NewClock())
 	protect := leaphttp.Must(leaphttp.Config{Gate: gate})
 	mux := http.NewServeMux()
 	mux.Handle("GET /a/{x}", protect(ok))
@@ -65,7 +67,7 @@ func TestRoute_InsideARoute(t *testing.T) {
 
 func TestRoute_Function(t *testing.T) {
 	t.Parallel()
-	gate := newFake().newGate(t)
+	gate := gates.New(t, gatetest.NewClock())
 	route := ""
 	h := leaphttp.Handler(ok, leaphttp.Config{Gate: gate, Route: func(*http.Request) string { return route }})
 	for _, route = range []string{
@@ -86,9 +88,9 @@ func TestRoute_Function(t *testing.T) {
 
 func TestPaths(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
+	clock := gatetest.NewClock()
 	guarded := func(cfg leaphttp.Config, path string) bool {
-		cfg.Limits = []leaphttp.Limit{{Limiter: clock.newLog(t, "x", 0, time.Second)}}
+		cfg.Limits = []leaphttp.Limit{{Limiter: newLog(t, clock, "x", 0, time.Second)}}
 		return get(leaphttp.Handler(ok, cfg), path).Code == 429
 	}
 	api := leaphttp.Config{Include: []string{"/api/", "/login"}, Exclude: []string{"/api/health", "/api/{version}/metrics/", "/healthz"}}
@@ -135,7 +137,7 @@ func TestPaths(t *testing.T) {
 
 	r := httptest.NewRequest(http.MethodOptions, "/", http.NoBody)
 	r.URL.Path = "*"
-	cfg := leaphttp.Config{Include: []string{"/api/"}, Limits: []leaphttp.Limit{{Limiter: clock.newLog(t, "x", 0, time.Second)}}}
+	cfg := leaphttp.Config{Include: []string{"/api/"}, Limits: []leaphttp.Limit{{Limiter: newLog(t, clock, "x", 0, time.Second)}}}
 	require.Equal(t, 429, do(leaphttp.Handler(ok, cfg), r).Code)
 }
 
@@ -144,7 +146,7 @@ func TestPaths_NoSpellingSlipsThroughExclude(t *testing.T) {
 	t.Parallel()
 	h := leaphttp.Handler(ok, leaphttp.Config{
 		Exclude: []string{"/static/", "/healthz"},
-		Limits:  []leaphttp.Limit{{Limiter: newFake().newLog(t, "x", 0, time.Second)}},
+		Limits:  []leaphttp.Limit{{Limiter: newLog(t, gatetest.NewClock(), "x", 0, time.Second)}},
 	})
 	status := func(target string) int {
 		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + target + " HTTP/1.1\r\nHost: a\r\n\r\n")))
@@ -177,7 +179,7 @@ func TestPaths_NoSpellingSlipsThroughExclude(t *testing.T) {
 // choose, where it returns the pattern otherwise.
 func TestRoute_ConnectNamesNoResource(t *testing.T) {
 	t.Parallel()
-	gate := newFake().newGate(t)
+	gate := gates.New(t, gatetest.NewClock())
 	mux := http.NewServeMux()
 	mux.Handle("/any/{id}/", ok)
 	h := leaphttp.Handler(mux, leaphttp.Config{Gate: gate, Mux: mux})
@@ -192,10 +194,10 @@ func TestRoute_ConnectNamesNoResource(t *testing.T) {
 func TestPaths_WildcardsOfAServeMuxAreFaults(t *testing.T) {
 	t.Parallel()
 	for _, pattern := range []string{"/api/{rest...}", "/api/{$}", "/api/a{b}", "/api/{}", "/{a}{b}"} {
-		_, err := leaphttp.New(leaphttp.Config{Gate: newFake().newGate(t), Include: []string{pattern}})
+		_, err := leaphttp.New(leaphttp.Config{Gate: gates.New(t, gatetest.NewClock()), Include: []string{pattern}})
 		require.ErrorIs(t, err, leaphttp.ErrConfig, pattern)
 		require.ErrorContains(t, err, "Include[0]")
 	}
-	_, err := leaphttp.New(leaphttp.Config{Gate: newFake().newGate(t), Include: []string{"/api/{id}/"}, Exclude: []string{"/api/health"}})
+	_, err := leaphttp.New(leaphttp.Config{Gate: gates.New(t, gatetest.NewClock()), Include: []string{"/api/{id}/"}, Exclude: []string{"/api/health"}})
 	require.NoError(t, err)
 }

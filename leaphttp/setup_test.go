@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leapgate-go/leapgate"
-	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/stat"
@@ -20,31 +19,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake is a given clock. It begins with a whole minute.
-type fake struct{ atomic.Int64 }
-
-func newFake() *fake {
-	f := new(fake)
-	f.Store(int64(1_800_000_000 * time.Second))
-	return f
-}
-
-func (f *fake) add(d time.Duration) { f.Add(int64(d)) }
-
 // newLog makes a limiter whose waits are easy to tell.
-func (f *fake) newLog(t testing.TB, name string, most int64, window time.Duration) *limit.RateLimiter {
+func newLog(t testing.TB, c *gatetest.Clock, name string, most int64, window time.Duration) *limit.RateLimiter {
 	t.Helper()
-	l, err := limit.NewLog(limit.Config{Name: name, Limit: most, Window: window, Now: f.Load})
+	l, err := limit.NewLog(limit.Config{Name: name, Limit: most, Window: window, Now: c.Now})
 	require.NoError(t, err)
 	return l
-}
-
-// newGate makes a gate with flow rules.
-func (f *fake) newGate(t testing.TB, rules ...flow.Rule) *leapgate.Gate {
-	t.Helper()
-	gate := leapgate.Must(leapgate.Config{Now: f.Load})
-	require.NoError(t, gate.LoadFlowRules(rules))
-	return gate
 }
 
 var ok = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})

@@ -11,6 +11,8 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/resource"
@@ -72,7 +74,7 @@ func TestHandler_StatusOfAGuardOfTheProgram(t *testing.T) {
 // answer with it.
 func TestTransport_RefusalHasTheStatusOfTheRule(t *testing.T) {
 	t.Parallel()
-	gate := newFake().newGate(t, flow.Rule{Resource: "GET quota"})
+	gate := gates.New(t, gatetest.NewClock(), flow.Rule{Resource: "GET quota"})
 	require.NoError(t, gate.EditRules(func(all *leapgate.Rules) error {
 		all.Isolation = []isolation.Rule{{Resource: "GET full", MaxInFlight: 1}}
 		return nil

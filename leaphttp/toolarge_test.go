@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/leaphttp"
 )
 
@@ -75,7 +76,7 @@ func TestWriter_BodyThatIsTooLargeIsAnsweredAtOnce(t *testing.T) {
 	for name, h := range map[string]http.Handler{
 		"bare":                      upload,
 		"gate":                      leaphttp.Handler(upload, leaphttp.Config{Gate: leapgate.Must(leapgate.Config{})}),
-		"limits":                    leaphttp.Handler(upload, leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: newFake().newLog(t, "l", 9, 1e9)}}}),
+		"limits":                    leaphttp.Handler(upload, leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: newLog(t, gatetest.NewClock(), "l", 9, 1e9)}}}),
 		"MaxBytesHandler, any code": http.MaxBytesHandler(leaphttp.Handler(readAll(http.StatusBadRequest), leaphttp.Config{Gate: leapgate.Must(leapgate.Config{})}), 100),
 	} {
 		for _, header := range []string{"Content-Length: 100000", "Transfer-Encoding: chunked"} {

@@ -16,6 +16,8 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
@@ -207,9 +209,9 @@ func TestTransport_ManyTargets(t *testing.T) {
 
 func TestTransport_Gate(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
-	gate := clock.newGate(t, flow.Rule{ID: "r", Resource: "GET limited", Threshold: 1})
-	l := clock.newLog(t, "per-host", 3, time.Minute)
+	clock := gatetest.NewClock()
+	gate := gates.New(t, clock, flow.Rule{ID: "r", Resource: "GET limited", Threshold: 1})
+	l := newLog(t, clock, "per-host", 3, time.Minute)
 	s := &server{status: 200}
 	rt := leaphttp.MustTransport(leaphttp.TransportConfig{Base: s, Gate: gate, Limits: []leaphttp.Limit{{Limiter: l}}})
 	_, err := send(t, rt, "http://limited/a")
@@ -247,17 +249,17 @@ func (b *body) Close() error {
 
 func TestTransport_RefusalClosesTheBody(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
-	none := clock.newLog(t, "none", 0, time.Second)
+	clock := gatetest.NewClock()
+	none := newLog(t, clock, "none", 0, time.Second)
 	s := &server{status: 429, header: []string{"Retry-After", "60"}}
 	paused := leaphttp.MustTransport(leaphttp.TransportConfig{Base: s})
 	_, _ = send(t, paused, "http://a/")
 	for _, rt := range []http.RoundTripper{
 		paused,
 		leaphttp.MustTransport(leaphttp.TransportConfig{Base: s, Limits: []leaphttp.Limit{{Limiter: none}}}),
-		leaphttp.MustTransport(leaphttp.TransportConfig{Base: s, Gate: clock.newGate(t, flow.Rule{Resource: "POST a"})}),
+		leaphttp.MustTransport(leaphttp.TransportConfig{Base: s, Gate: gates.New(t, clock, flow.Rule{Resource: "POST a"})}),
 		leaphttp.MustTransport(leaphttp.TransportConfig{
-			Base: s, Gate: clock.newGate(t), Resource: func(*http.Request) string { return "" },
+			Base: s, Gate: gates.New(t, clock), Resource: func(*http.Request) string { return "" },
 		}),
 	} {
 		b := &body{Reader: strings.NewReader("x")}
@@ -273,14 +275,14 @@ func TestTransport_RefusalClosesTheBody(t *testing.T) {
 // Whatever function of the program panics before the request is sent, its body is closed.
 func TestTransport_PanicClosesTheBody(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
+	clock := gatetest.NewClock()
 	faulty := func(*http.Request) string { panic("fault") }
-	l := clock.newLog(t, "host", 9, time.Second)
+	l := newLog(t, clock, "host", 9, time.Second)
 	for name, cfg := range map[string]leaphttp.TransportConfig{
 		"Target":   {Target: faulty},
 		"Key":      {Limits: []leaphttp.Limit{{Limiter: l, Key: faulty}}},
 		"Skip":     {Limits: []leaphttp.Limit{{Limiter: l, Skip: func(*http.Request) bool { panic("fault") }}}},
-		"Resource": {Gate: clock.newGate(t), Resource: faulty},
+		"Resource": {Gate: gates.New(t, clock), Resource: faulty},
 		"Limiter":  {Limits: []leaphttp.Limit{{Limiter: panicking{}}}},
 	} {
 		s := &server{status: 200}
@@ -306,7 +308,7 @@ func TestTransport_BodyOfWhatIsSentIsNotTouched(t *testing.T) {
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://a/", b)
 	require.NoError(t, err)
 	rt := leaphttp.MustTransport(leaphttp.TransportConfig{
-		Gate: newFake().newGate(t), Base: roundTripper(func(*http.Request) (*http.Response, error) { panic("oh") }),
+		Gate: gates.New(t, gatetest.NewClock()), Base: roundTripper(func(*http.Request) (*http.Response, error) { panic("oh") }),
 	})
 	require.PanicsWithValue(t, "oh", func() { _, _ = rt.RoundTrip(r) }) //nolint:bodyclose // there is none
 	require.Zero(t, b.closed)
@@ -380,7 +382,7 @@ func TestTransport_Exceptions(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			gate := newFake().newGate(t)
+			gate := gates.New(t, gatetest.NewClock())
 			rt := leaphttp.MustTransport(leaphttp.TransportConfig{Base: c.answer, Gate: gate})
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
@@ -420,7 +422,7 @@ func TestTransport_EndsWithTheHeader(t *testing.T) {
 
 func TestTransport_Panics(t *testing.T) {
 	t.Parallel()
-	gate := newFake().newGate(t)
+	gate := gates.New(t, gatetest.NewClock())
 	rt := leaphttp.MustTransport(leaphttp.TransportConfig{
 		Gate: gate, Base: roundTripper(func(*http.Request) (*http.Response, error) { panic("oh") }),
 	})
@@ -431,7 +433,7 @@ func TestTransport_Panics(t *testing.T) {
 
 func TestTransport_LimiterFails(t *testing.T) {
 	t.Parallel()
-	closed := newFake().newLog(t, "c", 1, time.Second)
+	closed := newLog(t, gatetest.NewClock(), "c", 1, time.Second)
 	_ = closed.Close()
 	s := &server{status: 200}
 	rt := leaphttp.MustTransport(leaphttp.TransportConfig{
@@ -453,7 +455,7 @@ func TestTransport_Oddities(t *testing.T) {
 	rt := leaphttp.MustTransport(leaphttp.TransportConfig{})
 	_, err := rt.RoundTrip(&http.Request{}) //nolint:bodyclose // there is none
 	require.ErrorContains(t, err, "nil Request.URL")
-	gate := newFake().newGate(t)
+	gate := gates.New(t, gatetest.NewClock())
 	s := &server{status: 200}
 	rt = leaphttp.MustTransport(leaphttp.TransportConfig{Base: s, Gate: gate})
 	r := outgoing(t, "https://Example.COM:443/x")

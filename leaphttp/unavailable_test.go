@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
 )
@@ -24,7 +25,7 @@ func TestHandler_LimiterThatCannotCount_DoesNotBlameTheClient(t *testing.T) {
 	for _, failClosed := range []bool{false, true} {
 		shared := away()
 		shared.FailClosed = failClosed
-		before, after := newFake().newLog(t, "before", 3, time.Hour), newFake().newLog(t, "after", 3, time.Hour)
+		before, after := newLog(t, gatetest.NewClock(), "before", 3, time.Hour), newLog(t, gatetest.NewClock(), "after", 3, time.Hour)
 		var refusal *leaphttp.Refusal
 		h := leaphttp.Handler(forbidden(t), leaphttp.Config{
 			Limits: []leaphttp.Limit{
@@ -52,7 +53,7 @@ func TestHandler_LimiterThatCannotCount_DoesNotBlameTheClient(t *testing.T) {
 // Whoever has used up a quota is told so, also if another limit cannot count.
 func TestHandler_QuotaIsUsedUpAndAnotherLimiterCannotCount(t *testing.T) {
 	t.Parallel()
-	none := newFake().newLog(t, "none", 0, time.Hour)
+	none := newLog(t, gatetest.NewClock(), "none", 0, time.Hour)
 	h := leaphttp.Handler(forbidden(t), leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: none}, away()}})
 	w := get(h, "/")
 	require.Equal(t, 429, w.Code)
@@ -66,10 +67,10 @@ func TestHandler_NoPlaceForANewKey(t *testing.T) {
 		whenFull limit.Policy
 		want     int
 	}{{limit.Evict, 200}, {limit.Deny, 503}, {limit.Share, 429}} {
-		clock := newFake()
-		l, err := limit.NewCounter(limit.Config{Limit: 1, Window: time.Minute, MaxKeys: 1, WhenFull: c.whenFull, Now: clock.Load})
+		clock := gatetest.NewClock()
+		l, err := limit.NewCounter(limit.Config{Limit: 1, Window: time.Minute, MaxKeys: 1, WhenFull: c.whenFull, Now: clock.Now})
 		require.NoError(t, err)
-		for _, limiter := range []limit.Limiter{l, limit.All(l), limit.All(clock.newLog(t, "wide", 1000, time.Hour), l)} {
+		for _, limiter := range []limit.Limiter{l, limit.All(l), limit.All(newLog(t, clock, "wide", 1000, time.Hour), l)} {
 			h := leaphttp.Handler(ok, leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: limiter}}})
 			status := 0
 			for i := range 10 {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
@@ -88,7 +90,7 @@ func TestRoute_RulesThatNeverBind_AreLoggedOnce(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var log warnings
-			h := c.handler(leaphttp.Config{Gate: newFake().newGate(t, c.rule), Logger: log.logger()})
+			h := c.handler(leaphttp.Config{Gate: gates.New(t, gatetest.NewClock(), c.rule), Logger: log.logger()})
 			for i := range 2000 {
 				require.Equal(t, 200, get(h, fmt.Sprintf("/orders/%d", i)).Code)
 			}
@@ -104,7 +106,7 @@ func TestRoute_RulesThatNeverBind_AreLoggedOnce(t *testing.T) {
 func TestRoute_RulesOnCallsInFlightThatNeverBind_AreLogged(t *testing.T) {
 	t.Parallel()
 	var log warnings
-	gate := newFake().newGate(t)
+	gate := gates.New(t, gatetest.NewClock())
 	require.NoError(t, gate.EditRules(func(all *leapgate.Rules) error {
 		all.Isolation = []isolation.Rule{{Resource: "GET /orders/{id}", MaxInFlight: 1}}
 		return nil
@@ -120,7 +122,7 @@ func TestRoute_RulesOnCallsInFlightThatNeverBind_AreLogged(t *testing.T) {
 func TestRoute_RulesThatAreLoadedLater_AreLogged(t *testing.T) {
 	t.Parallel()
 	var log warnings
-	gate := newFake().newGate(t)
+	gate := gates.New(t, gatetest.NewClock())
 	h := leaphttp.Handler(ok, leaphttp.Config{Gate: gate, Logger: log.logger()})
 	for range 3000 {
 		get(h, "/orders/7")
@@ -169,7 +171,7 @@ func TestRoute_NoFalseAlarm(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var log warnings
-			h := leaphttp.Handler(ok, leaphttp.Config{Gate: newFake().newGate(t, c.rules...), Mux: c.mux, Logger: log.logger()})
+			h := leaphttp.Handler(ok, leaphttp.Config{Gate: gates.New(t, gatetest.NewClock(), c.rules...), Mux: c.mux, Logger: log.logger()})
 			times := 1000
 			if c.name == "one stray request" {
 				times = 1
@@ -188,7 +190,7 @@ func TestRoute_NoFalseAlarm(t *testing.T) {
 func TestRoute_RuleThatBindsElsewhere_IsNoAlarm(t *testing.T) {
 	t.Parallel()
 	var log warnings
-	gate := newFake().newGate(t, flow.Rule{Resource: "GET /admin/{page}", Threshold: 1e9})
+	gate := gates.New(t, gatetest.NewClock(), flow.Rule{Resource: "GET /admin/{page}", Threshold: 1e9})
 	admin, public := http.NewServeMux(), http.NewServeMux()
 	admin.Handle("GET /admin/{page}", ok)
 	public.Handle("/", ok)
@@ -204,7 +206,7 @@ func TestRoute_RuleThatBindsElsewhere_IsNoAlarm(t *testing.T) {
 func TestRoute_WarningHasNothingOfTheClient(t *testing.T) {
 	t.Parallel()
 	var log warnings
-	gate := newFake().newGate(t, flow.Rule{Resource: "GET /orders/{id}", Threshold: 1e9})
+	gate := gates.New(t, gatetest.NewClock(), flow.Rule{Resource: "GET /orders/{id}", Threshold: 1e9})
 	h := leaphttp.Handler(ok, leaphttp.Config{Gate: gate, Logger: log.logger()})
 	for range 100 {
 		r := httptest.NewRequest(http.MethodGet, "/orders/secret?token=secret", http.NoBody)
@@ -236,7 +238,7 @@ func TestKey_ThatCanNeverBeTold_IsLoggedOnce(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var log warnings
-			l := newFake().newLog(t, "per-tenant", 1<<30, 3600e9)
+			l := newLog(t, gatetest.NewClock(), "per-tenant", 1<<30, 3600e9)
 			h := leaphttp.Handler(ok, leaphttp.Config{
 				Limits: []leaphttp.Limit{{Limiter: l, Key: c.key}}, Logger: log.logger(),
 			})

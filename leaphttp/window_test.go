@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
 )
@@ -62,14 +64,14 @@ func TestHeaders_ClientThatGoesByTheFieldsGetsItsQuota(t *testing.T) {
 	}{{5, 10 * time.Second}, {1, 10 * time.Second}, {7, time.Minute}, {100, time.Minute}, {200, time.Hour}} {
 		for third := range 3 {
 			phase := time.Duration(third)*c.window/3 + time.Duration(third)*137*time.Millisecond
-			polite, eager := newFake(), newFake()
-			polite.add(phase)
-			eager.add(phase)
-			end := polite.Load() + windows*int64(c.window)
-			cfg := limit.Config{Name: "client", Limit: c.quota, Window: c.window, Now: eager.Load}
+			polite, eager := gatetest.NewClock(), gatetest.NewClock()
+			polite.Advance(phase)
+			eager.Advance(phase)
+			end := polite.Now() + windows*int64(c.window)
+			cfg := limit.Config{Name: "client", Limit: c.quota, Window: c.window, Now: eager.Now}
 			granted := make(map[string]int)
 			for name, l := range everyLimiter(t, cfg) {
-				for eager.Store(end - windows*int64(c.window)); eager.Load() < end; eager.add(c.window / 500) {
+				for eager.Set(end - windows*int64(c.window)); eager.Now() < end; eager.Advance(c.window / 500) {
 					for d, err := l.AllowN(t.Context(), name, 1); d.Allowed; d, err = l.AllowN(t.Context(), name, 1) {
 						require.NoError(t, err)
 						granted[name]++
@@ -77,16 +79,16 @@ func TestHeaders_ClientThatGoesByTheFieldsGetsItsQuota(t *testing.T) {
 				}
 			}
 			require.EqualValues(t, windows*c.quota, granted["Log"])
-			cfg.Now = polite.Load
+			cfg.Now = polite.Now
 			for name, l := range everyLimiter(t, cfg) {
 				h := leaphttp.Handler(ok, leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: l, Key: by(name)}}})
 				passed := 0
-				for polite.Store(end - windows*int64(c.window)); polite.Load() < end; {
+				for polite.Set(end - windows*int64(c.window)); polite.Now() < end; {
 					w := get(h, "/")
 					require.Equal(t, 200, w.Code)
 					passed++
 					if now := toldBy(t, w.Header())[0]; now.r == 0 {
-						polite.add(time.Duration(now.t) * time.Second)
+						polite.Advance(time.Duration(now.t) * time.Second)
 					}
 				}
 				due := min(granted[name], windows*int(c.quota))
@@ -128,24 +130,24 @@ func TestHeaders_OneWaitInAllFields(t *testing.T) {
 // While something remains, t is how long no more than that can be used.
 func TestHeaders_NoMoreThanWhatRemainsWithinT(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
-	for name, l := range everyLimiter(t, limit.Config{Name: "client", Limit: 10, Window: 20 * time.Second, Now: clock.Load}) {
+	clock := gatetest.NewClock()
+	for name, l := range everyLimiter(t, limit.Config{Name: "client", Limit: 10, Window: 20 * time.Second, Now: clock.Now}) {
 		h := leaphttp.Handler(ok, leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: l, Key: by(name)}}})
-		clock.add(3700 * time.Millisecond)
+		clock.Advance(3700 * time.Millisecond)
 		for range 3 {
 			get(h, "/")
-			clock.add(time.Second)
+			clock.Advance(time.Second)
 		}
 		now := toldBy(t, get(h, "/").Header())[0]
 		require.Equal(t, 6, now.r, name)
 		for range now.r {
 			require.Equal(t, 200, get(h, "/").Code, name)
 		}
-		clock.add(time.Duration(now.t-1) * time.Second)
+		clock.Advance(time.Duration(now.t-1) * time.Second)
 		require.Equal(t, 429, get(h, "/").Code, name)
-		clock.add(time.Second)
+		clock.Advance(time.Second)
 		require.Equal(t, 200, get(h, "/").Code, name)
-		clock.add(time.Hour)
+		clock.Advance(time.Hour)
 	}
 }
 
@@ -153,9 +155,9 @@ func TestHeaders_NoMoreThanWhatRemainsWithinT(t *testing.T) {
 func TestHeaders_NoWaitBeyondRetryAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		clock := newFake()
-		hour, minute := clock.newLog(t, "hour", 10, time.Hour), clock.newLog(t, "minute", 2, time.Minute)
-		gate := clock.newGate(t, flow.Rule{Resource: "GET (unmatched)", Threshold: 1, Interval: 3 * time.Second})
+		clock := gatetest.NewClock()
+		hour, minute := newLog(t, clock, "hour", 10, time.Hour), newLog(t, clock, "minute", 2, time.Minute)
+		gate := gates.New(t, clock, flow.Rule{Resource: "GET (unmatched)", Threshold: 1, Interval: 3 * time.Second})
 		limits := []leaphttp.Limit{{Limiter: hour, Key: by("k")}, {Limiter: minute, Key: by("k")}}
 		h := leaphttp.Handler(ok, leaphttp.Config{Gate: gate, Limits: limits, Headers: leaphttp.Draft | leaphttp.Legacy})
 		require.Equal(t, `"hour";r=9;t=3600, "minute";r=1;t=60`, get(h, "/").Header().Get("RateLimit"))
@@ -165,7 +167,7 @@ func TestHeaders_NoWaitBeyondRetryAfter(t *testing.T) {
 		require.Equal(t, `"hour";r=9, "minute";r=1`, w.Header().Get("RateLimit"))
 		require.Equal(t, strconv.FormatInt(time.Now().Unix()+3, 10), w.Header().Get("X-RateLimit-Reset"))
 
-		clock.add(3 * time.Second)
+		clock.Advance(3 * time.Second)
 		require.Equal(t, 200, get(h, "/").Code)
 		w = get(h, "/") // the minute
 		require.Equal(t, "57", w.Header().Get("Retry-After"))

@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/leaphttp"
 )
 
@@ -106,7 +108,7 @@ func TestWriter_HasWhatIsUnderIt(t *testing.T) {
 			_, _, err := control.Hijack()
 			assert.Equal(t, strings.Contains(c.want, "Hijack"), err == nil)
 			assert.ErrorIs(t, control.SetReadDeadline(time.Time{}), http.ErrNotSupported)
-		}), leaphttp.Config{Gate: newFake().newGate(t)}).ServeHTTP(c.w, from("192.0.2.1:1"))
+		}), leaphttp.Config{Gate: gates.New(t, gatetest.NewClock())}).ServeHTTP(c.w, from("192.0.2.1:1"))
 		require.Equal(t, c.want, strings.Join(seen, " "))
 		if c.want == "Flush Hijack Push" {
 			require.Equal(t, []string{"Flush", "Hijack", "Push", "Flush", "Hijack"}, called)
@@ -138,7 +140,7 @@ func TestWriter_ReadFromGoesThrough(t *testing.T) {
 		n, err := io.Copy(w, source)
 		assert.NoError(t, err)
 		assert.EqualValues(t, 4, n)
-	}), leaphttp.Config{Gate: newFake().newGate(t)})
+	}), leaphttp.Config{Gate: gates.New(t, gatetest.NewClock())})
 	h.ServeHTTP(w, from("192.0.2.1:1"))
 	require.Equal(t, []io.Reader{source}, w.sent)
 
@@ -152,7 +154,7 @@ func TestWriter_ReadFromGoesThrough(t *testing.T) {
 func TestWriter_StatusAfterHijack(t *testing.T) {
 	t.Parallel()
 	var called []string
-	gate := newFake().newGate(t)
+	gate := gates.New(t, gatetest.NewClock())
 	leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _, _ = w.(http.Hijacker).Hijack()
 		w.WriteHeader(http.StatusInternalServerError) // which a server ignores
@@ -174,13 +176,13 @@ func TestWriter_FlushErrorIsTold(t *testing.T) {
 	t.Parallel()
 	leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		assert.ErrorIs(t, http.NewResponseController(w).Flush(), errFlush)
-	}), leaphttp.Config{Gate: newFake().newGate(t)}).ServeHTTP(failing{httptest.NewRecorder()}, from("192.0.2.1:1"))
+	}), leaphttp.Config{Gate: gates.New(t, gatetest.NewClock())}).ServeHTTP(failing{httptest.NewRecorder()}, from("192.0.2.1:1"))
 }
 
 func TestSetError_FindsEveryGate(t *testing.T) {
 	t.Parallel()
-	clock := newFake()
-	outer, inner := clock.newGate(t), clock.newGate(t)
+	clock := gatetest.NewClock()
+	outer, inner := gates.New(t, clock), gates.New(t, clock)
 	failure := errors.New("no")
 	h := leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -195,7 +197,7 @@ func TestSetError_FindsEveryGate(t *testing.T) {
 	require.False(t, leaphttp.SetError(nil, failure))
 	get(leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		assert.False(t, leaphttp.SetError(w, failure), "there is no gate")
-	}), leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: clock.newLog(t, "c", 1, time.Second)}}}), "/")
+	}), leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: newLog(t, clock, "c", 1, time.Second)}}}), "/")
 }
 
 // TestWriter_OnAServer has a real server behind pipes: early hints, streaming, deadlines
@@ -203,8 +205,8 @@ func TestSetError_FindsEveryGate(t *testing.T) {
 func TestWriter_OnAServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		clock := newFake()
-		gate := clock.newGate(t)
+		clock := gatetest.NewClock()
+		gate := gates.New(t, clock)
 		mux := http.NewServeMux()
 		mux.HandleFunc("GET /events", func(w http.ResponseWriter, _ *http.Request) {
 			control := http.NewResponseController(w)
@@ -230,7 +232,7 @@ func TestWriter_OnAServer(t *testing.T) {
 			_ = rw.Flush()
 			time.Sleep(time.Second)
 		})
-		l := clock.newLog(t, "c", 10, time.Second)
+		l := newLog(t, clock, "c", 10, time.Second)
 		pipes := newPipes()
 		server := &http.Server{Handler: leaphttp.Handler(mux, leaphttp.Config{
 			Gate: gate, Mux: mux, Limits: []leaphttp.Limit{{Limiter: l, Key: by("k")}},
@@ -318,7 +320,7 @@ func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 // A proxy copies from a server that fails before the first byte, and says so.
 func TestWriter_CopyThatFailsBeforeItBeginsIsNoAnswer(t *testing.T) {
 	t.Parallel()
-	gate := newFake().newGate(t)
+	gate := gates.New(t, gatetest.NewClock())
 	h := leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if n, err := io.Copy(w, iotest.ErrReader(io.ErrUnexpectedEOF)); n == 0 && err != nil {
 			http.Error(w, "bad gateway", http.StatusBadGateway)

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/leapprom"
 )
 
@@ -22,12 +24,12 @@ func BenchmarkScrape(b *testing.B) {
 		for i := range resources / 10 {
 			rules = append(rules, flow.Rule{Resource: "GET /orders/" + strconv.Itoa(i), Threshold: 1e9})
 		}
-		c := newClock()
-		g := newGate(b, c, resources, rules...)
+		c := gatetest.NewClock()
+		g := gates.Small(b, c, resources, rules...)
 		for i := range resources {
 			for k := range 30 { // so many cells
 				e, _ := g.Entry("GET /orders/" + strconv.Itoa(i))
-				c.advance(time.Duration(k) * time.Millisecond)
+				c.Advance(time.Duration(k) * time.Millisecond)
 				e.Exit()
 			}
 		}

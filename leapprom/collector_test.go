@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,8 +26,8 @@ import (
 
 func TestCollect_ExactValues(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := newGate(t, c, 10,
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 10,
 		flow.Rule{ID: "qps", Resource: "a", Threshold: 2, Candidate: 1, Interval: time.Minute},
 		flow.Rule{ID: "try", Resource: "a", Threshold: 1.5, Interval: time.Minute, Mode: rule.Shadow},
 		flow.Rule{ID: "off", Resource: "b", Threshold: 1, Mode: rule.Off})
@@ -37,7 +39,7 @@ func TestCollect_ExactValues(t *testing.T) {
 
 	for range 5 {
 		_ = g.Do(t.Context(), "a", func(context.Context) error {
-			c.advance(time.Second)
+			c.Advance(time.Second)
 			return errors.New("it broke")
 		})
 	}
@@ -102,8 +104,8 @@ func TestCollect_ExactValues(t *testing.T) {
 // nanosecond longer.
 func TestCollect_HistogramsAreExact(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := newGate(t, c, 10)
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 10)
 	registry := registryOf(t, g, leapprom.Config{})
 	var calls []int64
 	for i := -168; i <= 64; i++ {
@@ -114,7 +116,7 @@ func TestCollect_HistogramsAreExact(t *testing.T) {
 	for _, rt := range calls {
 		e, err := g.Entry("a")
 		require.NoError(t, err)
-		c.advance(time.Duration(rt))
+		c.Advance(time.Duration(rt))
 		e.Exit()
 		sum += float64(rt)
 	}
@@ -150,14 +152,14 @@ func TestCollect_HistogramsAreExact(t *testing.T) {
 func TestCollect_SparseHistograms(t *testing.T) {
 	t.Parallel()
 	for _, cells := range [][]int{{}, {-160}, {-159}, {0}, {54}, {55}, {-160, 55}, {-3, -2, 0}, {-9, -5, -1, 0, 40}, {-9, -4, 1}} {
-		c := newClock()
-		g := newGate(t, c, 10)
+		c := gatetest.NewClock()
+		g := gates.Small(t, c, 10)
 		want := make(reading)
 		for k, i := range cells {
 			for range k + 1 {
 				e, err := g.Entry("a")
 				require.NoError(t, err)
-				c.advance(time.Duration(math.Exp2(float64(i)/8) * 1e9))
+				c.Advance(time.Duration(math.Exp2(float64(i)/8) * 1e9))
 				e.Exit()
 			}
 			name := strconv.Itoa(i)
@@ -179,14 +181,14 @@ func TestCollect_SparseHistograms(t *testing.T) {
 // 292 of them, of which an int64 has room for, in a hundred days.
 func TestCollect_LargeSums(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := newGate(t, c, 10)
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 10)
 	registry := registryOf(t, g, leapprom.Config{})
 	const year = 365 * 24 * time.Hour
 	for i := range 5 {
 		e, err := g.EntryContext(t.Context(), "a", leapgate.WithCount(100))
 		require.NoError(t, err)
-		c.advance(year)
+		c.Advance(year)
 		e.Exit()
 		want := float64(i+1) * 100 * year.Seconds()
 		require.InEpsilon(t, want, scrape(t, registry)[`leapgate_response_time_seconds_sum{resource="a"}`], 1e-12)
@@ -229,7 +231,7 @@ func TestCollect_Limiters(t *testing.T) {
 	t.Parallel()
 	log, err := limit.NewLog(limit.Config{Name: "per-tenant", Limit: 9, Window: time.Hour, MaxKeys: 2, WhenFull: limit.Evict})
 	require.NoError(t, err)
-	registry := registryOf(t, newGate(t, newClock(), 10), leapprom.Config{Limiters: []leapprom.Limiter{log, &sharing{}}})
+	registry := registryOf(t, gates.Small(t, gatetest.NewClock(), 10), leapprom.Config{Limiters: []leapprom.Limiter{log, &sharing{}}})
 	for i, key := range []string{"a", "a", "b", "c"} {
 		_, err := log.AllowN(t.Context(), key, int64(5+i%2*5))
 		require.NoError(t, err)
@@ -271,7 +273,7 @@ func TestCollect_Lint(t *testing.T) {
 	t.Parallel()
 	l, err := limit.NewCounter(limit.Config{Name: "l", Limit: 9})
 	require.NoError(t, err)
-	g := newGate(t, newClock(), 10, flow.Rule{Resource: "a", Threshold: 0, Candidate: 1}, flow.Rule{Resource: "a", Threshold: 1, Mode: rule.Shadow})
+	g := gates.Small(t, gatetest.NewClock(), 10, flow.Rule{Resource: "a", Threshold: 0, Candidate: 1}, flow.Rule{Resource: "a", Threshold: 1, Mode: rule.Shadow})
 	call(g, "a")
 	problems, err := testutil.CollectAndLint(leapprom.Must(g, leapprom.Config{Limiters: []leapprom.Limiter{l}}))
 	require.NoError(t, err)
@@ -304,7 +306,7 @@ func (statsOf) Stats() limit.Stats { return limit.Stats{} }
 
 func TestRegister_GatesAndRegistries(t *testing.T) {
 	t.Parallel()
-	g, h := newGate(t, newClock(), 10), newGate(t, newClock(), 10)
+	g, h := gates.Small(t, gatetest.NewClock(), 10), gates.Small(t, gatetest.NewClock(), 10)
 	one := leapprom.Must(g, leapprom.Config{})
 	registry, second := prometheus.NewPedanticRegistry(), prometheus.NewPedanticRegistry()
 	require.NoError(t, registry.Register(one))
@@ -345,7 +347,7 @@ func TestRegister_GatesAndRegistries(t *testing.T) {
 
 func TestCollect_ClosedGate(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), 10)
+	g := gates.Small(t, gatetest.NewClock(), 10)
 	registry := registryOf(t, g, leapprom.Config{})
 	call(g, "a")
 	require.NoError(t, g.Close())
@@ -355,7 +357,7 @@ func TestCollect_ClosedGate(t *testing.T) {
 
 func TestCollect_FromManyGoroutines(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), 10)
+	g := gates.Small(t, gatetest.NewClock(), 10)
 	registry := registryOf(t, g, leapprom.Config{})
 	call(g, "a")
 	var scrapes sync.WaitGroup

@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -22,7 +24,7 @@ import (
 // Names of all kinds, and those that look alike as labels.
 func TestLabels_HostileNames(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), 100)
+	g := gates.Small(t, gatetest.NewClock(), 100)
 	registry := registryOf(t, g, leapprom.Config{})
 	long := strings.Repeat("ab", 512)
 	names := []string{
@@ -90,7 +92,7 @@ func TestLabels_HostileLimitersAndGuards(t *testing.T) {
 // Rules of one resource whose IDs look alike as labels.
 func TestLabels_RulesThatLookAlike(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), 10)
+	g := gates.Small(t, gatetest.NewClock(), 10)
 	registry := registryOf(t, g, leapprom.Config{})
 	rules := []flow.Rule{
 		{ID: "r\xff", Resource: "a", Threshold: 5, Interval: time.Minute, Mode: rule.Shadow},

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
@@ -21,8 +23,8 @@ import (
 // Beyond the cap, and unless a rule names them, resources are in other.
 func TestOther_ResourcesBeyondTheCap(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := newGate(t, c, 10, flow.Rule{ID: "r", Resource: "named", Threshold: 1, Interval: time.Minute})
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 10, flow.Rule{ID: "r", Resource: "named", Threshold: 1, Interval: time.Minute})
 	registry := registryOf(t, g, leapprom.Config{MaxResources: 2})
 	for _, name := range []string{"a", "b"} {
 		call(g, name)
@@ -65,8 +67,8 @@ func TestOther_ResourcesBeyondTheCap(t *testing.T) {
 // A resource that is evicted keeps its series; they go on when it comes again.
 func TestOther_EvictedResources(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := newGate(t, c, 1, flow.Rule{ID: "all", Resource: "*", Match: rule.Glob, Threshold: 2, Interval: time.Minute})
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 1, flow.Rule{ID: "all", Resource: "*", Match: rule.Glob, Threshold: 2, Interval: time.Minute})
 	registry := registryOf(t, g, leapprom.Config{})
 	two := func(name string) {
 		for range 3 {
@@ -76,9 +78,9 @@ func TestOther_EvictedResources(t *testing.T) {
 	two("a")
 	scrape(t, registry)
 	require.False(t, call(g, "a")) // a block that nobody reads before a is gone
-	c.advance(idle)
+	c.Advance(gatetest.Idle)
 	two("b")
-	c.advance(idle)
+	c.Advance(gatetest.Idle)
 	two("a")
 	require.Equal(t, reading{
 		`entries_total{resource="a",result="pass"}`:                4,
@@ -111,7 +113,7 @@ func without(r reading) reading {
 func TestOther_RulesOfAResourceThatGetsSeries(t *testing.T) {
 	t.Parallel()
 	rules := []flow.Rule{{ID: "all", Resource: "*", Match: rule.Glob, Threshold: 0}}
-	g := newGate(t, newClock(), 10, rules...)
+	g := gates.Small(t, gatetest.NewClock(), 10, rules...)
 	registry := registryOf(t, g, leapprom.Config{MaxResources: 1})
 	call(g, "a")
 	call(g, "b")
@@ -221,7 +223,7 @@ func TestOther_GuardThatPanics(t *testing.T) {
 // What names that come and go have cost is seen.
 func TestOther_Evictions(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), 1)
+	g := gates.Small(t, gatetest.NewClock(), 1)
 	rule := flow.Rule{Resource: "*", Match: rule.Glob, Threshold: 1, Interval: time.Hour}
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{rule}))
 	registry := registryOf(t, g, leapprom.Config{})

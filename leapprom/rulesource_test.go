@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/leapprom"
 	"github.com/leapgate-go/leapgate/rulefile"
 )
@@ -29,7 +31,7 @@ func TestRuleSources_StateOfEach(t *testing.T) {
 	t.Parallel()
 	good := &origin{name: "a.yaml", at: time.Unix(1_800_000_000, 500_000_000)}
 	never := &origin{name: "b\xff.yaml", err: errors.New("there is no such file or folder")}
-	registry := registryOf(t, newGate(t, newClock(), 10), leapprom.Config{RuleSources: []leapprom.RuleSource{good, never}})
+	registry := registryOf(t, gates.Small(t, gatetest.NewClock(), 10), leapprom.Config{RuleSources: []leapprom.RuleSource{good, never}})
 	require.Equal(t, reading{
 		`rules_last_load_successful{source="a.yaml"}`:                        1,
 		`rules_last_load_successful{source="b` + "\uFFFD" + `.yaml"}`:        0,
@@ -50,7 +52,7 @@ func TestRuleSources_RuleFileThatIsRefusedAndGood(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
 	write("flow: [{resource: a, threshold: 1}]")
-	gate := newGate(t, newClock(), 10)
+	gate := gates.Small(t, gatetest.NewClock(), 10)
 	watcher, err := rulefile.Watch(rulefile.Config{Path: path, Gate: gate, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer watcher.Close()

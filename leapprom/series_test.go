@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/assert"
@@ -26,7 +28,7 @@ import (
 // would look as if they had all come at once.
 func TestSeries_RulesThatAreRemoved(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), 10)
+	g := gates.Small(t, gatetest.NewClock(), 10)
 	registry := registryOf(t, g, leapprom.Config{})
 	rules := []flow.Rule{
 		{ID: "r", Resource: "a", Threshold: 0},
@@ -69,7 +71,7 @@ func TestSeries_RulesThatAreRemoved(t *testing.T) {
 // Of the rules that a resource had, the last few keep their series.
 func TestSeries_RulesThatComeAndGoAreBounded(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), 10)
+	g := gates.Small(t, gatetest.NewClock(), 10)
 	registry := registryOf(t, g, leapprom.Config{})
 	const loads = 50
 	before := scrape(t, registry)
@@ -89,15 +91,15 @@ func TestSeries_RulesThatComeAndGoAreBounded(t *testing.T) {
 // Resources that a rule has named once, and none names any more, have a bound as well.
 func TestSeries_ResourcesThatWereNamedAreBounded(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := newGate(t, c, 2)
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 2)
 	registry := registryOf(t, g, leapprom.Config{MaxResources: 3})
 	call(g, "first")
 	before := scrape(t, registry)
 	for i := range 50 {
 		name := "r" + strconv.Itoa(i)
 		require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "r", Resource: name, Threshold: 0}}))
-		c.advance(idle)
+		c.Advance(gatetest.Idle)
 		call(g, "first")
 		call(g, name)
 		now := scrape(t, registry)
@@ -155,8 +157,8 @@ func refusedOnPaper(g *leapgate.Gate) (would, candidates float64) {
 func TestSeries_NeverGoBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		c := newClock()
-		g := newGate(t, c, rapid.IntRange(1, 4).Draw(t, "places"))
+		c := gatetest.NewClock()
+		g := gates.Small(t, c, rapid.IntRange(1, 4).Draw(t, "places"))
 		cfg := leapprom.Config{MaxResources: rapid.IntRange(1, 4).Draw(t, "series")}
 		registry := registryOf(t, g, cfg)
 		long := strings.Repeat("x", 300)
@@ -206,7 +208,7 @@ func TestSeries_NeverGoBack(t *testing.T) {
 					open, weights = append(open, &e), append(weights, float64(n))
 					return
 				}
-				c.advance(time.Duration(rapid.Int64Range(0, 1e9).Draw(t, "rt")))
+				c.Advance(time.Duration(rapid.Int64Range(0, 1e9).Draw(t, "rt")))
 				e.Exit()
 				completed += float64(n)
 			},
@@ -255,7 +257,7 @@ func TestSeries_NeverGoBack(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			"time": func(*rapid.T) { c.advance(idle) },
+			"time": func(*rapid.T) { c.Advance(gatetest.Idle) },
 			"collect": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "now") == 0 { // it takes its time
 					runtime.GC()
@@ -269,8 +271,8 @@ func TestSeries_NeverGoBack(t *testing.T) {
 // Readings while calls come, rules are loaded and resources come and go.
 func TestSeries_HammerScrapesUnderLoad(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := newGate(t, c, 4)
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 4)
 	registry := registryOf(t, g, leapprom.Config{MaxResources: 5})
 	var passed, blocked atomic.Int64
 	var calls, others sync.WaitGroup
@@ -306,7 +308,7 @@ func TestSeries_HammerScrapesUnderLoad(t *testing.T) {
 				{ID: strconv.Itoa(i % 5), Resource: strconv.Itoa(i % 12), Threshold: 1},
 			}
 			assert.NoError(t, g.LoadFlowRules(rules[:1+i%2]))
-			c.advance(idle)
+			c.Advance(gatetest.Idle)
 			runtime.Gosched()
 		}
 	})

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -14,32 +12,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leapgate-go/leapgate"
-	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/leapprom"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// clock is a given clock.
-type clock struct{ now atomic.Int64 }
-
-func newClock() *clock {
-	c := new(clock)
-	c.now.Store(int64(1_800_000_000 * time.Second))
-	return c
-}
-
-func (c *clock) advance(d time.Duration) { c.now.Add(int64(d)) }
-
-// idle is how long a resource must be left alone to be evicted.
-const idle = time.Minute + 100*time.Millisecond
-
-func newGate(t require.TestingT, c *clock, places int, rules ...flow.Rule) *leapgate.Gate {
-	g, err := leapgate.New(leapgate.Config{Now: c.now.Load, MaxResources: places})
-	require.NoError(t, err)
-	require.NoError(t, g.LoadFlowRules(rules))
-	return g
-}
 
 // call is one call that takes no time, and tells whether it passed.
 func call(g *leapgate.Gate, name string) bool {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/leapprom"
 	"github.com/leapgate-go/leapgate/resource"
 )
@@ -25,10 +26,10 @@ func (s switches) Bind(name string, _ []resource.Check) ([]resource.Check, bool)
 
 func TestStates_HaveOneSeriesEachAndTheirChangesATotal(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.NewClock()
 	a, b := resource.NewState("off", "on", "half-on"), resource.NewState("off", "on")
 	guard := switches{"a": a, "b": b}
-	g := leapgate.Must(leapgate.Config{Now: c.now.Load, Guards: []resource.Guard{guard}})
+	g := leapgate.Must(leapgate.Config{Now: c.Now, Guards: []resource.Guard{guard}})
 	require.True(t, call(g, "a"))
 	require.True(t, call(g, "b"))
 	require.True(t, call(g, "none"))
@@ -54,7 +55,7 @@ func TestStates_HaveOneSeriesEachAndTheirChangesATotal(t *testing.T) {
 	// What is removed has had its changes, but is in no state.
 	delete(guard, "a")
 	require.NoError(t, g.Rebind("a"))
-	c.advance(time.Second)
+	c.Advance(time.Second)
 	require.Equal(t, reading{
 		`rule_changes_total{guard="switch",resource="a",rule="s"}`:         3,
 		`rule_changes_total{guard="switch",resource="other",rule="other"}`: 1,

@@ -11,15 +11,16 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/leapprom"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
 // newPaced makes a gate in which calls of each name begin a second apart, or wait for that.
-func newPaced(t require.TestingT, c *clock, places int, waiting func()) *leapgate.Gate {
-	g, err := leapgate.New(leapgate.Config{Now: c.now.Load, MaxResources: places, Sleep: func(_ context.Context, d time.Duration) error {
+func newPaced(t require.TestingT, c *gatetest.Clock, places int, waiting func()) *leapgate.Gate {
+	g, err := leapgate.New(leapgate.Config{Now: c.Now, MaxResources: places, Sleep: func(_ context.Context, d time.Duration) error {
 		waiting()
-		c.advance(d)
+		c.Advance(d)
 		return nil
 	}})
 	require.NoError(t, err)
@@ -31,7 +32,7 @@ func newPaced(t require.TestingT, c *clock, places int, waiting func()) *leapgat
 
 func TestWaits_SeriesOfAResourceInWhichACallHasWaited(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.NewClock()
 	var during reading
 	var scrapeNow func() reading
 	g := newPaced(t, c, 10, func() { during = scrapeNow() })
@@ -42,7 +43,7 @@ func TestWaits_SeriesOfAResourceInWhichACallHasWaited(t *testing.T) {
 	require.Empty(t, scrapeNow(), "nobody has waited")
 	require.True(t, call(g, "a"))
 	require.Equal(t, reading{`entries_waiting{resource="a"}`: 1}, during)
-	c.advance(500 * time.Millisecond)
+	c.Advance(500 * time.Millisecond)
 	require.True(t, call(g, "a"))
 	require.Equal(t, 1.0, during[`wait_time_seconds_count{resource="a"}`])
 	require.Equal(t, reading{
@@ -59,7 +60,7 @@ func TestWaits_SeriesOfAResourceInWhichACallHasWaited(t *testing.T) {
 func TestWaits_SumsOverResourcesAreExact(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		c := newClock()
+		c := gatetest.NewClock()
 		waits := 0.0
 		g := newPaced(t, c, rapid.IntRange(1, 4).Draw(t, "places"), func() { waits++ })
 		registry := registryOf(t, g, leapprom.Config{MaxResources: rapid.IntRange(1, 4).Draw(t, "series")})
@@ -68,12 +69,12 @@ func TestWaits_SumsOverResourcesAreExact(t *testing.T) {
 		before := scrape(t, registry)
 		t.Repeat(map[string]func(*rapid.T){
 			"call": func(t *rapid.T) {
-				begin := c.now.Load()
+				begin := c.Now()
 				require.True(t, call(g, name.Draw(t, "name")))
-				seconds += time.Duration(c.now.Load() - begin).Seconds()
+				seconds += time.Duration(c.Now() - begin).Seconds()
 			},
 			"time": func(t *rapid.T) {
-				c.advance(time.Duration(rapid.Int64Range(0, int64(2*idle)).Draw(t, "time")))
+				c.Advance(time.Duration(rapid.Int64Range(0, int64(2*gatetest.Idle)).Draw(t, "time")))
 			},
 			"": func(t *rapid.T) {
 				now := scrape(t, registry)

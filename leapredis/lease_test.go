@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/limit"
 )
 
@@ -273,7 +274,7 @@ func TestLease_BoundedKeys(t *testing.T) {
 }
 
 func TestLease_ServingAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if gatetest.Race {
 		t.Skip("the race detector allocates")
 	}
 	s := newServer()
@@ -296,7 +297,7 @@ func (k known) EvalSHA(context.Context, string, string, ...string) ([]int64, err
 func (k known) Eval(context.Context, string, string, ...string) ([]int64, error) { return k.reply, nil }
 
 func TestAllow_Allocations(t *testing.T) {
-	if raceEnabled {
+	if gatetest.Race {
 		t.Skip("the race detector allocates")
 	}
 	ctx := context.Background()

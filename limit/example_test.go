@@ -6,15 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/limit"
 )
-
-// clock is a given clock, so that the examples always print the same.
-type clock struct{ now time.Time }
-
-func newClock() *clock { return &clock{time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)} }
-
-func (c *clock) Now() int64 { return c.now.UnixNano() }
 
 func show(what string, d limit.Decision) {
 	switch {
@@ -28,22 +22,22 @@ func show(what string, d limit.Decision) {
 }
 
 func ExampleNewCounter() {
-	c := newClock()
+	c := gatetest.NewClock()
 	perClient, err := limit.NewCounter(limit.Config{Name: "per client", Limit: 3, Window: 4 * time.Second, Now: c.Now})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	c.now = c.now.Add(time.Second)
+	c.Advance(time.Second)
 	for i := range 4 {
 		d, err := perClient.Allow(context.Background(), "198.51.100.7")
 		if err != nil {
 			fmt.Println(err)
 		}
 		show(fmt.Sprint("call ", i+1), d)
-		c.now = c.now.Add(time.Second)
+		c.Advance(time.Second)
 	}
-	c.now = c.now.Add(time.Second)
+	c.Advance(time.Second)
 	d, _ := perClient.Allow(context.Background(), "198.51.100.7")
 	show("two seconds later", d)
 	// Output:
@@ -55,7 +49,7 @@ func ExampleNewCounter() {
 }
 
 func ExampleNewLog() {
-	c := newClock()
+	c := gatetest.NewClock()
 	logins, err := limit.NewLog(limit.Config{Name: "logins", Limit: 2, Window: time.Minute, Now: c.Now})
 	if err != nil {
 		fmt.Println(err)
@@ -64,7 +58,7 @@ func ExampleNewLog() {
 	for i := range 3 {
 		d, _ := logins.Allow(context.Background(), "alice")
 		show(fmt.Sprint("login ", i+1), d)
-		c.now = c.now.Add(10 * time.Second)
+		c.Advance(10 * time.Second)
 	}
 	// Output:
 	// login 1: passed, 1 of 2 left
@@ -73,7 +67,7 @@ func ExampleNewLog() {
 }
 
 func ExampleNewBucketed() {
-	c := newClock()
+	c := gatetest.NewClock()
 	l, err := limit.NewBucketed(limit.Config{Name: "exact", Limit: 100, Window: time.Minute, Buckets: 6, Strict: true, Now: c.Now})
 	if err != nil {
 		fmt.Println(err)
@@ -105,7 +99,7 @@ func ExampleConfig() {
 }
 
 func ExampleRateLimiter_AllowN() {
-	c := newClock()
+	c := gatetest.NewClock()
 	bytes, _ := limit.NewCounter(limit.Config{Name: "bytes", Limit: 1 << 20, Now: c.Now})
 	for _, n := range []int64{1 << 19, 1 << 19, 0, 1 << 21} {
 		d, err := bytes.AllowN(context.Background(), "upload", n)
@@ -136,7 +130,7 @@ func ExampleRateLimiter_AllowNAt() {
 }
 
 func ExampleRateLimiter_Peek() {
-	c := newClock()
+	c := gatetest.NewClock()
 	l, _ := limit.NewCounter(limit.Config{Limit: 10, Now: c.Now})
 	fmt.Println(l.Peek("a").Remaining)
 	_, _ = l.Allow(context.Background(), "a")
@@ -147,7 +141,7 @@ func ExampleRateLimiter_Peek() {
 }
 
 func ExampleRateLimiter_Wait() {
-	c := newClock()
+	c := gatetest.NewClock()
 	l, _ := limit.NewCounter(limit.Config{Limit: 10, Now: c.Now})
 	d, err := l.Wait(context.Background(), "a", 10)
 	fmt.Println(d.Allowed, err)
@@ -163,7 +157,7 @@ func ExampleRateLimiter_Wait() {
 
 // The cost of a call to a language model is known when it has answered.
 func ExampleRateLimiter_Settle() {
-	c := newClock()
+	c := gatetest.NewClock()
 	ctx := context.Background()
 	tokens, _ := limit.NewCounter(limit.Config{Name: "tokens", Limit: 10_000, Window: time.Minute, Now: c.Now})
 	d, _ := tokens.AllowN(ctx, "team", 4000) // the prompt, and an estimate of the answer
@@ -179,7 +173,7 @@ func ExampleRateLimiter_Settle() {
 }
 
 func ExampleRateLimiter_Refund() {
-	c := newClock()
+	c := gatetest.NewClock()
 	ctx := context.Background()
 	l, _ := limit.NewCounter(limit.Config{Limit: 10, Now: c.Now})
 	d, _ := l.AllowN(ctx, "a", 5)
@@ -199,7 +193,7 @@ func ExampleRateLimiter_Reset() {
 }
 
 func ExampleRateLimiter_Offenders() {
-	c := newClock()
+	c := gatetest.NewClock()
 	l, _ := limit.NewCounter(limit.Config{Limit: 1, Offenders: 100, Now: c.Now})
 	for range 50 {
 		_, _ = l.Allow(context.Background(), "198.51.100.7")
@@ -219,14 +213,14 @@ func ExampleRateLimiter_Offenders() {
 }
 
 func ExampleRateLimiter_Stats() {
-	c := newClock()
+	c := gatetest.NewClock()
 	l, _ := limit.NewCounter(limit.Config{Limit: 1, MaxKeys: 100, WhenFull: limit.Deny, Now: c.Now})
 	for i := range 150 {
 		_, _ = l.Allow(context.Background(), fmt.Sprint("client ", i))
 	}
 	s := l.Stats()
 	fmt.Println(s.Keys, "keys,", s.Crowded, "refused for want of a place,", s.Evicted, "forgotten")
-	c.now = c.now.Add(time.Hour)
+	c.Advance(time.Hour)
 	l.Sweep()
 	fmt.Println(l.Stats().Keys, "keys,", l.Stats().Expired, "expired")
 	// Output:
@@ -245,7 +239,7 @@ func ExampleRateLimiter_Close() {
 }
 
 func ExampleAll() {
-	c := newClock()
+	c := gatetest.NewClock()
 	ctx := context.Background()
 	second, _ := limit.NewCounter(limit.Config{Name: "per second", Limit: 2, Now: c.Now})
 	hour, _ := limit.NewBucketed(limit.Config{Name: "per hour", Limit: 3, Window: time.Hour, Now: c.Now})
@@ -256,7 +250,7 @@ func ExampleAll() {
 			fmt.Println(err)
 		}
 		show(fmt.Sprint("call ", i+1), d)
-		c.now = c.now.Add(2 * time.Second)
+		c.Advance(2 * time.Second)
 	}
 	fmt.Println(second.Peek("a").Remaining, "left of the second: a refusal costs nothing")
 	// Output:

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 )
 
 // Settled at ten times the limit, a key is let in again when nine tenths of the next
@@ -34,7 +36,7 @@ func TestCounter_SettlesBeyondWhatAWordHolds(t *testing.T) {
 func TestCounter_ExcessIsCountedAsWithoutAWord(t *testing.T) {
 	t.Parallel()
 	steps := 400_000
-	if raceEnabled || testing.Short() {
+	if gatetest.Race || testing.Short() {
 		steps = 20_000
 	}
 	random := rand.New(rand.NewPCG(5, 8))
@@ -93,7 +95,7 @@ func TestCounter_HammerExcess(t *testing.T) {
 	l, clock := algorithms[0].new(t, Config{Limit: maxPacked, Window: time.Second})
 	e := l.(*RateLimiter).packed
 	d := allow(t, l, goroutines*turns)
-	atOnce(goroutines, func(id int) {
+	gatetest.AtOnce(goroutines, func(id int) {
 		for turn := range turns {
 			_ = l.Settle(t.Context(), "a", Decision{}, maxPacked/goroutines/8)
 			_ = l.Refund(t.Context(), "a", d, 1)
@@ -112,7 +114,7 @@ func TestCounter_HammerExcess(t *testing.T) {
 	total := make(map[int64]int64)
 	now := minute + 10*second
 	for round := range int64(50) {
-		atOnce(goroutines, func(id int) {
+		gatetest.AtOnce(goroutines, func(id int) {
 			at := now + round*second + int64(id)
 			for range 20 {
 				e.store.charge(at, "a", maxPacked/4)

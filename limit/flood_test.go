@@ -3,13 +3,14 @@ package limit
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 )
 
 // A flood of keys that nobody has seen before, and one client who was there first. Memory
@@ -20,7 +21,7 @@ func TestLimiter_FloodOfKeys(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	flood, maxKeys := 5_000_000, 100_000
-	if raceEnabled {
+	if gatetest.Race {
 		flood, maxKeys = 60_000, 20_000
 	}
 	for _, policy := range []Policy{Evict, Deny, Share} {
@@ -33,7 +34,7 @@ func TestLimiter_FloodOfKeys(t *testing.T) {
 			admitted := 0
 			for i := range flood {
 				if i%(flood/10) == 0 {
-					heap = append(heap, liveHeap())
+					heap = append(heap, gatetest.LiveHeap())
 				}
 				key = strconv.AppendInt(append(key[:0], "198.51.100."...), int64(i), 10)
 				d, err := l.AllowN(t.Context(), string(key), 1)
@@ -76,15 +77,6 @@ func TestLimiter_FloodOfKeys(t *testing.T) {
 			require.Equal(t, s.Crowded, l.Stats().Crowded)
 		})
 	}
-}
-
-// liveHeap gives the bytes that are in use.
-func liveHeap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return stats.HeapAlloc
 }
 
 // The same for every algorithm, in small.
@@ -211,7 +203,7 @@ func TestLimiter_HammerNewKeysAreNeverRefusedUnderEvict(t *testing.T) {
 	const goroutines, keys = 8, 30_000
 	c, _ := newCounter(t, Config{Limit: 1, Window: time.Hour, MaxKeys: 10_000})
 	var refused atomic.Int64
-	atOnce(goroutines, func(id int) {
+	gatetest.AtOnce(goroutines, func(id int) {
 		for i := range keys {
 			d, err := c.Allow(t.Context(), fmt.Sprint(id, " ", i))
 			if err != nil || !d.Allowed {

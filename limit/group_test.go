@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 )
 
 func newCounter(t require.TestingT, cfg Config) (*RateLimiter, *fake) {
@@ -255,7 +257,7 @@ func TestAll_HammerTogether(t *testing.T) {
 			two, _ := a.new(t, Config{Limit: 100})
 			g := All(one, two)
 			var admitted fake
-			atOnce(16, func(int) {
+			gatetest.AtOnce(16, func(int) {
 				for range 100 {
 					if d, err := g.Allow(t.Context(), "a"); err == nil && d.Allowed {
 						admitted.Add(1)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 )
 
 // The race: look, then count. 64 goroutines want one key; what it has is given, and
@@ -23,14 +25,14 @@ func TestLimiter_HammerOneKey(t *testing.T) {
 			for _, n := range []int64{1, 7} {
 				const goroutines = 64
 				limit := int64(40_000)
-				if raceEnabled {
+				if gatetest.Race {
 					limit = 10_000
 				}
 				l, clock := a.new(t, Config{Limit: limit})
 				for round := range int64(3) {
 					clock.Store(minute + round*a.carry*second)
 					var admitted atomic.Int64
-					atOnce(goroutines, func(int) {
+					gatetest.AtOnce(goroutines, func(int) {
 						mine := int64(0)
 						for range limit / goroutines / n * 4 {
 							if d, err := l.AllowN(t.Context(), "a", n); err == nil && d.Allowed {
@@ -58,7 +60,7 @@ func TestLimiter_HammerTenThousandKeys(t *testing.T) {
 				names[i] = fmt.Sprintf("client %d", i)
 			}
 			admitted := make([]atomic.Int64, many)
-			atOnce(goroutines, func(id int) {
+			gatetest.AtOnce(goroutines, func(id int) {
 				for i := range many {
 					if i%16 == id%16 { // four goroutines a key, which ask twice each
 						for range 2 {
@@ -106,7 +108,7 @@ func TestLimiter_HammerStepByStep(t *testing.T) {
 						want += n
 					}
 					var got atomic.Int64
-					atOnce(16, func(int) {
+					gatetest.AtOnce(16, func(int) {
 						for range cfg.Limit/n + 1 {
 							if l.AllowNAt(now, "a", n).Allowed {
 								got.Add(n)
@@ -130,7 +132,7 @@ func TestCounter_HammerTurns(t *testing.T) {
 			t.Parallel()
 			const limit, goroutines = 100, 16
 			steps := int64(60_000)
-			if raceEnabled || testing.Short() {
+			if gatetest.Race || testing.Short() {
 				steps = 20_000
 			}
 			l, clock := a.new(t, Config{Limit: limit, Window: time.Second})
@@ -198,7 +200,7 @@ func TestCounter_HammerTheFirstOfAWindow(t *testing.T) {
 			t.Parallel()
 			const limit, goroutines = 4, 2
 			rounds := int64(100_000)
-			if raceEnabled || testing.Short() {
+			if gatetest.Race || testing.Short() {
 				rounds = 10_000
 			}
 			// When all have arrived, the clock is in the next window, for all of them at once.
@@ -248,7 +250,7 @@ func TestLimiter_HammerSweepAgainstHolders(t *testing.T) {
 			var admitted [many]atomic.Int64
 			for round := range rounds {
 				clock.Store(minute + round*a.carry*second)
-				atOnce(8, func(id int) {
+				gatetest.AtOnce(8, func(id int) {
 					if id%2 == 0 {
 						l.Sweep()
 						return
@@ -279,7 +281,7 @@ func TestLimiter_HammerEvictionAgainstHolders(t *testing.T) {
 			const limit = 50
 			l, _ := a.new(t, Config{Limit: limit, MaxKeys: 8})
 			var charged, evicted atomic.Int64
-			atOnce(16, func(id int) {
+			gatetest.AtOnce(16, func(id int) {
 				for i := range 3000 {
 					key := fmt.Sprint("k", (i*7+id)%24)
 					if d := l.AllowNAt(minute, key, 1); d.Allowed {
@@ -319,7 +321,7 @@ func TestLimiter_HammerRefunds(t *testing.T) {
 			l, _ := a.new(t, Config{Limit: limit})
 			var kept, most atomic.Int64
 			var inside atomic.Int64
-			atOnce(goroutines, func(id int) {
+			gatetest.AtOnce(goroutines, func(id int) {
 				for turn := range int64(turns) {
 					n := turn%3 + 1
 					d := l.AllowNAt(minute, "a", n)
@@ -357,13 +359,13 @@ func TestLimiter_HammerLateRefunds(t *testing.T) {
 			t.Parallel()
 			const limit, goroutines = 40, 16
 			turns := 20_000
-			if raceEnabled || testing.Short() {
+			if gatetest.Race || testing.Short() {
 				turns = 2_000
 			}
 			l, clock := a.new(t, Config{Limit: limit})
 			var mu sync.Mutex // guards kept while the goroutines end
 			var kept []charged
-			atOnce(goroutines, func(id int) {
+			gatetest.AtOnce(goroutines, func(id int) {
 				random := rand.New(rand.NewPCG(uint64(id), 7))
 				var open []Decision
 				var mine []charged

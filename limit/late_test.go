@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 )
 
 // What is given back, or turns out dearer, long after it was charged.
@@ -208,7 +210,7 @@ func TestLimiter_AgreesWithANaiveModelOfLateRefunds(t *testing.T) {
 	t.Parallel()
 	const steps = 2500
 	rounds := 10_000_000 / steps / len(algorithms)
-	if raceEnabled || testing.Short() {
+	if gatetest.Race || testing.Short() {
 		rounds /= 50
 	}
 	for i, a := range algorithms {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 )
 
 func TestOffenders_OfALimiter(t *testing.T) {
@@ -116,7 +118,7 @@ func TestOffenders_StandOutOfAFlood(t *testing.T) {
 func TestOffenders_HammerLosesNone(t *testing.T) {
 	t.Parallel()
 	c, _ := newCounter(t, Config{Offenders: 50})
-	atOnce(16, func(id int) {
+	gatetest.AtOnce(16, func(id int) {
 		for i := range 2000 {
 			c.AllowNAt(minute, fmt.Sprint(i%10), 1)
 			if i%500 == id {

@@ -1,7 +1,6 @@
 package limit
 
 import (
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -78,21 +77,4 @@ func allow(t *testing.T, l limiter, n int64) Decision {
 	d, err := l.AllowN(t.Context(), "a", n)
 	require.NoError(t, err)
 	return d
-}
-
-// atOnce runs f in so many goroutines, which all start together, and waits.
-func atOnce(goroutines int, f func(id int)) {
-	var ready, done sync.WaitGroup
-	start := make(chan struct{})
-	for id := range goroutines {
-		ready.Add(1)
-		done.Go(func() {
-			ready.Done()
-			<-start
-			f(id)
-		})
-	}
-	ready.Wait()
-	close(start)
-	done.Wait()
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 )
 
 // answered gives what a limiter has counted of its answers.
@@ -100,7 +102,7 @@ func TestStats_HammerAnswers(t *testing.T) {
 			const goroutines, calls = 16, 2_000
 			l, _ := a.new(t, Config{Limit: calls})
 			var allowed, refused atomic.Int64
-			atOnce(goroutines, func(id int) {
+			gatetest.AtOnce(goroutines, func(id int) {
 				for i := range calls {
 					d, err := l.AllowN(context.Background(), string(rune('a'+i%3)), int64(id%2+1))
 					assert.NoError(t, err)

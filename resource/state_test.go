@@ -22,8 +22,8 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// scripted is a guard whose checks have a state, and do what a test says.
-type scripted struct {
+// stateful is a guard whose checks have a state, and do what a test says.
+type stateful struct {
 	states  []string
 	named   string                                                  // the resource that its rules name
 	bind    func(name string, s *resource.State)                    // when a check is made
@@ -33,10 +33,10 @@ type scripted struct {
 	made    atomic.Int64                                            // checks
 }
 
-func (g *scripted) Kind() string { return "scripted" }
+func (g *stateful) Kind() string { return "scripted" }
 
-func (g *scripted) Bind(name string, old []resource.Check) ([]resource.Check, bool) {
-	c := &scriptedCheck{guard: g, cause: resource.Cause{Resource: name, Kind: "scripted", RuleID: "one"}}
+func (g *stateful) Bind(name string, old []resource.Check) ([]resource.Check, bool) {
+	c := &statefulCheck{guard: g, cause: resource.Cause{Resource: name, Kind: "scripted", RuleID: "one"}}
 	if len(old) > 0 {
 		c.cause.State = old[0].Cause().State
 	} else {
@@ -49,19 +49,19 @@ func (g *scripted) Bind(name string, old []resource.Check) ([]resource.Check, bo
 	return []resource.Check{c}, name == g.named
 }
 
-type scriptedCheck struct {
-	guard *scripted
+type statefulCheck struct {
+	guard *stateful
 	cause resource.Cause
 }
 
-func (c *scriptedCheck) Cause() *resource.Cause                           { return &c.cause }
-func (c *scriptedCheck) Mode() rule.Mode                                  { return rule.Enforce }
-func (c *scriptedCheck) Stage() resource.Stage                            { return resource.Counting }
-func (c *scriptedCheck) Interval() time.Duration                          { return time.Hour }
-func (c *scriptedCheck) Refund(resource.Ticket, int64)                    {}
-func (c *scriptedCheck) Wait(int64, int64, resource.Caller) time.Duration { return -1 }
+func (c *statefulCheck) Cause() *resource.Cause                           { return &c.cause }
+func (c *statefulCheck) Mode() rule.Mode                                  { return rule.Enforce }
+func (c *statefulCheck) Stage() resource.Stage                            { return resource.Counting }
+func (c *statefulCheck) Interval() time.Duration                          { return time.Hour }
+func (c *statefulCheck) Refund(resource.Ticket, int64)                    {}
+func (c *statefulCheck) Wait(int64, int64, resource.Caller) time.Duration { return -1 }
 
-func (c *scriptedCheck) Reserve(now, _ int64, _ resource.Caller) (v resource.Verdict) {
+func (c *statefulCheck) Reserve(now, _ int64, _ resource.Caller) (v resource.Verdict) {
 	if c.guard.reserve != nil {
 		if v.Refused = c.guard.reserve(now, c.cause.State); v.Refused != nil {
 			v.Refused.Cause = &c.cause
@@ -70,13 +70,13 @@ func (c *scriptedCheck) Reserve(now, _ int64, _ resource.Caller) (v resource.Ver
 	return v
 }
 
-func (c *scriptedCheck) Finish(now, _ int64, _ time.Duration, _ resource.Outcome) {
+func (c *statefulCheck) Finish(now, _ int64, _ time.Duration, _ resource.Outcome) {
 	if c.guard.finish != nil {
 		c.guard.finish(now, c.cause.State)
 	}
 }
 
-func (c *scriptedCheck) Snapshot(now int64) stat.RuleSnapshot {
+func (c *statefulCheck) Snapshot(now int64) stat.RuleSnapshot {
 	if c.guard.show != nil {
 		c.guard.show(now, c.cause.State)
 	}
@@ -84,8 +84,8 @@ func (c *scriptedCheck) Snapshot(now int64) stat.RuleSnapshot {
 }
 
 // turns makes a guard that goes over to the other of two states at the end of every call.
-func turns() *scripted {
-	return &scripted{states: []string{"off", "on"}, finish: func(now int64, s *resource.State) { turn(now, s) }}
+func turns() *stateful {
+	return &stateful{states: []string{"off", "on"}, finish: func(now int64, s *resource.State) { turn(now, s) }}
 }
 
 func turn(now int64, s *resource.State) {
@@ -114,7 +114,7 @@ func (h *heard) count() int {
 	return len(h.all)
 }
 
-func pass(t require.TestingT, g *leapgate.Gate, name string) {
+func mustPass(t require.TestingT, g *leapgate.Gate, name string) {
 	e, err := g.Entry(name)
 	assert.NoError(t, err)
 	e.Exit()
@@ -191,7 +191,7 @@ func TestState_AgreesWithALogOfAllChanges(t *testing.T) {
 			}
 		}
 		var called string
-		guard := &scripted{states: []string{"closed", "open", "half-open"}}
+		guard := &stateful{states: []string{"closed", "open", "half-open"}}
 		guard.reserve = func(now int64, s *resource.State) *resource.BlockError { step(called)(now, s); return nil }
 		guard.finish = func(now int64, s *resource.State) { step(called)(now, s) }
 		g := leapgate.Must(leapgate.Config{
@@ -203,7 +203,7 @@ func TestState_AgreesWithALogOfAllChanges(t *testing.T) {
 			if random.IntN(10) == 0 {
 				require.NoError(t, g.Rebind(called))
 			}
-			pass(t, g, called)
+			mustPass(t, g, called)
 			require.True(t, slices.Equal(log, heard.all)) // by the time at which the call is over
 
 			var own []leapgate.Change
@@ -229,7 +229,7 @@ func TestOnChange_IsToldOfEveryChangeOnceAndInOrder(t *testing.T) {
 	inside := make(chan struct{}, calls) // no more changes are on their way than may wait
 	var mu sync.Mutex                    // of the check
 	made := 0
-	guard := &scripted{states: []string{"a", "b", "c"}}
+	guard := &stateful{states: []string{"a", "b", "c"}}
 	guard.finish = func(now int64, s *resource.State) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -295,10 +295,10 @@ func TestOnChange_ThatHangsHoldsUpOneCallOnly(t *testing.T) {
 		heard.hear(c)
 	}})
 	var wg sync.WaitGroup
-	wg.Go(func() { pass(t, g, "orders") })
+	wg.Go(func() { mustPass(t, g, "orders") })
 	<-entered
 	for range calls - 1 { // they come back, although OnChange hangs
-		pass(t, g, "orders")
+		mustPass(t, g, "orders")
 	}
 	require.NoError(t, g.Rebind("orders"))
 	require.Equal(t, int64(calls), ruleOf(t, g, "orders").Changes)
@@ -327,7 +327,7 @@ func TestOnChange_ThatPanicsIsCountedAndLoggedAndAskedAgain(t *testing.T) {
 		panic("no line to the pager")
 	}})
 	for range 5 {
-		pass(t, g, "orders")
+		mustPass(t, g, "orders")
 	}
 	require.Equal(t, 5, heard.count())
 	require.Equal(t, int64(5), g.GuardFaults())
@@ -346,9 +346,9 @@ func TestOnChange_ThatEndsItsGoroutineEndsNothingElse(t *testing.T) {
 		}
 	}})
 	var wg sync.WaitGroup
-	wg.Go(func() { pass(t, g, "orders") })
+	wg.Go(func() { mustPass(t, g, "orders") })
 	wg.Wait()
-	pass(t, g, "orders")
+	mustPass(t, g, "orders")
 	require.Equal(t, 2, heard.count())
 	require.Zero(t, g.Resource("orders").Snapshot().Concurrency)
 }
@@ -364,16 +364,16 @@ func TestOnChange_MayCallTheGate(t *testing.T) {
 		if n >= 5 {
 			return
 		}
-		pass(t, g, "orders") // makes the next change, which is told when this one has been
+		mustPass(t, g, "orders") // makes the next change, which is told when this one has been
 		require.Equal(t, n, heard.count())
-		pass(t, g, fmt.Sprint("new-", n))
+		mustPass(t, g, fmt.Sprint("new-", n))
 		require.NoError(t, g.LoadRules(leapgate.Rules{Flow: []flow.Rule{{Resource: "orders", Threshold: float64(1000 + n)}}}))
 		require.NoError(t, g.EditRules(func(r *leapgate.Rules) error { r.Flow[0].Threshold++; return nil }))
 		require.NoError(t, g.Rebind("orders"))
 		g.Snapshot()
 		g.Totals()
 	}})
-	pass(t, g, "orders")
+	mustPass(t, g, "orders")
 	require.Equal(t, 1002.0, g.FlowRules()[0].Threshold) // the first to be told loads last
 	told := map[string]string{}
 	for _, c := range heard.all {
@@ -399,7 +399,7 @@ func TestOnChange_OfALoadIsToldWhenItIsDone(t *testing.T) {
 	t.Parallel()
 	var heard heard
 	var g *leapgate.Gate
-	guard := &scripted{states: []string{"off", "on"}, named: "orders"}
+	guard := &stateful{states: []string{"off", "on"}, named: "orders"}
 	guard.bind = func(name string, s *resource.State) { s.Set(7, "on", "it was bound") }
 	g = leapgate.Must(leapgate.Config{Guards: []resource.Guard{guard}, OnChange: func(c leapgate.Change) {
 		heard.hear(c)
@@ -427,14 +427,14 @@ func TestOnChange_OfALoadIsToldWhenItIsDone(t *testing.T) {
 func TestOnChange_IsNotCalledByWhoReadsFigures(t *testing.T) {
 	t.Parallel()
 	var heard heard
-	guard := &scripted{states: []string{"off", "on"}, show: func(now int64, s *resource.State) { s.Set(now, "on", "it was looked at") }}
+	guard := &stateful{states: []string{"off", "on"}, show: func(now int64, s *resource.State) { s.Set(now, "on", "it was looked at") }}
 	g := leapgate.Must(leapgate.Config{Guards: []resource.Guard{guard}, OnChange: heard.hear})
-	pass(t, g, "orders")
+	mustPass(t, g, "orders")
 	require.Equal(t, "on", ruleOf(t, g, "orders").State)
 	g.Snapshot()
 	g.Totals()
 	require.Zero(t, heard.count())
-	pass(t, g, "orders")
+	mustPass(t, g, "orders")
 	require.Equal(t, 1, heard.count())
 }
 
@@ -448,13 +448,13 @@ func TestOnChange_IsToldWhatCallsInFlightChangeAfterClose(t *testing.T) {
 	}})
 	e, err := closing.Entry("orders")
 	require.NoError(t, err)
-	pass(t, closing, "orders")
+	mustPass(t, closing, "orders")
 	require.NoError(t, closing.Close())
-	pass(t, closing, "orders") // unguarded
+	mustPass(t, closing, "orders") // unguarded
 	e.Exit()
 	require.Equal(t, 2, heard.count())
 	require.Equal(t, []string{"off", "on"}, []string{heard.all[0].From, heard.all[1].From})
-	pass(t, g, "orders") // nobody is told, and nothing gathers
+	mustPass(t, g, "orders") // nobody is told, and nothing gathers
 }
 
 func TestState_GoesOnWhenItsRuleIsChanged(t *testing.T) {
@@ -462,7 +462,7 @@ func TestState_GoesOnWhenItsRuleIsChanged(t *testing.T) {
 	guard := turns()
 	g := leapgate.Must(leapgate.Config{Guards: []resource.Guard{guard}})
 	for range 3 {
-		pass(t, g, "orders")
+		mustPass(t, g, "orders")
 	}
 	before := ruleOf(t, g, "orders")
 	require.Equal(t, []any{"on", int64(3)}, []any{before.State, before.Changes})
@@ -484,14 +484,14 @@ func TestState_GoesOnWhenItsResourceComesAgain(t *testing.T) {
 	t.Parallel()
 	now := atomic.NewInt64(int64(1_800_000_000 * time.Second))
 	g := leapgate.Must(leapgate.Config{Now: now.Load, MaxResources: 1, Guards: []resource.Guard{turns()}})
-	pass(t, g, "orders")
+	mustPass(t, g, "orders")
 	sum := total(g)
 	now.Add(int64(2 * time.Hour))
-	pass(t, g, "db") // takes its place
+	mustPass(t, g, "db") // takes its place
 	require.Nil(t, g.Lookup("orders"))
 	require.GreaterOrEqual(t, total(g)+past(g), sum)
 	now.Add(int64(2 * time.Minute))
-	pass(t, g, "orders")
+	mustPass(t, g, "orders")
 	require.GreaterOrEqual(t, total(g)+past(g), sum+1)
 }
 
@@ -517,7 +517,7 @@ func TestReason_IsShortAndText(t *testing.T) {
 	}
 	g := leapgate.Must(leapgate.Config{Guards: []resource.Guard{guard}, OnChange: heard.hear})
 	for range reasons {
-		pass(t, g, "orders")
+		mustPass(t, g, "orders")
 	}
 	require.Equal(t, strings.Repeat("é", 128), heard.all[0].Reason)
 	require.Equal(t, "a?b", heard.all[1].Reason)
@@ -527,7 +527,7 @@ func TestReason_IsShortAndText(t *testing.T) {
 
 func TestEntry_WithAStateThatStaysAllocatesNothing(t *testing.T) {
 	g := resource.NewRegistry(resource.Config{
-		Guards: []resource.Guard{&scripted{states: []string{"closed"}, reserve: mustBe("closed")}}, OnChange: func(stat.Change) {},
+		Guards: []resource.Guard{&stateful{states: []string{"closed"}, reserve: mustBe("closed")}}, OnChange: func(stat.Change) {},
 	})
 	r := g.Resource("orders")
 	allocs := testing.AllocsPerRun(1000, func() {

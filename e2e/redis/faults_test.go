@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/redistest"
 	"github.com/leapgate-go/leapgate/leapredis"
 )
@@ -301,7 +302,7 @@ func TestFaults_CancelledCallsAreNone(t *testing.T) {
 		c := newCounter(t, w.client(t, l.proxy.Addr()), leapredis.Config{Limit: 1 << 40, Window: time.Hour})
 		warmUp(t, c)
 		l.set(redistest.Fault{ToClient: redistest.Stream{Latency: 100 * time.Millisecond}})
-		atOnce(50, func(int) {
+		gatetest.AtOnce(50, func(int) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 			defer cancel()
 			d, err := c.AllowN(ctx, hot, 1)

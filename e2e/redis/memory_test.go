@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/redistest"
 	"github.com/leapgate-go/leapgate/leapredis"
 )
@@ -30,7 +31,7 @@ func TestMemory(t *testing.T) {
 						continue // it is the same
 					}
 					fill := func(prefix string, keys, admissions int) {
-						atOnce(32, func(id int) {
+						gatetest.AtOnce(32, func(id int) {
 							for k := id; k < keys*admissions; k += 32 {
 								if d, err := l.AllowN(t.Context(), fmt.Sprintf("%s-%013d", prefix, k%keys), 1); err != nil || !d.Allowed {
 									t.Errorf("%+v, %v", d, err)

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -186,15 +185,6 @@ func sleep(t *testing.T, d time.Duration) {
 	case <-t.Context().Done():
 		t.FailNow()
 	}
-}
-
-// atOnce runs f in so many goroutines, and waits.
-func atOnce(goroutines int, f func(id int)) {
-	var done sync.WaitGroup
-	for id := range goroutines {
-		done.Go(func() { f(id) })
-	}
-	done.Wait()
 }
 
 // keysOf gives all keys of a server.

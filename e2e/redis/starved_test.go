@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/leapredis"
 	"github.com/leapgate-go/leapgate/limit"
 )
@@ -36,7 +37,7 @@ func TestStarved_AHealthyServerIsNotTakenForAway(t *testing.T) {
 		began := time.Now()
 		var mu sync.Mutex
 		calls, degraded := 0, 0
-		atOnce(askers, func(int) {
+		gatetest.AtOnce(askers, func(int) {
 			for time.Since(began) < 10*time.Second {
 				d, err := c.AllowN(context.Background(), hot, 1)
 				mu.Lock()

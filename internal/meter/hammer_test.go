@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/leaparray"
 )
 
@@ -21,7 +22,7 @@ func TestSaw_HammerHighestIsKept(t *testing.T) {
 	const goroutines = 4
 	raises := fewer(500_000)
 	mark := newMetric().Mark()
-	together(goroutines, func(g int) {
+	gatetest.AtOnce(goroutines, func(g int) {
 		for i := range raises {
 			n := int64(i*goroutines + g)
 			mark.Saw(n)
@@ -44,7 +45,7 @@ func TestMinRT_HammerCompletes(t *testing.T) {
 	m.Pass(0, int64(goroutines*completes))
 	var next atomic.Int64
 	next.Store(int64(goroutines*completes) + 1_000_000)
-	together(goroutines, func(int) {
+	gatetest.AtOnce(goroutines, func(int) {
 		for range completes {
 			rt := next.Add(-1)
 			m.Complete(0, 0, 1, rt, false)
@@ -214,14 +215,14 @@ func TestMetric_HammerNothingLostInRollOvers(t *testing.T) {
 	require.Greater(t, buckets, rollovers/10, "roll-overs")
 }
 
-// BT-03. They keep step by themselves: who is behind has less to do, since it finds
+// Both keep step by themselves: who is behind has less to do, since it finds
 // the buckets open.
 func TestMetric_HammerTwoRotateInLockStep(t *testing.T) {
 	t.Parallel()
 	rotations := fewer(300_000)
 	m, err := New(2, 2*time.Millisecond)
 	require.NoError(t, err)
-	together(2, func(int) {
+	gatetest.AtOnce(2, func(int) {
 		for round := range int64(rotations) {
 			m.Add(round*ms, Pass, 1)
 		}
@@ -279,12 +280,12 @@ func TestMaxConcurrency_HammerRisingIsExact(t *testing.T) {
 		m := newMetric()
 		growFully(m)
 		var stripes [goroutines][each]int
-		together(goroutines, func(g int) {
+		gatetest.AtOnce(goroutines, func(g int) {
 			for i := range each {
 				stripes[g][i] = m.Pass(0, 1)
 			}
 		})
-		together(goroutines, func(g int) {
+		gatetest.AtOnce(goroutines, func(g int) {
 			for _, stripe := range stripes[g] {
 				m.Complete(0, stripe, 1, 1000, false)
 			}
@@ -302,7 +303,7 @@ func TestMaxConcurrency_HammerNeverAboveTheTruth(t *testing.T) {
 	m := newMetric()
 	growFully(m)
 	var now, inside, most atomic.Int64
-	together(goroutines, func(g int) {
+	gatetest.AtOnce(goroutines, func(g int) {
 		for i := range fewer(20_000) {
 			n := int64(1 + (g+i)%3)
 			truth := inside.Add(n)

@@ -5,15 +5,13 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"runtime/debug"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/leaparray"
 )
 
@@ -37,28 +35,10 @@ func newMetric() *Meter {
 	return m
 }
 
-// together calls f in so many goroutines, and waits for them. Each f that goes
-// through many fresh metrics goes through them in the same order: they stay close to
-// each other, since the first has the more to do, and one that is held up in the
-// middle comes late to what the others have finished. (Waiting for each other at
-// each step would cost more than the steps.)
-func together(goroutines int, f func(g int)) {
-	var wg sync.WaitGroup
-	start := make(chan struct{})
-	for g := range goroutines {
-		wg.Go(func() {
-			<-start
-			f(g)
-		})
-	}
-	close(start)
-	wg.Wait()
-}
-
 // fewer gives n, or a fifth of it under the race detector, with which an atomic
 // takes thirty times as long.
 func fewer(n int) int {
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if gatetest.Race {
 		return n / 5
 	}
 	return n
@@ -205,7 +185,6 @@ func TestQPS_IntervalsOtherThanASecond(t *testing.T) {
 	require.EqualValues(t, 0.05, minute.QPS(59_999*ms, Pass))
 }
 
-// VW-10.
 func TestRT_ThreeCompletions(t *testing.T) {
 	t.Parallel()
 	m := newMetric()
@@ -247,7 +226,6 @@ func TestMinRT_LeavesWithItsBucket(t *testing.T) {
 	}
 }
 
-// SC-09.
 func TestComplete_BatchCountsPerCall(t *testing.T) {
 	t.Parallel()
 	m := newMetric()

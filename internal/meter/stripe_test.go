@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/stripes"
 )
 
@@ -79,7 +80,7 @@ func TestWiden_HammerFirstCells(t *testing.T) {
 		metrics[i].Pass(0, 2*goroutines)
 	}
 	rt := func(g, round int) int64 { return int64(1000) << ((g*7 + round) % 26) }
-	together(goroutines, func(g int) {
+	gatetest.AtOnce(goroutines, func(g int) {
 		for round, m := range metrics {
 			m.Complete(0, 0, 1, rt(g, round), false)
 			m.Complete(0, 0, 1, rt(g+1, round), false)
@@ -116,7 +117,7 @@ func TestWiden_HammerSpanNeverNarrows(t *testing.T) {
 		stripes[i].latency.Store(shared)
 		stripes[i].widen(100)
 	}
-	together(2, func(g int) {
+	gatetest.AtOnce(2, func(g int) {
 		for i := range stripes {
 			s := &stripes[i]
 			for d := range 50 {
@@ -261,7 +262,7 @@ func TestGrow_HammerStripesAreNotReplaced(t *testing.T) {
 		metrics[i] = newMetric()
 		metrics[i].Pass(0, 0)
 	}
-	together(goroutines, func(int) {
+	gatetest.AtOnce(goroutines, func(int) {
 		for _, m := range metrics {
 			for range calls {
 				m.grow(math.MaxInt64, 1)

@@ -27,7 +27,6 @@ const (
 	hour       = time.Hour
 )
 
-// The case OC-05.
 func TestQuota_BorrowWhatTheOldestBucketWillLeave(t *testing.T) {
 	t.Parallel()
 	q := newQuota(t, second, 2, false)
@@ -46,7 +45,7 @@ func TestQuota_BorrowWhatTheOldestBucketWillLeave(t *testing.T) {
 	require.Equal(t, 10, try(q, minute+2000*ms, 20, 10))
 }
 
-// The case OC-06: the first wait frees nothing, and the next is too long.
+// The first wait frees nothing, and the next is too long.
 func TestQuota_BorrowFromABucketTooFarAhead(t *testing.T) {
 	t.Parallel()
 	q := newQuota(t, second, 2, false)

@@ -75,35 +75,35 @@ func TestQuota_Cases(t *testing.T) {
 		from     int64 // ms added to the minute
 		steps    []step
 	}{
-		"FR-01 ten per second": {
+		"ten per second": {
 			limit: 10, interval: time.Second, buckets: 2,
 			steps: []step{{0, 20, 10}, {499, 5, 0}, {500, 5, 0}, {999, 5, 0}, {1000, 20, 10}},
 		},
-		"FR-03 nothing": {
+		"nothing": {
 			limit: 0, interval: time.Second, buckets: 2,
 			steps: []step{{0, 5, 0}, {500, 5, 0}, {1000, 5, 0}},
 		},
-		"FR-04 0.9 is 0": {
+		"0.9 is 0": {
 			limit: int64(math.Floor(0.9)), interval: time.Second, buckets: 2,
 			steps: []step{{0, 5, 0}},
 		},
-		"FR-04 1.5 is 1": {
+		"1.5 is 1": {
 			limit: int64(math.Floor(1.5)), interval: time.Second, buckets: 2,
 			steps: []step{{0, 5, 1}, {999, 5, 0}, {1000, 5, 1}},
 		},
-		"FR-06 one bucket that begins in the middle of the story": {
+		"one bucket that begins in the middle of the story": {
 			limit: 2, interval: 300 * time.Millisecond, buckets: 1, from: 100,
 			steps: []step{{0, 5, 2}, {100, 1, 0}, {199, 1, 0}, {200, 5, 2}, {300, 1, 0}, {500, 5, 2}},
 		},
-		"FR-10 what is refused consumes nothing": {
+		"what is refused consumes nothing": {
 			limit: 5, interval: time.Second, buckets: 2,
 			steps: []step{{0, 25, 5}, {1000, 25, 5}},
 		},
-		"BT-05 the clock jumps one hour ahead": {
+		"the clock jumps one hour ahead": {
 			limit: 10, interval: time.Second, buckets: 10,
 			steps: []step{{0, 20, 10}, {3_600_000, 20, 10}, {3_600_900, 20, 0}, {3_600_999, 20, 0}, {3_601_000, 20, 10}},
 		},
-		"BT-05 and back again": {
+		"the clock jumps one hour ahead and back again": {
 			limit: 10, interval: time.Second, buckets: 10,
 			steps: []step{{0, 20, 10}, {3_600_000, 20, 10}, {1000, 20, 0}, {2000, 20, 0}, {3_600_999, 1, 0}, {3_601_000, 20, 10}},
 		},

@@ -1,11 +1,12 @@
 package stripes
 
 import (
-	"sync"
 	"testing"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 )
 
 func TestCounter_Zero(t *testing.T) {
@@ -42,7 +43,7 @@ func TestCounter_HammerAdds(t *testing.T) {
 	t.Parallel()
 	const goroutines, adds = 8, 50_000
 	var c Counter
-	together(goroutines, func(g int) {
+	gatetest.AtOnce(goroutines, func(g int) {
 		for range adds {
 			c.Add(int64(g + 1))
 		}
@@ -56,7 +57,7 @@ func TestCounter_HammerFirstAdds(t *testing.T) {
 	t.Parallel()
 	const goroutines = 4
 	counters := make([]Counter, 30_000)
-	together(goroutines, func(int) {
+	gatetest.AtOnce(goroutines, func(int) {
 		for i := range counters {
 			counters[i].Add(1)
 		}
@@ -64,13 +65,4 @@ func TestCounter_HammerFirstAdds(t *testing.T) {
 	for i := range counters {
 		require.EqualValues(t, goroutines, counters[i].Load(), "round %d", i)
 	}
-}
-
-// together runs f in so many goroutines at once.
-func together(goroutines int, f func(g int)) {
-	var wg sync.WaitGroup
-	for g := range goroutines {
-		wg.Go(func() { f(g) })
-	}
-	wg.Wait()
 }

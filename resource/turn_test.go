@@ -1,4 +1,4 @@
-package leapgate_test
+package resource_test
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/resource"
 )
 
@@ -50,7 +52,7 @@ func (s *scriptedTurn) is(due time.Duration) {
 // A call waits as long as its turn says, again and again, and goes on at once when that comes.
 func TestTurn_MovesUpWhileTheCallWaits(t *testing.T) {
 	t.Parallel()
-	for name, sleep := range map[string]func(context.Context, time.Duration) error{"timer": nil, "own sleep": sleepOnTimer} {
+	for name, sleep := range map[string]func(context.Context, time.Duration) error{"timer": nil, "own sleep": gatetest.SleepOnTimer} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -122,7 +124,7 @@ func TestTurn_IsGivenBackIfALaterCheckRefuses(t *testing.T) {
 	}
 	last.reserve = func(int64, resource.Caller) resource.Verdict { return refusal(-1) }
 	g, guard := scriptedGate(t, leapgate.Config{}, waits, last)
-	require.False(t, enter(t, g, "orders"))
+	require.False(t, gates.Enter(t, g, "orders"))
 	require.Equal(t, "+a0 !z -a turn", guard.noted())
 }
 
@@ -147,10 +149,10 @@ func TestTurn_Panics(t *testing.T) {
 		return resource.Verdict{}
 	}
 	g, _ := scriptedGate(t, leapgate.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, waits, last)
-	require.True(t, enter(t, g, "orders"))
+	require.True(t, gates.Enter(t, g, "orders"))
 	require.EqualValues(t, 1, g.GuardFaults())
 	refuses = true
-	require.False(t, enter(t, g, "orders"))
+	require.False(t, gates.Enter(t, g, "orders"))
 	require.EqualValues(t, 3, g.GuardFaults())
 }
 
@@ -168,19 +170,7 @@ func TestDelay_CounterOfBlocksThatPanics(t *testing.T) {
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Sleep:  func(context.Context, time.Duration) error { return context.Canceled },
 	}, waits)
-	require.False(t, enter(t, g, "orders"))
+	require.False(t, gates.Enter(t, g, "orders"))
 	require.EqualValues(t, 1, g.GuardFaults())
-	require.EqualValues(t, 1, snapshotOf(t, g, "orders").Block)
-}
-
-// sleepOnTimer is a program's own way to sleep.
-func sleepOnTimer(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	require.EqualValues(t, 1, gates.Snapshot(t, g, "orders").Block)
 }

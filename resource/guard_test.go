@@ -1,4 +1,4 @@
-package leapgate_test
+package resource_test
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/assert"
@@ -88,7 +90,7 @@ func (g *inFlight) orders() *inFlightCheck {
 func TestGuard_OfTheProgramIsAskedAfterTheRules(t *testing.T) {
 	t.Parallel()
 	guard := &inFlight{limit: 2}
-	c := newClock()
+	c := gatetest.NewClock()
 	g := leapgate.Must(leapgate.Config{Now: c.Now, Guards: []resource.Guard{guard}})
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "qps", Resource: "orders", Threshold: 3}}))
 
@@ -114,7 +116,7 @@ func TestGuard_OfTheProgramIsAskedAfterTheRules(t *testing.T) {
 	require.ErrorAs(t, err, &blocked)
 	require.Equal(t, "qps", blocked.RuleID)
 	require.Zero(t, guard.orders().now.Load())
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{3, 2}, []int64{s.Pass, s.Block})
 	require.Equal(t, []string{"flow", "in-flight"}, []string{s.Rules[0].Kind, s.Rules[1].Kind})
 	require.Equal(t, int64(3), s.Rules[0].Admitted)
@@ -175,7 +177,7 @@ func TestGuard_IsToldOnceOfEveryCallWhileRulesAreReloaded(t *testing.T) {
 	require.Zero(t, check.now.Load())
 	require.Equal(t, passed.Load(), check.finished.Load())
 	require.LessOrEqual(t, check.most.Load(), int64(5))
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{passed.Load(), passed.Load(), workers*each - passed.Load(), 0},
 		[]int64{s.Pass, s.Success, s.Block, s.Concurrency})
 }
@@ -248,7 +250,7 @@ func TestGuard_ThatPanicsIsAsIfItWereNotThere(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
-			c := newClock()
+			c := gatetest.NewClock()
 			last := &inFlight{limit: 1, wait: time.Second}
 			g := leapgate.Must(leapgate.Config{
 				Now: c.Now, Guards: []resource.Guard{&broken{inFlight: inFlight{limit: math.MaxInt64}, method: method}, last},
@@ -262,7 +264,7 @@ func TestGuard_ThatPanicsIsAsIfItWereNotThere(t *testing.T) {
 				e.SetError(errors.New("it broke"))
 				e.Exit()
 			}
-			s := snapshotOf(t, g, "orders")
+			s := gates.Snapshot(t, g, "orders")
 			require.Equal(t, []int64{3, 3, 3, 3, 0}, []int64{s.Pass, s.Block, s.Success, s.Exception, s.Concurrency})
 			require.Zero(t, last.orders().now.Load())
 			require.Positive(t, g.GuardFaults())
@@ -278,7 +280,7 @@ func TestGuard_WhosePanicsAllDifferFillsNoMemory(t *testing.T) {
 	guard := &moody{}
 	g := leapgate.Must(leapgate.Config{Guards: []resource.Guard{guard}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for range 1000 {
-		require.True(t, enter(t, g, "orders"))
+		require.True(t, gates.Enter(t, g, "orders"))
 	}
 	require.Equal(t, int64(1000), g.GuardFaults())
 	require.Equal(t, 100, strings.Count(log.String(), "\n"))
@@ -306,22 +308,37 @@ func TestGuard_MayCallTheGate(t *testing.T) {
 	guard := &curious{}
 	g := leapgate.Must(leapgate.Config{Guards: []resource.Guard{guard}})
 	guard.gate = g
-	require.True(t, enter(t, g, "orders"))
+	require.True(t, gates.Enter(t, g, "orders"))
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "orders", Threshold: 10}, {Resource: "new", Threshold: 1}}))
-	require.True(t, enter(t, g, "new"))
-	require.False(t, enter(t, g, "new"))
+	require.True(t, gates.Enter(t, g, "new"))
+	require.False(t, gates.Enter(t, g, "new"))
 	require.Positive(t, guard.asked.Load())
+}
+
+// closing is a guard with rules on the resources that are closed.
+type closing struct {
+	scripted
+	closed map[string]bool
+}
+
+func (c *closing) Bind(name string, old []resource.Check) ([]resource.Check, bool) {
+	if !c.closed[name] {
+		return nil, false
+	}
+	checks, _ := c.scripted.Bind(name, old)
+	return checks, true
 }
 
 func TestGuard_WhoseRulesChangeIsAskedAgain(t *testing.T) {
 	t.Parallel()
-	guard := &maintenance{closed: map[string]bool{}}
+	refuse := func(int64, resource.Caller) resource.Verdict { return refusal(-1) }
+	guard := &closing{scripted: scripted{checks: []*scriptedCheck{{id: "tonight", reserve: refuse}}}}
 	g := leapgate.Must(leapgate.Config{Guards: []resource.Guard{guard}})
-	require.True(t, enter(t, g, "orders"))
+	require.True(t, gates.Enter(t, g, "orders"))
 	guard.closed = map[string]bool{"orders": true, "new": true}
-	require.True(t, enter(t, g, "orders"))
+	require.True(t, gates.Enter(t, g, "orders"))
 	require.NoError(t, g.Rebind("orders", "new"))
-	require.False(t, enter(t, g, "orders"))
+	require.False(t, gates.Enter(t, g, "orders"))
 	require.Equal(t, []string{"new", "orders"}, names(g))
 
 	err := g.Rebind("orders", "", strings.Repeat("x", 2000))

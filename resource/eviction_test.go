@@ -1,4 +1,4 @@
-package leapgate_test
+package resource_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/assert"
@@ -21,17 +23,6 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// idle is how long a resource without rules must be left alone to be evicted: a
-// minute after the end of its last bucket.
-const idle = time.Minute + 100*time.Millisecond
-
-func smallGate(t testing.TB, c *clock, maxResources int, rules ...flow.Rule) *leapgate.Gate {
-	t.Helper()
-	g := leapgate.Must(leapgate.Config{Now: c.Now, MaxResources: maxResources})
-	require.NoError(t, g.LoadFlowRules(rules))
-	return g
-}
-
 func names(g *leapgate.Gate) (names []string) {
 	for _, s := range g.Snapshot() {
 		names = append(names, s.Resource)
@@ -41,98 +32,98 @@ func names(g *leapgate.Gate) (names []string) {
 
 func TestEviction_OtherServesNewNamesWhileAllPlacesAreInUse(t *testing.T) {
 	t.Parallel()
-	g := smallGate(t, newClock(), 2)
+	g := gates.Small(t, gatetest.NewClock(), 2)
 	for _, name := range []string{"a", "b", "c", "d", "c"} {
-		require.True(t, enter(t, g, name))
+		require.True(t, gates.Enter(t, g, name))
 	}
 	require.Equal(t, []string{"a", "b", resource.Other}, names(g))
-	require.Equal(t, int64(3), snapshotOf(t, g, resource.Other).Pass)
+	require.Equal(t, int64(3), gates.Snapshot(t, g, resource.Other).Pass)
 }
 
 func TestEviction_IdleResourcesGiveWayAndTheirTotalsGoToOther(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := smallGate(t, c, 2)
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 2)
 	for _, name := range []string{"a", "a", "b"} {
-		require.True(t, enter(t, g, name))
+		require.True(t, gates.Enter(t, g, name))
 	}
-	c.Advance(idle - 1)
-	require.True(t, enter(t, g, "too early"))
+	c.Advance(gatetest.Idle - 1)
+	require.True(t, gates.Enter(t, g, "too early"))
 	require.Equal(t, []string{"a", "b", resource.Other}, names(g))
 	c.Advance(1)
-	require.True(t, enter(t, g, "c"))
-	require.True(t, enter(t, g, "d"))
+	require.True(t, gates.Enter(t, g, "c"))
+	require.True(t, gates.Enter(t, g, "d"))
 	require.Equal(t, []string{"c", "d", resource.Other}, names(g))
-	s := snapshotOf(t, g, resource.Other)
+	s := gates.Snapshot(t, g, resource.Other)
 	require.Equal(t, []int64{4, 4, 0}, []int64{s.Pass, s.Success, s.Concurrency})
-	require.Zero(t, snapshotOf(t, g, "c").Pass-1)
+	require.Zero(t, gates.Snapshot(t, g, "c").Pass-1)
 }
 
 func TestEviction_NotWhileACallIsInFlight(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := smallGate(t, c, 1)
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 1)
 	e, err := g.Entry("a")
 	require.NoError(t, err)
 	c.Advance(time.Hour)
-	require.True(t, enter(t, g, "b"))
+	require.True(t, gates.Enter(t, g, "b"))
 	require.Equal(t, []string{"a", resource.Other}, names(g))
 	e.Exit()
-	c.Advance(idle)
-	require.True(t, enter(t, g, "b"))
+	c.Advance(gatetest.Idle)
+	require.True(t, gates.Enter(t, g, "b"))
 	require.Equal(t, []string{"b", resource.Other}, names(g))
 }
 
 func TestEviction_NeverOfResourcesThatARuleNames(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := smallGate(t, c, 1, flow.Rule{Resource: "guarded", Threshold: 1}, flow.Rule{Resource: "off", Threshold: 1, Mode: rule.Off})
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 1, flow.Rule{Resource: "guarded", Threshold: 1}, flow.Rule{Resource: "off", Threshold: 1, Mode: rule.Off})
 	for i := range 100 {
-		require.True(t, enter(t, g, strconv.Itoa(i)))
+		require.True(t, gates.Enter(t, g, strconv.Itoa(i)))
 		c.Advance(time.Hour)
 	}
 	require.Equal(t, []string{"99", "guarded", "off", resource.Other}, names(g))
-	require.True(t, enter(t, g, "guarded"))
-	require.False(t, enter(t, g, "guarded"))
+	require.True(t, gates.Enter(t, g, "guarded"))
+	require.False(t, gates.Enter(t, g, "guarded"))
 
 	// Without its rule, a resource takes a place like any other, and may be evicted.
 	require.NoError(t, g.LoadFlowRules(nil))
 	c.Advance(time.Hour)
 	for i := range 4 {
-		require.True(t, enter(t, g, "new"+strconv.Itoa(i)))
+		require.True(t, gates.Enter(t, g, "new"+strconv.Itoa(i)))
 		c.Advance(time.Hour)
 	}
 	require.Equal(t, []string{"new3", resource.Other}, names(g))
-	s := snapshotOf(t, g, resource.Other)
+	s := gates.Snapshot(t, g, resource.Other)
 	require.Equal(t, []int64{104, 1}, []int64{s.Pass, s.Block})
 }
 
 func TestEviction_RuleLoadedBeforeTheFirstCallFindsAPlaceWhenAllAreTaken(t *testing.T) {
 	t.Parallel()
-	g := smallGate(t, newClock(), 1)
-	require.True(t, enter(t, g, "a"))
-	require.True(t, enter(t, g, "b"))
+	g := gates.Small(t, gatetest.NewClock(), 1)
+	require.True(t, gates.Enter(t, g, "a"))
+	require.True(t, gates.Enter(t, g, "b"))
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "b", Threshold: 1}}))
-	require.True(t, enter(t, g, "b"))
-	require.False(t, enter(t, g, "b"))
-	require.Equal(t, int64(1), snapshotOf(t, g, "b").Pass)
+	require.True(t, gates.Enter(t, g, "b"))
+	require.False(t, gates.Enter(t, g, "b"))
+	require.Equal(t, int64(1), gates.Snapshot(t, g, "b").Pass)
 }
 
 // Rules whose names change at every load do not make places without bound.
 func TestEviction_OfResourcesThatNoRuleNamesAnyMore(t *testing.T) {
 	t.Parallel()
-	for _, step := range []time.Duration{0, idle} {
-		c := newClock()
-		g := smallGate(t, c, 10)
+	for _, step := range []time.Duration{0, gatetest.Idle} {
+		c := gatetest.NewClock()
+		g := gates.Small(t, c, 10)
 		for i := range 1000 {
 			name := "tenant " + strconv.Itoa(i)
 			require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: name, Threshold: 1}}))
-			require.True(t, enter(t, g, name))
+			require.True(t, gates.Enter(t, g, name))
 			c.Advance(step)
 		}
 		if step == 0 { // none was idle, so none could be evicted
 			require.Len(t, g.Snapshot(), 1000)
-			c.Advance(idle)
+			c.Advance(gatetest.Idle)
 			for range 1000 / 8 {
 				require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "tenant 0", Threshold: 1}}))
 				require.NoError(t, g.LoadFlowRules(nil))
@@ -149,39 +140,39 @@ func TestEviction_OfResourcesThatNoRuleNamesAnyMore(t *testing.T) {
 
 func TestEviction_OfTheVeryResourceWhoseRuleIsRemoved(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := smallGate(t, c, 1, flow.Rule{Resource: "b", Threshold: 1}, flow.Rule{Resource: "c", Threshold: 1})
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 1, flow.Rule{Resource: "b", Threshold: 1}, flow.Rule{Resource: "c", Threshold: 1})
 	e, err := g.Entry("a")
 	require.NoError(t, err)
 	defer e.Exit()
-	require.True(t, enter(t, g, "b"))
-	c.Advance(idle)
+	require.True(t, gates.Enter(t, g, "b"))
+	c.Advance(gatetest.Idle)
 	require.NoError(t, g.LoadFlowRules(nil))
 	require.Equal(t, []string{"a", resource.Other}, names(g))
 	for range 2 {
-		require.True(t, enter(t, g, "b"))
-		require.True(t, enter(t, g, "c"))
+		require.True(t, gates.Enter(t, g, "b"))
+		require.True(t, gates.Enter(t, g, "c"))
 	}
-	s := snapshotOf(t, g, resource.Other)
+	s := gates.Snapshot(t, g, resource.Other)
 	require.Equal(t, []int64{5, 5}, []int64{s.Pass, s.Success})
 }
 
 func TestEviction_HandleAttachesAgain(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := smallGate(t, c, 1)
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 1)
 	a := g.Resource("a")
 	e, err := a.Entry()
 	require.NoError(t, err)
 	e.Exit()
 
-	c.Advance(idle)
-	require.True(t, enter(t, g, "b"))
+	c.Advance(gatetest.Idle)
+	require.True(t, gates.Enter(t, g, "b"))
 	require.Zero(t, a.QPS(metric.Pass))
 	require.Equal(t, stat.Snapshot{Resource: "a", At: time.Unix(0, c.Now())}, a.Snapshot())
 	require.Nil(t, a.History())
 
-	c.Advance(idle)
+	c.Advance(gatetest.Idle)
 	e, err = a.Entry() // takes the place of b
 	require.NoError(t, err)
 	e.Exit()
@@ -189,16 +180,16 @@ func TestEviction_HandleAttachesAgain(t *testing.T) {
 	require.Equal(t, []string{"a", resource.Other}, names(g))
 
 	// While another resource has the name, the old handle works on that one.
-	c.Advance(idle)
-	require.True(t, enter(t, g, "b"))
-	c.Advance(idle)
-	require.True(t, enter(t, g, "a")) // registers a second resource of this name
+	c.Advance(gatetest.Idle)
+	require.True(t, gates.Enter(t, g, "b"))
+	c.Advance(gatetest.Idle)
+	require.True(t, gates.Enter(t, g, "a")) // registers a second resource of this name
 	for range 3 {
 		e, err = a.Entry()
 		require.NoError(t, err)
 		e.Exit()
 	}
-	require.Equal(t, int64(4), snapshotOf(t, g, "a").Pass)
+	require.Equal(t, int64(4), gates.Snapshot(t, g, "a").Pass)
 	require.Equal(t, int64(4), a.Snapshot().Pass)
 	require.Equal(t, 4.0, a.QPS(metric.Pass))
 	require.Equal(t, int64(4), a.Recent().Count())
@@ -213,20 +204,20 @@ func TestEviction_HandleAttachesAgain(t *testing.T) {
 
 func TestEviction_HandleOfANameWithoutAPlaceIsServedByOther(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := smallGate(t, c, 1)
-	require.True(t, enter(t, g, "a"))
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 1)
+	require.True(t, gates.Enter(t, g, "a"))
 	b := g.Resource("b")
 	require.Equal(t, "b", b.Name())
 	e, err := b.Entry()
 	require.NoError(t, err)
 	e.Exit()
-	require.Equal(t, int64(1), snapshotOf(t, g, resource.Other).Pass)
-	c.Advance(idle)
+	require.Equal(t, int64(1), gates.Snapshot(t, g, resource.Other).Pass)
+	c.Advance(gatetest.Idle)
 	e, err = b.Entry()
 	require.NoError(t, err)
 	e.Exit()
-	require.Equal(t, int64(1), snapshotOf(t, g, "b").Pass)
+	require.Equal(t, int64(1), gates.Snapshot(t, g, "b").Pass)
 }
 
 // A resource that is evicted because it is idle is no colder than one that keeps its place.
@@ -245,14 +236,14 @@ func TestEviction_ForgetsNoWarmth(t *testing.T) {
 			given.Resource, given.Match, given.Strategy = "*", rule.Glob, flow.WarmUp
 			var passed []int
 			for _, places := range []int{1, 2} {
-				c := newClock()
-				g := smallGate(t, c, places, given)
+				c := gatetest.NewClock()
+				g := gates.Small(t, c, places, given)
 				for range 50 {
 					pass(t, g, "a", int(given.Threshold))
 					c.Advance(given.Interval)
 				}
 				c.Advance(test.idle - given.Interval)
-				require.True(t, enter(t, g, "b"))
+				require.True(t, gates.Enter(t, g, "b"))
 				passed = append(passed, pass(t, g, "a", int(given.Threshold)))
 			}
 			require.Equal(t, passed[1], passed[0])
@@ -261,18 +252,18 @@ func TestEviction_ForgetsNoWarmth(t *testing.T) {
 }
 
 // A flood of names neither takes memory without bound nor costs a scan per call,
-// lifts no rule, and loses no count. Not parallel: see liveHeap.
+// lifts no rule, and loses no count. Not parallel: see gatetest.LiveHeap.
 func TestEviction_AMillionNames(t *testing.T) {
 	const places = 10_000
 	calls := 1_000_000
-	if raceEnabled {
+	if gatetest.Race {
 		calls = 100_000 // the detector finds what it finds
 	}
-	c := newClock()
-	g := smallGate(t, c, places, flow.Rule{Resource: "guarded", Threshold: 1, Interval: 24 * time.Hour})
-	require.True(t, enter(t, g, "guarded"))
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, places, flow.Rule{Resource: "guarded", Threshold: 1, Interval: 24 * time.Hour})
+	require.True(t, gates.Enter(t, g, "guarded"))
 	guarded := g.Resource("guarded")
-	before := liveHeap()
+	before := gatetest.LiveHeap()
 	var passed int64
 	for i := range calls {
 		if i%100 == 0 {
@@ -291,7 +282,7 @@ func TestEviction_AMillionNames(t *testing.T) {
 			require.Equal(t, int64(i)+2, sum)
 		}
 	}
-	requireHeap(t, before+places*4096)
+	gatetest.RequireHeap(t, before+places*4096)
 	snapshots := g.Snapshot()
 	require.LessOrEqual(t, len(snapshots), places+2)
 	for _, s := range snapshots {
@@ -307,8 +298,8 @@ func TestEviction_AMillionNames(t *testing.T) {
 func TestEviction_RacingWithEntries(t *testing.T) {
 	t.Parallel()
 	const workers, each = 8, 5_000
-	c := newClock()
-	g := smallGate(t, c, 4, flow.Rule{Resource: "guarded", Threshold: 0})
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 4, flow.Rule{Resource: "guarded", Threshold: 0})
 	handles := make([]*resource.Resource, 12)
 	for i := range handles {
 		handles[i] = g.Resource(fmt.Sprint("name ", i))
@@ -331,7 +322,7 @@ func TestEviction_RacingWithEntries(t *testing.T) {
 				e.SetError(assert.AnError)
 				e.Exit()
 				if rng.IntN(8) == 0 {
-					c.Advance(idle)
+					c.Advance(gatetest.Idle)
 				}
 				if rng.IntN(8) == 0 {
 					_, err := g.Entry("guarded")
@@ -376,8 +367,8 @@ func TestEviction_RacingWithEntries(t *testing.T) {
 func TestEviction_RacingWithReloads(t *testing.T) {
 	t.Parallel()
 	const workers, each = 6, 4000
-	c := newClock()
-	g := smallGate(t, c, 5)
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 5)
 	name := func(rng *rand.Rand) string { return "name " + strconv.Itoa(rng.IntN(20)) }
 	stop := make(chan struct{})
 	var loader, wg sync.WaitGroup
@@ -410,7 +401,7 @@ func TestEviction_RacingWithReloads(t *testing.T) {
 				}
 				e.Exit()
 				if rng.IntN(20) == 0 {
-					c.Advance(idle)
+					c.Advance(gatetest.Idle)
 				}
 			}
 		})
@@ -429,6 +420,6 @@ func TestEviction_RacingWithReloads(t *testing.T) {
 
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "name 7", Threshold: 0}}))
 	for i := range 20 {
-		require.Equal(t, i != 7, enter(t, g, "name "+strconv.Itoa(i)))
+		require.Equal(t, i != 7, gates.Enter(t, g, "name "+strconv.Itoa(i)))
 	}
 }

@@ -1,4 +1,4 @@
-package leapgate_test
+package resource_test
 
 import (
 	"runtime"
@@ -7,6 +7,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
@@ -48,7 +49,7 @@ func (c *renamed) Snapshot(int64) stat.RuleSnapshot { return stat.RuleSnapshot{B
 func TestTotals_RulesAreLetGoWhileACallIsInFlight(t *testing.T) {
 	const loads = 500
 	guard := new(renaming)
-	g := leapgate.Must(leapgate.Config{Now: newClock().Now, Guards: []resource.Guard{guard}})
+	g := leapgate.Must(leapgate.Config{Now: gatetest.NewClock().Now, Guards: []resource.Guard{guard}})
 	open, err := g.Entry("a")
 	require.NoError(t, err)
 	for range loads {

@@ -1,4 +1,4 @@
-package leapgate_test
+package resource_test
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
@@ -86,7 +88,7 @@ func TestGuard_WhatEachFaultLeadsTo(t *testing.T) {
 		t.Run(tt.method, func(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
-			c := newClock()
+			c := gatetest.NewClock()
 			start, refuses := c.Now(), false
 			last := &scriptedCheck{id: "z", wait: func(now int64) time.Duration {
 				return 5*time.Second - time.Duration(now-start)
@@ -99,14 +101,14 @@ func TestGuard_WhatEachFaultLeadsTo(t *testing.T) {
 			}
 			f := &faulty{scripted: scripted{checks: []*scriptedCheck{{id: "f"}, last}}, method: tt.method}
 			g := leapgate.Must(leapgate.Config{Now: c.Now, Guards: []resource.Guard{f}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-			require.True(t, enter(t, g, "orders"))
+			require.True(t, gates.Enter(t, g, "orders"))
 			refuses = true
 			_, err := g.Entry("orders")
 			var blocked *leapgate.BlockError
 			require.ErrorAs(t, err, &blocked)
 			require.Equal(t, 5*time.Second, blocked.RetryAfter)
 			require.Equal(t, tt.notes, f.noted())
-			s := snapshotOf(t, g, "orders")
+			s := gates.Snapshot(t, g, "orders")
 			require.Equal(t, []int64{1, 1, 1, 0}, []int64{s.Pass, s.Success, s.Block, s.Concurrency})
 			want := stat.RuleSnapshot{ID: "own", Kind: "own", Admitted: 3}
 			if tt.method == "Snapshot" {
@@ -130,9 +132,9 @@ func TestGuard_RefusalWithoutACauseHasThatOfItsCheck(t *testing.T) {
 			}
 			return resource.Verdict{Refused: &resource.BlockError{Observed: 9}}
 		}}
-		g, _ := scriptedGate(t, leapgate.Config{Now: newClock().Now}, &scriptedCheck{id: "first"}, check)
+		g, _ := scriptedGate(t, leapgate.Config{Now: gatetest.NewClock().Now}, &scriptedCheck{id: "first"}, check)
 		e, err := g.Entry("orders")
-		s := snapshotOf(t, g, "orders")
+		s := gates.Snapshot(t, g, "orders")
 		if mode == rule.Shadow {
 			require.NoError(t, err)
 			require.Equal(t, []int64{1, 0, 1}, []int64{s.Pass, s.Block, s.WouldBlock})

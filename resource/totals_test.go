@@ -1,4 +1,4 @@
-package leapgate_test
+package resource_test
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/assert"
@@ -92,9 +94,9 @@ func totalsOf(t testing.TB, g *leapgate.Gate, name string) resource.Totals {
 
 func TestTotals_AreThoseOfTheResource(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.NewClock()
 	start := time.Unix(0, c.Now())
-	g := smallGate(t, c, 2, flow.Rule{ID: "r", Resource: "a", Threshold: 2, Interval: time.Minute})
+	g := gates.Small(t, c, 2, flow.Rule{ID: "r", Resource: "a", Threshold: 2, Interval: time.Minute})
 	c.Advance(time.Second)
 	for range 3 {
 		if e, err := g.Entry("a"); err == nil {
@@ -125,13 +127,13 @@ func TestTotals_AreThoseOfTheResource(t *testing.T) {
 
 func TestTotals_OfWhatIsGoneAreInOther(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := smallGate(t, c, 1, flow.Rule{ID: "all", Resource: "*", Match: rule.Glob, Threshold: 2, Candidate: 1})
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 1, flow.Rule{ID: "all", Resource: "*", Match: rule.Glob, Threshold: 2, Candidate: 1})
 	for i := range 3 {
 		for range 3 {
-			enter(t, g, "r"+strconv.Itoa(i))
+			gates.Enter(t, g, "r"+strconv.Itoa(i))
 		}
-		c.Advance(idle)
+		c.Advance(gatetest.Idle)
 	}
 	now := totalsOf(t, g, "r2")
 	require.EqualValues(t, 2, now.Counts[metric.Pass])
@@ -157,7 +159,7 @@ func collect(t testing.TB, g *leapgate.Gate) {
 // A rule whose counts go on is not in the past; one whose counts do not is.
 func TestTotals_OfRulesThatAreReloaded(t *testing.T) {
 	t.Parallel()
-	g := smallGate(t, newClock(), 10)
+	g := gates.Small(t, gatetest.NewClock(), 10)
 	given := flow.Rule{ID: "r", Resource: "a", Threshold: 0}
 	blocked := func() (now, past int64) {
 		for _, r := range totalsOf(t, g, "a").Rules {
@@ -192,7 +194,7 @@ func TestTotals_OfRulesThatAreReloaded(t *testing.T) {
 			require.Equal(t, total, now+past, step.what)
 		}
 		if !step.none {
-			require.False(t, enter(t, g, "a"))
+			require.False(t, gates.Enter(t, g, "a"))
 			total++
 		}
 		if i%2 == 0 {
@@ -213,7 +215,7 @@ func TestTotals_RefusalByARuleThatIsGone(t *testing.T) {
 		{ID: "s", Resource: "a", Threshold: 9},
 	}
 	var g *leapgate.Gate
-	g = leapgate.Must(leapgate.Config{Now: newClock().Now, Sleep: func(context.Context, time.Duration) error {
+	g = leapgate.Must(leapgate.Config{Now: gatetest.NewClock().Now, Sleep: func(context.Context, time.Duration) error {
 		assert.NoError(t, g.LoadFlowRules(rules)) // r stays, in a set that the call does not hold
 		assert.NoError(t, g.LoadFlowRules(nil))
 		collect(t, g)
@@ -221,7 +223,7 @@ func TestTotals_RefusalByARuleThatIsGone(t *testing.T) {
 		return context.Canceled
 	}})
 	require.NoError(t, g.LoadFlowRules(rules[:1]))
-	require.True(t, enter(t, g, "a"))
+	require.True(t, gates.Enter(t, g, "a"))
 	_, err := g.Entry("a")
 	require.ErrorIs(t, err, context.Canceled)
 	for range 2 {
@@ -233,7 +235,7 @@ func TestTotals_RefusalByARuleThatIsGone(t *testing.T) {
 func TestTotals_NeverGoDown(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		c := newClock()
+		c := gatetest.NewClock()
 		g := leapgate.Must(leapgate.Config{Now: c.Now, MaxResources: rapid.IntRange(1, 4).Draw(t, "places")})
 		name := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", resource.Other})
 		var want metric.Counts
@@ -299,11 +301,11 @@ func TestTotals_NeverGoDown(t *testing.T) {
 				if rapid.Bool().Draw(t, "isolation") {
 					places = []isolation.Rule{{ID: "0", Resource: name.Draw(t, "name"), MaxInFlight: 2}}
 				}
-				if err := loadIsolation(g, places); err != nil {
+				if err := gates.LoadIsolation(g, places); err != nil {
 					t.Fatal(err)
 				}
 			},
-			"time": func(*rapid.T) { c.Advance(idle) },
+			"time": func(*rapid.T) { c.Advance(gatetest.Idle) },
 			"collect": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "now") == 0 { // it takes its time
 					runtime.GC()
@@ -320,8 +322,8 @@ func TestTotals_NeverGoDown(t *testing.T) {
 // refusal is in a rule, once.
 func TestTotals_HammerWhileResourcesAndRulesComeAndGo(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := smallGate(t, c, 4)
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 4)
 	const goroutines, loads = 4, 400
 	var passed, blocked, loaded atomic.Int64
 	var calls, others sync.WaitGroup
@@ -347,7 +349,7 @@ func TestTotals_HammerWhileResourcesAndRulesComeAndGo(t *testing.T) {
 				{ID: strconv.Itoa(i % 5), Resource: strconv.Itoa(i % 12), Threshold: 1},
 			}
 			assert.NoError(t, g.LoadFlowRules(rules[:1+i%2]))
-			c.Advance(idle)
+			c.Advance(gatetest.Idle)
 			loaded.Add(1)
 		}
 	})
@@ -376,41 +378,19 @@ func TestTotals_HammerWhileResourcesAndRulesComeAndGo(t *testing.T) {
 	require.NotZero(t, totalsOf(t, g, resource.Other).Past["flow"].Blocked)
 }
 
-// liveHeap returns the bytes that the process has in use. Tests that ask for it are not
-// parallel, for those of others would count.
-func liveHeap() uint64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
-
-// requireHeap collects garbage until no more than most bytes are in use: on a busy machine,
-// some time passes before what the collector has found is settled.
-func requireHeap(t testing.TB, most uint64) {
-	t.Helper()
-	heap := liveHeap()
-	for tries := 0; heap > most && tries < 100; tries++ {
-		runtime.Gosched()
-		heap = liveHeap()
-	}
-	require.LessOrEqual(t, heap, most)
-}
-
 // What rules have left does not pile up, also if nobody reads totals.
 func TestTotals_PastIsSettledWithoutReaders(t *testing.T) {
-	c := newClock()
-	g := smallGate(t, c, 1, flow.Rule{ID: "all", Resource: "*", Match: rule.Glob, Threshold: 1})
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 1, flow.Rule{ID: "all", Resource: "*", Match: rule.Glob, Threshold: 1})
 	churn := func(n int) {
 		for i := range n {
-			enter(t, g, strconv.Itoa(i))
-			c.Advance(idle)
+			gates.Enter(t, g, strconv.Itoa(i))
+			c.Advance(gatetest.Idle)
 		}
 	}
 	churn(1_000)
-	before := liveHeap()
+	before := gatetest.LiveHeap()
 	churn(20_000)
-	requireHeap(t, before+2<<20)
+	gatetest.RequireHeap(t, before+2<<20)
 	require.EqualValues(t, 20_999, totalsOf(t, g, resource.Other).Counts[metric.Pass], "the gate is still there")
 }

@@ -1,4 +1,4 @@
-package leapgate_test
+package resource_test
 
 import (
 	"cmp"
@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/assert"
@@ -123,7 +125,7 @@ func scriptedGate(t testing.TB, cfg leapgate.Config, checks ...*scriptedCheck) (
 
 func TestAdmission_ThoseThatWaitAreAskedLastAndThoseInShadowAfterThem(t *testing.T) {
 	t.Parallel()
-	g, guard := scriptedGate(t, leapgate.Config{Now: newClock().Now},
+	g, guard := scriptedGate(t, leapgate.Config{Now: gatetest.NewClock().Now},
 		&scriptedCheck{id: "late", stage: resource.Waiting},
 		&scriptedCheck{id: "tries", mode: rule.Shadow},
 		&scriptedCheck{id: "a"},
@@ -140,7 +142,7 @@ func TestAdmission_ThoseThatWaitAreAskedLastAndThoseInShadowAfterThem(t *testing
 // The order holds over all guards: nobody waits for a refusal.
 func TestAdmission_RulesThatWaitAreAskedAfterOtherGuards(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.NewClock()
 	slept := 0
 	refuses := &scriptedCheck{id: "no"}
 	refuses.reserve = func(int64, resource.Caller) resource.Verdict {
@@ -150,12 +152,12 @@ func TestAdmission_RulesThatWaitAreAskedAfterOtherGuards(t *testing.T) {
 		Now: c.Now, Sleep: func(context.Context, time.Duration) error { slept++; return nil },
 	}, refuses)
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "orders", Threshold: 1, Behavior: flow.Pace, MaxWait: time.Minute}}))
-	require.NoError(t, loadIsolation(g, []isolation.Rule{{Resource: "orders", MaxInFlight: 1, MaxWait: time.Minute}}))
+	require.NoError(t, gates.LoadIsolation(g, []isolation.Rule{{Resource: "orders", MaxInFlight: 1, MaxWait: time.Minute}}))
 	for range 3 {
-		require.False(t, enter(t, g, "orders"))
+		require.False(t, gates.Enter(t, g, "orders"))
 	}
 	require.Zero(t, slept)
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{0, 3}, []int64{s.Pass, s.Block})
 	require.Zero(t, s.Rules[0].Admitted)
 	require.Zero(t, s.Rules[1].Admitted)
@@ -234,7 +236,7 @@ func TestAdmission_EveryCombinationRefundsExactlyOnce(t *testing.T) {
 					require.Equal(t, refused != 'c', plain, script)
 				}
 				require.Equal(t, end, guard.noted(), "%s, of which %d in shadow", script, shadows)
-				s := snapshotOf(t, g, "orders")
+				s := gates.Snapshot(t, g, "orders")
 				require.Equal(t, s.Pass, s.Success)
 				require.Equal(t, int64(1), s.Pass+s.Block)
 				require.Equal(t, refused == 0, s.Pass == 1)
@@ -266,11 +268,11 @@ func TestAdmission_BorrowedWaitIsOccupiedPassAndCountsFromItsEnd(t *testing.T) {
 		}()
 		synctest.Wait()
 		time.Sleep(time.Second)
-		s := snapshotOf(t, g, "orders")
+		s := gates.Snapshot(t, g, "orders")
 		require.Equal(t, []int64{0, 0, 0, 0}, []int64{s.Pass, s.OccupiedPass, s.Block, s.Concurrency})
 		<-done
 		require.Equal(t, 2020*time.Millisecond, time.Since(start))
-		s = snapshotOf(t, g, "orders")
+		s = gates.Snapshot(t, g, "orders")
 		require.Equal(t, []int64{3, 3, 3, 0}, []int64{s.Pass, s.OccupiedPass, s.Success, s.Concurrency})
 		require.Equal(t, 20*time.Millisecond, s.AvgRT)
 		require.Equal(t, 3.0, s.PassQPS) // in the second in which it began
@@ -284,14 +286,14 @@ func TestAdmission_BorrowedWaitIsOccupiedPassAndCountsFromItsEnd(t *testing.T) {
 		e, err := g.Entry("orders") // waits as well, and has borrowed nothing
 		require.NoError(t, err)
 		e.Exit()
-		s = snapshotOf(t, g, "orders")
+		s = gates.Snapshot(t, g, "orders")
 		require.Equal(t, []int64{4, 3, 1}, []int64{s.Pass, s.OccupiedPass, s.Block})
 	})
 }
 
 func TestAdmission_ChecksAfterAWaitAreAskedAtItsEnd(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.NewClock()
 	var asked []int64
 	ask := func(d *resource.Delay) func(int64, resource.Caller) resource.Verdict {
 		return func(now int64, _ resource.Caller) resource.Verdict {
@@ -313,13 +315,13 @@ func TestAdmission_ChecksAfterAWaitAreAskedAtItsEnd(t *testing.T) {
 	require.Equal(t, []int64{start, start + 300, start + 350}, asked)
 	c.Advance(7)
 	e.Exit()
-	require.Equal(t, time.Duration(7), snapshotOf(t, g, "orders").AvgRT)
+	require.Equal(t, time.Duration(7), gates.Snapshot(t, g, "orders").AvgRT)
 }
 
 // What the Sleep of the program says ends a wait, and so does a clock that goes back.
 func TestAdmission_SleepOfTheProgramFails(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.NewClock()
 	var with context.Context
 	fault, start := errors.New("no more sleep"), c.Now()
 	g := leapgate.Must(leapgate.Config{Now: c.Now, Sleep: func(ctx context.Context, d time.Duration) error {
@@ -329,13 +331,13 @@ func TestAdmission_SleepOfTheProgramFails(t *testing.T) {
 		return fault
 	}})
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "orders", Threshold: 10, Behavior: flow.Pace, MaxWait: time.Second}}))
-	require.True(t, enter(t, g, "orders"))
+	require.True(t, gates.Enter(t, g, "orders"))
 	ctx := context.WithValue(t.Context(), fault, 1)
 	_, err := g.EntryContext(ctx, "orders")
 	require.ErrorIs(t, err, fault)
 	require.ErrorIs(t, err, leapgate.ErrBlocked)
 	require.Equal(t, 1, with.Value(fault))
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{1, 1}, []int64{s.Pass, s.Block})
 	require.Equal(t, []int64{1, 1}, []int64{s.Rules[0].Admitted, s.Rules[0].Blocked})
 	require.True(t, s.Rules[0].LastRefusal.At.Equal(time.Unix(0, start)))
@@ -351,14 +353,14 @@ func TestAdmission_RetryAfterOfAWaitThatEndedIsWithoutTheCallItself(t *testing.T
 	synctest.Test(t, func(t *testing.T) {
 		g := leapgate.Must(leapgate.Config{})
 		require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "orders", Threshold: 10, Behavior: flow.Pace, MaxWait: 100 * time.Millisecond}}))
-		require.True(t, enter(t, g, "orders"))
+		require.True(t, gates.Enter(t, g, "orders"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		_, err := g.EntryContext(ctx, "orders") // it would wait for all of MaxWait
 		var blocked *leapgate.BlockError
 		require.ErrorAs(t, err, &blocked)
 		require.Zero(t, blocked.RetryAfter)
-		require.True(t, enter(t, g, "orders"))
+		require.True(t, gates.Enter(t, g, "orders"))
 	})
 }
 
@@ -369,21 +371,21 @@ func TestAdmission_WaitThatEndedBeforeOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := leapgate.Must(leapgate.Config{})
 		require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "orders", Threshold: 10, Behavior: flow.Pace, MaxWait: 200 * time.Millisecond}}))
-		require.True(t, enter(t, g, "orders"))
+		require.True(t, gates.Enter(t, g, "orders"))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		defer cancel()
 		start := time.Now()
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			time.Sleep(time.Millisecond)
-			assert.True(t, enter(t, g, "orders"))
+			assert.True(t, gates.Enter(t, g, "orders"))
 			assert.Equal(t, 100*time.Millisecond, time.Since(start))
 		})
 		_, err := g.EntryContext(ctx, "orders")
 		var blocked *leapgate.BlockError
 		assert.ErrorAs(t, err, &blocked)
 		assert.Zero(t, blocked.RetryAfter)
-		assert.True(t, enter(t, g, "orders"))
+		assert.True(t, gates.Enter(t, g, "orders"))
 		assert.Equal(t, 200*time.Millisecond, time.Since(start))
 		wg.Wait()
 	})
@@ -392,30 +394,30 @@ func TestAdmission_WaitThatEndedBeforeOthers(t *testing.T) {
 func TestRetryAfter_OverSeveralChecks(t *testing.T) {
 	t.Parallel()
 	const never = -1
-	until := func(c *clock, at time.Duration) func(int64) time.Duration { // free from at on
+	until := func(c *gatetest.Clock, at time.Duration) func(int64) time.Duration { // free from at on
 		start := c.Now()
 		return func(now int64) time.Duration { return max(0, at-time.Duration(now-start)) }
 	}
 	for _, tt := range []struct {
 		name  string
 		first time.Duration // of the first check, which refuses
-		more  func(c *clock) []*scriptedCheck
+		more  func(c *gatetest.Clock) []*scriptedCheck
 		want  time.Duration
 	}{
-		{"one", 5, func(*clock) []*scriptedCheck { return nil }, 5},
-		{"one that cannot tell", never, func(*clock) []*scriptedCheck { return nil }, 0},
-		{"the other takes longer", 5, func(c *clock) []*scriptedCheck { return []*scriptedCheck{{wait: until(c, 9)}} }, 9},
-		{"the other is free earlier", 5, func(c *clock) []*scriptedCheck { return []*scriptedCheck{{wait: until(c, 3)}} }, 5},
-		{"the other cannot tell", 5, func(*clock) []*scriptedCheck {
+		{"one", 5, func(*gatetest.Clock) []*scriptedCheck { return nil }, 5},
+		{"one that cannot tell", never, func(*gatetest.Clock) []*scriptedCheck { return nil }, 0},
+		{"the other takes longer", 5, func(c *gatetest.Clock) []*scriptedCheck { return []*scriptedCheck{{wait: until(c, 9)}} }, 9},
+		{"the other is free earlier", 5, func(c *gatetest.Clock) []*scriptedCheck { return []*scriptedCheck{{wait: until(c, 3)}} }, 5},
+		{"the other cannot tell", 5, func(*gatetest.Clock) []*scriptedCheck {
 			return []*scriptedCheck{{wait: func(int64) time.Duration { return never }}}
 		}, 0},
-		{"the last of four cannot tell", 5, func(c *clock) []*scriptedCheck {
+		{"the last of four cannot tell", 5, func(c *gatetest.Clock) []*scriptedCheck {
 			return []*scriptedCheck{{wait: until(c, 9)}, {}, {wait: func(int64) time.Duration { return never }}}
 		}, 0},
-		{"in shadow, off", 5, func(c *clock) []*scriptedCheck {
+		{"in shadow, off", 5, func(c *gatetest.Clock) []*scriptedCheck {
 			return []*scriptedCheck{{wait: until(c, 99), mode: rule.Shadow}, {wait: until(c, 99), mode: rule.Off}}
 		}, 5},
-		{"full again by then", 5, func(c *clock) []*scriptedCheck {
+		{"full again by then", 5, func(c *gatetest.Clock) []*scriptedCheck {
 			start := c.Now()
 			return []*scriptedCheck{{wait: func(now int64) time.Duration {
 				if at := time.Duration(now - start); at == 5 {
@@ -424,18 +426,18 @@ func TestRetryAfter_OverSeveralChecks(t *testing.T) {
 				return 0
 			}}, {wait: until(c, 17)}}
 		}, 17},
-		{"for ever, or as good as that", math.MaxInt64, func(*clock) []*scriptedCheck { return nil }, 0},
-		{"for ever, and another is free", math.MaxInt64, func(*clock) []*scriptedCheck { return []*scriptedCheck{{}} }, 0},
-		{"the other for ever", 5, func(*clock) []*scriptedCheck {
+		{"for ever, or as good as that", math.MaxInt64, func(*gatetest.Clock) []*scriptedCheck { return nil }, 0},
+		{"for ever, and another is free", math.MaxInt64, func(*gatetest.Clock) []*scriptedCheck { return []*scriptedCheck{{}} }, 0},
+		{"the other for ever", 5, func(*gatetest.Clock) []*scriptedCheck {
 			return []*scriptedCheck{{wait: func(now int64) time.Duration { return max(0, math.MaxInt64-time.Duration(now)) }}}
 		}, 0},
-		{"never free at the same time", 5, func(*clock) []*scriptedCheck {
+		{"never free at the same time", 5, func(*gatetest.Clock) []*scriptedCheck {
 			return []*scriptedCheck{{wait: func(int64) time.Duration { return 1 }}}
 		}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c := newClock()
+			c := gatetest.NewClock()
 			first := &scriptedCheck{id: "first"}
 			first.wait = until(c, tt.first)
 			first.reserve = func(int64, resource.Caller) resource.Verdict {
@@ -446,7 +448,7 @@ func TestRetryAfter_OverSeveralChecks(t *testing.T) {
 			var blocked *leapgate.BlockError
 			require.ErrorAs(t, err, &blocked)
 			require.Equal(t, tt.want, blocked.RetryAfter)
-			require.Equal(t, tt.want, snapshotOf(t, g, "orders").Rules[0].LastRefusal.RetryAfter)
+			require.Equal(t, tt.want, gates.Snapshot(t, g, "orders").Rules[0].LastRefusal.RetryAfter)
 		})
 	}
 }
@@ -454,9 +456,9 @@ func TestRetryAfter_OverSeveralChecks(t *testing.T) {
 // A full isolation rule cannot tell when a call will end; one with room binds nobody.
 func TestRetryAfter_OfRulesOfBothGuards(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := newGate(t, c, flow.Rule{ID: "qps", Resource: "orders", Threshold: 2})
-	require.NoError(t, loadIsolation(g, []isolation.Rule{{ID: "few", Resource: "orders", MaxInFlight: 2}}))
+	c := gatetest.NewClock()
+	g := gates.New(t, c, flow.Rule{ID: "qps", Resource: "orders", Threshold: 2})
+	require.NoError(t, gates.LoadIsolation(g, []isolation.Rule{{ID: "few", Resource: "orders", MaxInFlight: 2}}))
 	var first resource.Entry
 	refusal := func() *leapgate.BlockError {
 		_, err := g.Entry("orders")

@@ -1,4 +1,4 @@
-package leapgate_test
+package resource_test
 
 import (
 	"errors"
@@ -12,6 +12,8 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
@@ -173,12 +175,12 @@ func TestArgs_InModeShadowCallsAreHeldAndNotRefused(t *testing.T) {
 		entries[i].Exit()
 	}
 	require.Zero(t, p.inFlight("pen"))
-	require.Equal(t, int64(2), snapshotOf(t, g, "orders").WouldBlock)
+	require.Equal(t, int64(2), gates.Snapshot(t, g, "orders").WouldBlock)
 }
 
 func TestArgs_ThoseThatCannotBeAreErrorsAndCountNothing(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock())
+	g := gates.New(t, gatetest.NewClock())
 	long := strings.Repeat("x", 1025)
 	var five []leapgate.EntryOption
 	for i := range 5 {
@@ -195,7 +197,7 @@ func TestArgs_ThoseThatCannotBeAreErrorsAndCountNothing(t *testing.T) {
 		require.NotErrorIs(t, err, leapgate.ErrBlocked)
 		require.EqualError(t, err, text)
 	}
-	require.Zero(t, snapshotOf(t, g, "orders").Pass)
+	require.Zero(t, gates.Snapshot(t, g, "orders").Pass)
 	e, err := g.EntryContext(t.Context(), "orders", append(five[:4], leapgate.WithArg("3", long[:1024]))...)
 	require.NoError(t, err)
 	e.Exit()
@@ -233,7 +235,7 @@ func TestArgs_HammerNoItemIsEverOverItsLimit(t *testing.T) {
 	for _, item := range items {
 		require.Zero(t, p.inFlight(item), item)
 	}
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, int64(goroutines*each), s.Pass+s.Block)
 	require.Equal(t, s.Pass, s.Success)
 }
@@ -281,7 +283,7 @@ func TestCriticality_OfACallReachesItsChecks(t *testing.T) {
 		got = append(got, by.Criticality.String())
 		return resource.Verdict{}
 	}}
-	g, _ := scriptedGate(t, leapgate.Config{Now: newClock().Now}, check)
+	g, _ := scriptedGate(t, leapgate.Config{Now: gatetest.NewClock().Now}, check)
 	for _, opts := range [][]leapgate.EntryOption{
 		nil,
 		{leapgate.WithCriticality(leapgate.Critical)},

@@ -1,4 +1,4 @@
-package leapgate_test
+package resource_test
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
@@ -21,7 +23,7 @@ import (
 
 func TestOptions_BadOriginIsAnErrorAndCountsNothing(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), flow.Rule{Resource: "orders", Threshold: 10})
+	g := gates.New(t, gatetest.NewClock(), flow.Rule{Resource: "orders", Threshold: 10})
 	long := strings.Repeat("o", 1025)
 	_, err := g.EntryContext(t.Context(), "orders", leapgate.WithOrigin(long))
 	require.ErrorIs(t, err, leapgate.ErrOrigin)
@@ -30,7 +32,7 @@ func TestOptions_BadOriginIsAnErrorAndCountsNothing(t *testing.T) {
 	err = g.Do(t.Context(), "orders", func(context.Context) error { t.Error("it runs"); return nil },
 		leapgate.WithCount(2), leapgate.WithOrigin(long), leapgate.WithPriority())
 	require.ErrorIs(t, err, leapgate.ErrOrigin)
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{0, 0, 0}, []int64{s.Pass, s.Block, s.Rules[0].Admitted})
 	e, err := g.EntryContext(t.Context(), "orders", leapgate.WithOrigin(long[1:]))
 	require.NoError(t, err)
@@ -39,7 +41,7 @@ func TestOptions_BadOriginIsAnErrorAndCountsNothing(t *testing.T) {
 
 func TestOptions_CountHasBounds(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock())
+	g := gates.New(t, gatetest.NewClock())
 	for n, text := range map[int64]string{
 		0: "leapgate: bad count: 0; want 1 to 1048576", -1: "leapgate: bad count: -1; want 1 to 1048576",
 		1<<20 + 1: "leapgate: bad count: 1048577; want 1 to 1048576",
@@ -52,7 +54,7 @@ func TestOptions_CountHasBounds(t *testing.T) {
 	e, err := g.EntryContext(t.Context(), "orders", leapgate.WithCount(1<<20))
 	require.NoError(t, err)
 	e.Exit()
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{1 << 20, 1 << 20, 0}, []int64{s.Pass, s.Success, s.Concurrency})
 }
 
@@ -63,7 +65,7 @@ func TestOptions_OfOneCallAddUpAndTheLastOfAKindHolds(t *testing.T) {
 		got = append(got, by)
 		return resource.Verdict{}
 	}}
-	g, _ := scriptedGate(t, leapgate.Config{Now: newClock().Now}, check)
+	g, _ := scriptedGate(t, leapgate.Config{Now: gatetest.NewClock().Now}, check)
 	for _, opts := range [][]leapgate.EntryOption{
 		nil,
 		{{}},
@@ -76,20 +78,20 @@ func TestOptions_OfOneCallAddUpAndTheLastOfAKindHolds(t *testing.T) {
 		e.Exit()
 	}
 	require.Equal(t, []resource.Caller{{}, {}, {Priority: true}, {Origin: "b", Priority: true}, {}}, got)
-	require.Equal(t, int64(1+1+1+3+1), snapshotOf(t, g, "orders").Pass)
+	require.Equal(t, int64(1+1+1+3+1), gates.Snapshot(t, g, "orders").Pass)
 }
 
 func TestLastRefusal_KeepsACopyOfTheOrigin(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := newGate(t, c, flow.Rule{Resource: "orders", Threshold: 0})
+	c := gatetest.NewClock()
+	g := gates.New(t, c, flow.Rule{Resource: "orders", Threshold: 0})
 	buffer := []byte("mobile and a whole request")
 	origin := unsafe.String(&buffer[0], 6)
 	_, err := g.EntryContext(t.Context(), "orders", leapgate.WithOrigin(origin))
 	require.ErrorIs(t, err, leapgate.ErrBlocked)
 	buffer[0] = 'X'
 	c.Advance(time.Minute)
-	last := snapshotOf(t, g, "orders").Rules[0].LastRefusal
+	last := gates.Snapshot(t, g, "orders").Rules[0].LastRefusal
 	require.Equal(t, "mobile", last.Origin)
 	require.Equal(t, time.Unix(0, c.Now()).Add(-time.Minute), last.At)
 }
@@ -97,10 +99,10 @@ func TestLastRefusal_KeepsACopyOfTheOrigin(t *testing.T) {
 // Of a flood, a bounded number is kept, and the first of the next millisecond again.
 func TestLastRefusal_OfManyInAMillisecondIsThe64th(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := newGate(t, c)
-	require.NoError(t, loadIsolation(g, []isolation.Rule{{Resource: "orders", MaxInFlight: 1}}))
-	last := func() stat.Refusal { return snapshotOf(t, g, "orders").Rules[0].LastRefusal }
+	c := gatetest.NewClock()
+	g := gates.New(t, c)
+	require.NoError(t, gates.LoadIsolation(g, []isolation.Rule{{Resource: "orders", MaxInFlight: 1}}))
+	last := func() stat.Refusal { return gates.Snapshot(t, g, "orders").Rules[0].LastRefusal }
 	require.Zero(t, last())
 	refuse := func(n int64) {
 		_, err := g.EntryContext(t.Context(), "orders", leapgate.WithCount(n))
@@ -126,21 +128,21 @@ func TestLastRefusal_OfManyInAMillisecondIsThe64th(t *testing.T) {
 // A rule that is reloaded goes on with its last refusal, and each rule has its own.
 func TestLastRefusal_IsOfTheRuleThatRefused(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := newGate(t, c, flow.Rule{ID: "qps", Resource: "orders", Threshold: 1})
+	c := gatetest.NewClock()
+	g := gates.New(t, c, flow.Rule{ID: "qps", Resource: "orders", Threshold: 1})
 	few := isolation.Rule{ID: "few", Resource: "orders", MaxInFlight: 1}
-	require.NoError(t, loadIsolation(g, []isolation.Rule{few}))
+	require.NoError(t, gates.LoadIsolation(g, []isolation.Rule{few}))
 	e, err := g.Entry("orders")
 	require.NoError(t, err)
-	require.False(t, enter(t, g, "orders")) // by qps
+	require.False(t, gates.Enter(t, g, "orders")) // by qps
 	at := c.Now()
 	c.Advance(10 * time.Second)
-	require.False(t, enter(t, g, "orders")) // by few
+	require.False(t, gates.Enter(t, g, "orders")) // by few
 	e.Exit()
-	before := snapshotOf(t, g, "orders").Rules
+	before := gates.Snapshot(t, g, "orders").Rules
 	few.MaxInFlight = 5
-	require.NoError(t, loadIsolation(g, []isolation.Rule{few}))
-	rules := snapshotOf(t, g, "orders").Rules
+	require.NoError(t, gates.LoadIsolation(g, []isolation.Rule{few}))
+	rules := gates.Snapshot(t, g, "orders").Rules
 	require.True(t, rules[0].LastRefusal.At.Equal(time.Unix(0, at)))
 	require.Equal(t, time.Duration(0), rules[0].LastRefusal.RetryAfter) // few was full as well
 	require.True(t, rules[1].LastRefusal.At.Equal(time.Unix(0, c.Now())))
@@ -171,8 +173,8 @@ func TestEntry_AllocatesNothingWithRulesOfBothGuards(t *testing.T) {
 				isolation.Rule{Resource: "few", MaxInFlight: 1e6})
 		}
 		isolations = append(isolations, isolation.Rule{Resource: "few", MaxInFlight: 3})
-		g := newGate(t, newClock(), flows...)
-		require.NoError(t, loadIsolation(g, isolations))
+		g := gates.New(t, gatetest.NewClock(), flows...)
+		require.NoError(t, gates.LoadIsolation(g, isolations))
 		orders, few := g.Resource("orders"), g.Resource("few")
 		ctx, fn := context.Background(), func(context.Context) error { return nil }
 		origin := leapgate.WithOrigin("mobile")
@@ -191,7 +193,7 @@ func TestEntry_AllocatesNothingWithRulesOfBothGuards(t *testing.T) {
 // Waiting costs what it costs, but leaves nothing behind.
 func TestEntry_ReadsTheClockOnceMoreAfterAWait(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.NewClock()
 	var readings atomic.Int64
 	g := leapgate.Must(leapgate.Config{
 		Now:   func() int64 { readings.Add(1); return c.Now() },

@@ -1,4 +1,4 @@
-package leapgate_test
+package resource_test
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
@@ -22,7 +24,7 @@ import (
 // now, as of the time at which its wait ended.
 func TestWaiting_ResourceIsEvictedMeanwhile(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.NewClock()
 	var asked []int64 // when the check that lets calls wait was asked
 	var evict func()
 	waits := &scriptedCheck{id: "w", stage: resource.Waiting, reserve: func(now int64, _ resource.Caller) resource.Verdict {
@@ -42,13 +44,13 @@ func TestWaiting_ResourceIsEvictedMeanwhile(t *testing.T) {
 		Sleep: func(_ context.Context, d time.Duration) error { c.Advance(d); evict(); return nil },
 	}, &scriptedCheck{id: "a"}, waits, &scriptedCheck{id: "s", mode: rule.Shadow}, refuses, &scriptedCheck{id: "z", stage: resource.Waiting})
 	asked = []int64{0} // so that this does not wait
-	require.True(t, enter(t, g, "orders"))
+	require.True(t, gates.Enter(t, g, "orders"))
 	asked = nil
 	guard.noted()
 	start := c.Now()
 	evict = func() {
 		guard.noted()
-		require.True(t, enter(t, g, "other name")) // takes the place of orders
+		require.True(t, gates.Enter(t, g, "other name")) // takes the place of orders
 		require.Equal(t, []string{"other", "other name"}, names(g))
 		guard.noted()
 		asked = asked[:1]
@@ -62,7 +64,7 @@ func TestWaiting_ResourceIsEvictedMeanwhile(t *testing.T) {
 	c.Advance(30 * time.Millisecond)
 	e.Exit()
 	require.Equal(t, "=a =w =z =s", guard.noted())
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{1, 1, 1, 0}, []int64{s.Pass, s.Success, s.WouldBlock, s.Concurrency})
 	require.Equal(t, 30*time.Millisecond, s.AvgRT)
 }
@@ -71,7 +73,7 @@ func TestWaiting_ResourceIsEvictedMeanwhile(t *testing.T) {
 // later: they are a gap behind the call that waited.
 func TestWaiting_PacedResourceIsEvictedMeanwhile(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.NewClock()
 	var slept []time.Duration
 	var g *leapgate.Gate
 	g = leapgate.Must(leapgate.Config{Now: c.Now, MaxResources: 1, Sleep: func(_ context.Context, d time.Duration) error {
@@ -80,25 +82,25 @@ func TestWaiting_PacedResourceIsEvictedMeanwhile(t *testing.T) {
 			return nil
 		}
 		c.Advance(2 * time.Hour)
-		require.True(t, enter(t, g, "other name"))
+		require.True(t, gates.Enter(t, g, "other name"))
 		c.Advance(2 * time.Hour)
 		return nil
 	}})
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{{
 		ID: "one", Match: rule.Default, Threshold: 1, Interval: time.Minute, Behavior: flow.Pace, MaxWait: time.Hour,
 	}}))
-	require.True(t, enter(t, g, "orders"))
-	require.True(t, enter(t, g, "orders")) // waits for a minute, and is evicted meanwhile
-	require.True(t, enter(t, g, "orders"))
+	require.True(t, gates.Enter(t, g, "orders"))
+	require.True(t, gates.Enter(t, g, "orders")) // waits for a minute, and is evicted meanwhile
+	require.True(t, gates.Enter(t, g, "orders"))
 	require.Equal(t, []time.Duration{time.Minute, time.Minute}, slept)
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{2, 2}, []int64{s.Pass, s.Rules[0].Admitted})
 }
 
 // The place goes to another name between the answers of two checks, and nobody waits.
 func TestAdmission_ResourceIsEvictedBetweenTwoChecks(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.NewClock()
 	var g *leapgate.Gate
 	evict, refuses := false, false
 	first, last := &scriptedCheck{id: "a"}, &scriptedCheck{id: "z"}
@@ -127,18 +129,18 @@ func TestAdmission_ResourceIsEvictedBetweenTwoChecks(t *testing.T) {
 		}
 		return sum
 	}
-	require.True(t, enter(t, g, "orders"))
+	require.True(t, gates.Enter(t, g, "orders"))
 	guard.noted()
 
 	evict = true
-	require.True(t, enter(t, g, "orders"))
+	require.True(t, gates.Enter(t, g, "orders"))
 	require.Equal(t, "+a0 +z0 =a =z "+ // the other name
 		"+a0 +z0 -z0 -a0 "+ // void
 		"+a0 +z0 =a =z", guard.noted())
 	require.Equal(t, []int64{3, 3, 0}, []int64{sum().Pass, sum().Success, sum().Block})
 
 	evict, refuses = true, true
-	require.False(t, enter(t, g, "orders"))
+	require.False(t, gates.Enter(t, g, "orders"))
 	require.Equal(t, "+a0 !z -a0 "+ // the other name
 		"+a0 !z -a0", guard.noted(), "the refusal stands: the rule has counted it")
 	require.Equal(t, []int64{3, 3, 2}, []int64{sum().Pass, sum().Success, sum().Block})
@@ -165,13 +167,13 @@ func TestWaiting_GateIsClosedMeanwhile(t *testing.T) {
 			synctest.Wait()
 		}
 		require.NoError(t, g.Close())
-		require.True(t, enter(t, g, "orders")) // is not asked
+		require.True(t, gates.Enter(t, g, "orders")) // is not asked
 		cancel()
 		require.False(t, <-results)
 		turns[0].is(0)
 		require.True(t, <-results)
 		require.Equal(t, "+a0 +a0 -a turn =a", guard.noted())
-		s := snapshotOf(t, g, "orders")
+		s := gates.Snapshot(t, g, "orders")
 		require.Equal(t, []int64{1, 1, 1}, []int64{s.Pass, s.Success, s.Block})
 	})
 }
@@ -180,7 +182,7 @@ func TestWaiting_GateIsClosedMeanwhile(t *testing.T) {
 // holds any more.
 func TestWaiting_GateIsClosedAndResourceWasEvicted(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.NewClock()
 	var g *leapgate.Gate
 	g, guard := scriptedGate(t, leapgate.Config{
 		Now: c.Now, MaxResources: 1,
@@ -197,7 +199,7 @@ func TestWaiting_GateIsClosedAndResourceWasEvicted(t *testing.T) {
 		}
 		return resource.Verdict{}
 	}})
-	require.True(t, enter(t, g, "orders"))
+	require.True(t, gates.Enter(t, g, "orders"))
 	guard.noted()
 	e, err := g.EntryContext(t.Context(), "orders", leapgate.WithOrigin("waits"))
 	require.NoError(t, err)
@@ -210,7 +212,7 @@ func TestWaiting_DeadlinesAndContextsThatHaveEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := leapgate.Must(leapgate.Config{})
 		require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "pace", Resource: "paced", Threshold: 1, Behavior: flow.Pace, MaxWait: time.Minute}}))
-		require.NoError(t, loadIsolation(g, []isolation.Rule{{ID: "few", Resource: "few", MaxInFlight: 1, MaxWait: time.Minute}}))
+		require.NoError(t, gates.LoadIsolation(g, []isolation.Rule{{ID: "few", Resource: "few", MaxInFlight: 1, MaxWait: time.Minute}}))
 		for _, name := range []string{"paced", "few"} {
 			start := time.Now()
 			e, err := g.Entry(name)
@@ -229,7 +231,7 @@ func TestWaiting_DeadlinesAndContextsThatHaveEnded(t *testing.T) {
 			cancel()
 			require.Equal(t, 300*time.Millisecond, time.Since(start))
 			e.Exit()
-			s := snapshotOf(t, g, name)
+			s := gates.Snapshot(t, g, name)
 			require.Equal(t, []int64{1, 1, 1}, []int64{s.Pass, s.Success, s.Block})
 			require.Equal(t, []int64{1, 1}, []int64{s.Rules[0].Admitted, s.Rules[0].Blocked})
 

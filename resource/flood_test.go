@@ -1,4 +1,4 @@
-package leapgate_test
+package resource_test
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
@@ -32,7 +34,7 @@ func daily(threshold float64) flow.Rule {
 func pass(t testing.TB, g *leapgate.Gate, name string, calls int) (passed int) {
 	t.Helper()
 	for range calls {
-		if enter(t, g, name) {
+		if gates.Enter(t, g, name) {
 			passed++
 		}
 	}
@@ -43,7 +45,7 @@ func pass(t testing.TB, g *leapgate.Gate, name string, calls int) (passed int) {
 func flood(t testing.TB, g *leapgate.Gate, names int) {
 	t.Helper()
 	for range names {
-		enter(t, g, "flood "+strconv.FormatInt(flooded.Add(1), 10))
+		gates.Enter(t, g, "flood "+strconv.FormatInt(flooded.Add(1), 10))
 	}
 }
 
@@ -51,12 +53,12 @@ var flooded atomic.Int64
 
 func TestFlood_DoesNotLockNewNamesOut(t *testing.T) {
 	t.Parallel()
-	g := smallGate(t, newClock(), 100, daily(10))
+	g := gates.Small(t, gatetest.NewClock(), 100, daily(10))
 	for i := range 50 {
 		flood(t, g, 200)
 		require.Equal(t, 10, pass(t, g, "user "+strconv.Itoa(i), 12))
 	}
-	require.Zero(t, snapshotOf(t, g, resource.Other).Block)
+	require.Zero(t, gates.Snapshot(t, g, resource.Other).Block)
 }
 
 // Not even with names that no rule binds.
@@ -64,18 +66,18 @@ func TestFlood_OfNamesWithoutRulesDoesNotLockNewNamesOut(t *testing.T) {
 	t.Parallel()
 	rule := daily(10)
 	rule.Resource = "user *"
-	g := smallGate(t, newClock(), 100, rule)
+	g := gates.Small(t, gatetest.NewClock(), 100, rule)
 	for i := range 50 {
 		flood(t, g, 200)
 		require.Equal(t, 10, pass(t, g, "user "+strconv.Itoa(i), 12))
 	}
-	require.Zero(t, snapshotOf(t, g, resource.Other).Block)
+	require.Zero(t, gates.Snapshot(t, g, resource.Other).Block)
 }
 
 func TestFlood_ResetsNobodysLimit(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	g := smallGate(t, c, 100, daily(10))
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 100, daily(10))
 	require.Equal(t, 10, pass(t, g, "user", 11))
 	for range 20 {
 		c.Advance(time.Hour)
@@ -92,7 +94,7 @@ func TestFlood_ResetsNobodysLimit(t *testing.T) {
 
 // sleeps notes how long calls wait, on a clock that goes on meanwhile.
 type sleeps struct {
-	*clock
+	*gatetest.Clock
 	slept []time.Duration
 }
 
@@ -107,7 +109,7 @@ func (s *sleeps) sleep(_ context.Context, d time.Duration) error {
 func TestFlood_FewPlacesDecideAsMany(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		few, many := &sleeps{clock: newClock()}, &sleeps{clock: newClock()}
+		few, many := &sleeps{Clock: gatetest.NewClock()}, &sleeps{Clock: gatetest.NewClock()}
 		newGate := func(s *sleeps, places int) *leapgate.Gate {
 			return leapgate.Must(leapgate.Config{Now: s.Now, Sleep: s.sleep, MaxResources: places})
 		}
@@ -195,7 +197,7 @@ func TestFlood_FewPlacesDecideAsMany(t *testing.T) {
 // counted.
 func TestFlood_FiguresOfAResourceThatComesAgain(t *testing.T) {
 	t.Parallel()
-	g := smallGate(t, newClock(), 1, daily(2))
+	g := gates.Small(t, gatetest.NewClock(), 1, daily(2))
 	blocked := int64(0)
 	for i := range 5 {
 		pass(t, g, "user", 3)
@@ -203,7 +205,7 @@ func TestFlood_FiguresOfAResourceThatComesAgain(t *testing.T) {
 		if i == 0 {
 			blocked -= 2
 		}
-		s := snapshotOf(t, g, "user").Rules[0]
+		s := gates.Snapshot(t, g, "user").Rules[0]
 		want := []int64{0, 3}
 		if i == 0 {
 			want = []int64{2, 1}
@@ -213,7 +215,7 @@ func TestFlood_FiguresOfAResourceThatComesAgain(t *testing.T) {
 		if i == 2 {
 			require.NoError(t, g.LoadFlowRules([]flow.Rule{daily(1)}))
 			require.Equal(t, blocked, sumsOf(g.Totals()).rules["flow"].Blocked)
-			require.EqualValues(t, 3, snapshotOf(t, g, "user").Rules[0].Blocked)
+			require.EqualValues(t, 3, gates.Snapshot(t, g, "user").Rules[0].Blocked)
 		}
 		flood(t, g, 1)
 		require.NotContains(t, names(g), "user")
@@ -225,7 +227,7 @@ func TestFlood_FiguresOfAResourceThatComesAgain(t *testing.T) {
 // What was loaded while a name had no place holds for it, and goes on where it left off.
 func TestFlood_RulesAreLoadedMeanwhile(t *testing.T) {
 	t.Parallel()
-	g := smallGate(t, newClock(), 1, daily(2))
+	g := gates.Small(t, gatetest.NewClock(), 1, daily(2))
 	require.Equal(t, 2, pass(t, g, "user", 3))
 	flood(t, g, 1)
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{daily(5)}))
@@ -243,7 +245,7 @@ func TestFlood_RulesAreLoadedMeanwhile(t *testing.T) {
 // Handles find back as names do.
 func TestFlood_HandleOfANameThatIsRemembered(t *testing.T) {
 	t.Parallel()
-	g := smallGate(t, newClock(), 1, daily(2))
+	g := gates.Small(t, gatetest.NewClock(), 1, daily(2))
 	user := g.Resource("user")
 	for i := range 4 {
 		e, err := user.Entry()
@@ -260,7 +262,7 @@ func TestFlood_CallsInFlightAndWaitingKeepTheirPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := leapgate.Must(leapgate.Config{MaxResources: 2})
 		require.NoError(t, g.LoadFlowRules([]flow.Rule{daily(9)}))
-		require.NoError(t, loadIsolation(g, []isolation.Rule{{Match: rule.Default, MaxInFlight: 1, MaxWait: time.Hour}}))
+		require.NoError(t, gates.LoadIsolation(g, []isolation.Rule{{Match: rule.Default, MaxInFlight: 1, MaxWait: time.Hour}}))
 		inside, err := g.Entry("inside")
 		require.NoError(t, err)
 		entered := make(chan resource.Entry, 1)
@@ -276,19 +278,19 @@ func TestFlood_CallsInFlightAndWaitingKeepTheirPlaces(t *testing.T) {
 		synctest.Wait()
 		flood(t, g, 20)
 		require.Equal(t, []string{"inside", resource.Other, "waits"}, names(g))
-		require.Equal(t, []int64{9, 11}, []int64{snapshotOf(t, g, resource.Other).Pass, snapshotOf(t, g, resource.Other).Block})
+		require.Equal(t, []int64{9, 11}, []int64{gates.Snapshot(t, g, resource.Other).Pass, gates.Snapshot(t, g, resource.Other).Block})
 		first.Exit()
 		inside.Exit()
 		<-entered
 		flood(t, g, 20)
-		require.EqualValues(t, 11, snapshotOf(t, g, resource.Other).Block, "they all got a place")
+		require.EqualValues(t, 11, gates.Snapshot(t, g, resource.Other).Block, "they all got a place")
 	})
 }
 
 // slowly is a guard that takes its time to bind a new name.
 type slowly struct {
 	scripted
-	clock *clock
+	clock *gatetest.Clock
 	takes time.Duration
 	bound int
 }
@@ -304,7 +306,7 @@ func (s *slowly) Bind(name string, old []resource.Check) ([]resource.Check, bool
 func TestFlood_OfNamesWhoseRulesAreHardToFind(t *testing.T) {
 	t.Parallel()
 	const takes, step = 10 * time.Millisecond, 100 * time.Microsecond
-	c := newClock()
+	c := gatetest.NewClock()
 	guard := &slowly{scripted: scripted{checks: []*scriptedCheck{{id: "a", mode: rule.Shadow}}}, clock: c, takes: takes}
 	g := leapgate.Must(leapgate.Config{Now: c.Now, MaxResources: 10, Guards: []resource.Guard{guard}})
 	flood(t, g, 10)
@@ -330,7 +332,7 @@ func TestFlood_OfNamesWhoseRulesAreHardToFind(t *testing.T) {
 func TestFlood_Hammer(t *testing.T) {
 	t.Parallel()
 	const goroutines, calls, resources, threshold = 8, 4000, 40, 20
-	g := smallGate(t, newClock(), 8, daily(threshold))
+	g := gates.Small(t, gatetest.NewClock(), 8, daily(threshold))
 	var passed [resources]atomic.Int64
 	var wg sync.WaitGroup
 	for id := range goroutines {

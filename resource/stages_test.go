@@ -1,4 +1,4 @@
-package leapgate_test
+package resource_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
@@ -54,7 +56,7 @@ func (d doors) Bind(string, []resource.Check) ([]resource.Check, bool) { return 
 
 func TestStage_WhoWouldBeRefusedTakesNothingOfOthersAndDoesNotWait(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.NewClock()
 	slept := 0
 	shut, tries := newDoor("d", rule.Enforce), newDoor("tries", rule.Shadow)
 	shut.shut, tries.shut = true, true
@@ -70,7 +72,7 @@ func TestStage_WhoWouldBeRefusedTakesNothingOfOthersAndDoesNotWait(t *testing.T)
 		_, err := g.Entry("orders")
 		require.EqualError(t, err, `door rule "d" on "orders": 0 of 0 open`)
 	}
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{0, 3}, []int64{s.Pass, s.Block})
 	for _, r := range s.Rules {
 		require.Zero(t, r.Admitted, r.ID)
@@ -80,8 +82,8 @@ func TestStage_WhoWouldBeRefusedTakesNothingOfOthersAndDoesNotWait(t *testing.T)
 	require.Equal(t, "?d ?d ?d", shut.guard.noted()+tries.guard.noted())
 
 	shut.shut = false
-	require.True(t, enter(t, g, "orders"))
-	require.Equal(t, int64(1), snapshotOf(t, g, "orders").WouldBlock)
+	require.True(t, gates.Enter(t, g, "orders"))
+	require.Equal(t, int64(1), gates.Snapshot(t, g, "orders").WouldBlock)
 	require.Equal(t, "!tries", tries.guard.noted())
 }
 
@@ -90,8 +92,8 @@ func TestStage_NobodyLooksWhereNoCheckOfAnEarlierStageIs(t *testing.T) {
 	t.Parallel()
 	shut, other := newDoor("d", rule.Enforce), newDoor("e", rule.Enforce)
 	shut.shut = true
-	g := leapgate.Must(leapgate.Config{Now: newClock().Now, Guards: []resource.Guard{doors{other, shut}}})
-	require.False(t, enter(t, g, "orders"))
+	g := leapgate.Must(leapgate.Config{Now: gatetest.NewClock().Now, Guards: []resource.Guard{doors{other, shut}}})
+	require.False(t, gates.Enter(t, g, "orders"))
 	require.Equal(t, "!d", shut.guard.noted())
 	require.Len(t, shut.times, 1)
 }
@@ -99,7 +101,7 @@ func TestStage_NobodyLooksWhereNoCheckOfAnEarlierStageIs(t *testing.T) {
 // What begins after a wait is reserved then, and its end knows when that was.
 func TestStage_ThoseOfTheBeginAreAskedWhenTheCallBegins(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.NewClock()
 	d := newDoor("d", rule.Enforce)
 	g := leapgate.Must(leapgate.Config{
 		Now: c.Now, Guards: []resource.Guard{doors{d}},
@@ -120,7 +122,7 @@ func TestStage_ThoseOfTheBeginAreAskedWhenTheCallBegins(t *testing.T) {
 // A clock that goes back does not make a call end before it began.
 func TestStage_ACallEndsNoSoonerThanItBegan(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.NewClock()
 	d := newDoor("d", rule.Enforce)
 	g := leapgate.Must(leapgate.Config{Now: c.Now, Guards: []resource.Guard{doors{d}}})
 	e, err := g.Entry("orders")
@@ -134,9 +136,9 @@ func TestStage_ACallEndsNoSoonerThanItBegan(t *testing.T) {
 func TestStage_AFaultOfLookIsAsIfItHadRefusedNobody(t *testing.T) {
 	t.Parallel()
 	d := &brokenDoor{newDoor("d", rule.Enforce)}
-	g := leapgate.Must(leapgate.Config{Now: newClock().Now, Guards: []resource.Guard{doors{d}}})
+	g := leapgate.Must(leapgate.Config{Now: gatetest.NewClock().Now, Guards: []resource.Guard{doors{d}}})
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "orders", Threshold: 1}}))
-	require.True(t, enter(t, g, "orders"))
+	require.True(t, gates.Enter(t, g, "orders"))
 	require.Equal(t, int64(1), g.GuardFaults())
 	require.Len(t, d.times, 2)
 }

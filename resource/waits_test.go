@@ -1,4 +1,4 @@
-package leapgate_test
+package resource_test
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/resource"
@@ -35,12 +37,12 @@ func TestWaits_OfTenPacedCallsAreExact(t *testing.T) {
 			})
 		}
 		time.Sleep(250 * time.Millisecond)
-		s := snapshotOf(t, g, "a")
+		s := gates.Snapshot(t, g, "a")
 		require.Equal(t, []int64{3, 7, 2}, []int64{s.Pass, s.Waiting, s.Waits})
 		require.Equal(t, 300*time.Millisecond, s.WaitTime)
 		calls.Wait()
 		require.Equal(t, 905*time.Millisecond, time.Since(begin))
-		s = snapshotOf(t, g, "a")
+		s = gates.Snapshot(t, g, "a")
 		require.Equal(t, []int64{10, 0, 9}, []int64{s.Pass, s.Waiting, s.Waits}, "the first did not wait")
 		require.Equal(t, 4500*time.Millisecond, s.WaitTime)
 		require.Equal(t, 5*time.Millisecond, s.AvgRT, "the response time begins after the wait")
@@ -53,7 +55,7 @@ func TestWaits_OfTenPacedCallsAreExact(t *testing.T) {
 		require.EqualValues(t, 9, totals.Waits.Count())
 		require.Zero(t, totals.Waiting)
 		time.Sleep(15 * time.Second)
-		s = snapshotOf(t, g, "a")
+		s = gates.Snapshot(t, g, "a")
 		require.Zero(t, s.WaitP99, "of the last ten seconds")
 		require.EqualValues(t, 9, s.Waits)
 	})
@@ -73,7 +75,7 @@ func TestWaits_WhoGivesUpHasWaited(t *testing.T) {
 		_, err = g.Entry("a") // to the end of its second
 		require.ErrorIs(t, err, leapgate.ErrBlocked)
 		e.Exit()
-		s := snapshotOf(t, g, "a")
+		s := gates.Snapshot(t, g, "a")
 		require.Equal(t, []int64{1, 2, 2, 0}, []int64{s.Pass, s.Block, s.Waits, s.Waiting})
 		require.Equal(t, 1300*time.Millisecond, s.WaitTime)
 	})
@@ -82,7 +84,7 @@ func TestWaits_WhoGivesUpHasWaited(t *testing.T) {
 // A call is one, however many rules let it wait; with a count of n it is n calls.
 func TestWaits_OfOneCallAreAddedUp(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.NewClock()
 	waits := func(id string, d time.Duration) *scriptedCheck {
 		return &scriptedCheck{id: id, stage: resource.Waiting, reserve: func(int64, resource.Caller) resource.Verdict {
 			return resource.Verdict{Delay: &resource.Delay{For: d}}
@@ -91,7 +93,7 @@ func TestWaits_OfOneCallAreAddedUp(t *testing.T) {
 	var g *leapgate.Gate
 	var waiting []int64
 	g, _ = scriptedGate(t, leapgate.Config{Now: c.Now, Sleep: func(_ context.Context, d time.Duration) error {
-		waiting = append(waiting, snapshotOf(t, g, "a").Waiting)
+		waiting = append(waiting, gates.Snapshot(t, g, "a").Waiting)
 		c.Advance(d)
 		return nil
 	}}, waits("x", 20*time.Millisecond), waits("y", 30*time.Millisecond))
@@ -107,26 +109,26 @@ func TestWaits_OfOneCallAreAddedUp(t *testing.T) {
 
 func TestWaits_ThatPanicAreOver(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.NewClock()
 	g, _ := scriptedGate(t, leapgate.Config{Now: c.Now, Sleep: func(context.Context, time.Duration) error { panic("sleep") }},
 		&scriptedCheck{id: "x", stage: resource.Waiting, reserve: func(int64, resource.Caller) resource.Verdict {
 			return resource.Verdict{Delay: &resource.Delay{For: time.Second}}
 		}})
 	require.PanicsWithValue(t, "sleep", func() { g.Entry("a") })
-	s := snapshotOf(t, g, "a")
+	s := gates.Snapshot(t, g, "a")
 	require.Equal(t, []int64{1, 0}, []int64{s.Waits, s.Waiting})
 }
 
 // Of a call that waits while its resource is evicted, other shows how long that was.
 func TestWaits_InAnEvictedResourceShowInOther(t *testing.T) {
 	t.Parallel()
-	c := newClock()
+	c := gatetest.NewClock()
 	var g *leapgate.Gate
 	waited := false
 	g, _ = scriptedGate(t, leapgate.Config{Now: c.Now, MaxResources: 1, Sleep: func(_ context.Context, d time.Duration) error {
 		waited = true
 		c.Advance(d)
-		require.True(t, enter(t, g, "another name"))
+		require.True(t, gates.Enter(t, g, "another name"))
 		c.Advance(time.Hour)
 		return nil
 	}}, &scriptedCheck{id: "x", stage: resource.Waiting, reserve: func(int64, resource.Caller) resource.Verdict {
@@ -136,13 +138,13 @@ func TestWaits_InAnEvictedResourceShowInOther(t *testing.T) {
 		return resource.Verdict{Delay: &resource.Delay{For: 2 * time.Minute}}
 	}})
 	waited = true
-	require.True(t, enter(t, g, "a"))
+	require.True(t, gates.Enter(t, g, "a"))
 	waited = false
-	require.True(t, enter(t, g, "a"))
-	s := snapshotOf(t, g, resource.Other)
+	require.True(t, gates.Enter(t, g, "a"))
+	s := gates.Snapshot(t, g, resource.Other)
 	require.Equal(t, []int64{1, 0}, []int64{s.Waits, s.Waiting})
 	require.Equal(t, time.Hour+2*time.Minute, s.WaitTime)
-	require.Zero(t, snapshotOf(t, g, "a").Waits)
+	require.Zero(t, gates.Snapshot(t, g, "a").Waits)
 }
 
 // Calls that wait and pass, and that give up, while their resources come and go: nothing
@@ -189,7 +191,7 @@ func TestWaits_HammerEvictions(t *testing.T) {
 }
 
 func TestWaits_AllocateNothingForCallsThatDoNotWait(t *testing.T) {
-	g := leapgate.Must(leapgate.Config{Now: newClock().Now})
+	g := leapgate.Must(leapgate.Config{Now: gatetest.NewClock().Now})
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "a", Threshold: 1e6, Interval: time.Hour, Behavior: flow.Reject}}))
 	a := g.Resource("a")
 	require.Zero(t, testing.AllocsPerRun(100, func() {

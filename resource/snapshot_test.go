@@ -1,4 +1,4 @@
-package leapgate_test
+package resource_test
 
 import (
 	"encoding/json"
@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/assert"
@@ -18,7 +20,7 @@ import (
 
 func TestSnapshot_IsSortedAndValidJSON(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, newClock(), flow.Rule{Resource: "b", Threshold: 1, Mode: rule.Shadow})
+	g := gates.New(t, gatetest.NewClock(), flow.Rule{Resource: "b", Threshold: 1, Mode: rule.Shadow})
 	g.Resource("c")
 	g.Resource("a\xff\n<b>\"")
 	text, err := json.Marshal(g.Snapshot())
@@ -67,6 +69,6 @@ func TestSnapshot_TotalsAreOrderedUnderFullLoad(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	s := snapshotOf(t, g, "orders")
+	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{passed.Load(), passed.Load(), passed.Load(), 0}, []int64{s.Pass, s.Success, s.Exception, s.Concurrency})
 }

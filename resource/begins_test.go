@@ -1,4 +1,4 @@
-package leapgate_test
+package resource_test
 
 import (
 	"slices"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/isolation"
 )
 
@@ -92,7 +93,7 @@ func TestBegins_BunchWhereAnotherRuleLetsCallsWait(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := leapgate.Must(leapgate.Config{})
 				require.NoError(t, g.LoadFlowRules(c.rules))
-				require.NoError(t, loadIsolation(g, c.places))
+				require.NoError(t, gates.LoadIsolation(g, c.places))
 				b := &begins{}
 				end := time.Now().Add(9 * time.Second)
 				for ; time.Now().Before(end); time.Sleep(c.every) {

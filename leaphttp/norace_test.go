@@ -1,5 +1,0 @@
-//go:build !race
-
-package leaphttp_test
-
-const raceEnabled = false

@@ -1,5 +1,0 @@
-//go:build race
-
-package leapredis
-
-const raceEnabled = true

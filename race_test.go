@@ -1,5 +1,0 @@
-//go:build race
-
-package leapgate_test
-
-const raceEnabled = true
