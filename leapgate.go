@@ -370,7 +370,7 @@ func (g *Gate) GuardFaults() int64 { return g.registry.GuardFaults() }
 func (g *Gate) Evictions() resource.Evictions { return g.registry.Evictions() }
 
 // Close ends the gate: from now on entries pass, unguarded and uncounted. Calls in
-// flight still count when they end, and figures can be read. Closing again does
+// flight still count when they end, calls that wait go on waiting, and figures can be read. Closing again does
 // nothing. The error is always nil.
 func (g *Gate) Close() error {
 	g.registry.Close()

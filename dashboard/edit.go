@@ -101,6 +101,9 @@ func (d *Dashboard) perform(ctx context.Context, e *edit, who string) error {
 		err = d.gate.EditRules(func(all *leapgate.Rules) error { return e.apply(d, (*kinds.Rules)(all)) })
 	default:
 		err = keeperError(d.keepers[e.source].Save(func() (leapgate.Rules, error) { return d.next(e) }))
+		if err == nil && e.before == nil && e.after == nil {
+			err = refused(http.StatusBadGateway, "%s has not asked for the rules that it should keep", escape.Text(e.source))
+		}
 	}
 	if err == nil {
 		e.log(ctx, d.cfg.Logger, who)

@@ -18,7 +18,7 @@ import (
 // (more exactly up to 0.95 µs), and the last, 55, all that took more than 108 s: of those
 // no more is known.
 type Latencies struct {
-	First  int
+	First  int // −160 to 55
 	Counts []int64
 }
 

@@ -145,12 +145,12 @@ func Call[T any](ctx context.Context, r *Resource, fn func(context.Context) (T, 
 		e.Exit()
 	}()
 	result, err := fn(ctx)
-	returned = true
 	if r.registry.ignoresOwn && errors.Is(err, context.Canceled) && !ended(ctx) {
 		e.SetOutcome(Failure) // a cancellation, but not the caller's
 	} else {
 		e.SetError(err)
 	}
+	returned = true
 	return result, err
 }
 

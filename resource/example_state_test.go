@@ -39,10 +39,10 @@ type fuse struct {
 	until    int64      // when it is to be closed again
 }
 
-// Reserve is asked when a call begins. It refuses calls while the fuse is open.
-func (f *fuse) Reserve(now, _ int64, _ resource.Caller) resource.Verdict {
+// Look refuses calls while the fuse is open, before they wait for other rules.
+func (f *fuse) Look(now, _ int64, _ resource.Caller) *resource.BlockError {
 	if f.state.Current() == "closed" { // nearly always, so this takes no lock
-		return resource.Verdict{}
+		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,11 +52,14 @@ func (f *fuse) Reserve(now, _ int64, _ resource.Caller) resource.Verdict {
 		f.failures, f.since = 0, now
 		f.state.Set(now, "closed", "a second is over")
 	default:
-		return resource.Verdict{Refused: &resource.BlockError{
-			Cause: &f.cause, Observed: float64(f.failures), RetryAfter: time.Duration(f.until - now),
-		}}
+		return &resource.BlockError{Cause: &f.cause, Observed: float64(f.failures), RetryAfter: time.Duration(f.until - now)}
 	}
-	return resource.Verdict{}
+	return nil
+}
+
+// Reserve is asked when a call begins: the fuse may have opened while it waited.
+func (f *fuse) Reserve(now, n int64, by resource.Caller) resource.Verdict {
+	return resource.Verdict{Refused: f.Look(now, n, by)}
 }
 
 // Finish is told how the call ended. The fuse opens here.
@@ -90,7 +93,7 @@ func (f *fuse) Refund(resource.Ticket, int64) {} // it takes nothing
 
 func (f *fuse) Cause() *resource.Cause  { return &f.cause }
 func (f *fuse) Mode() rule.Mode         { return rule.Enforce }
-func (f *fuse) Stage() resource.Stage   { return resource.Counting }
+func (f *fuse) Stage() resource.Stage   { return resource.Beginning }
 func (f *fuse) Interval() time.Duration { return time.Second } // for so long it remembers what has opened it
 
 // Snapshot leaves the state to the gate.

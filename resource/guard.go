@@ -14,7 +14,8 @@ import (
 // All methods may be called by any number of goroutines at once. A guard that a program
 // brings is called under recover, and so are its checks: if one panics, the call is
 // admitted as if the check were not there, and the fault is counted, and logged once per
-// cause.
+// cause. If Bind panics, the resource keeps the checks that it had. None of the methods may
+// end its goroutine: then nobody gives back what the call has taken.
 type Guard interface {
 	// Kind names the guard in errors, snapshots and metrics: "flow".
 	Kind() string
@@ -23,13 +24,15 @@ type Guard interface {
 	// anybody calls it, and is never evicted. The IDs of the checks differ.
 	//
 	// old is what Bind returned for the resource before; nil if it has just appeared. What
-	// a check remembers of the resource lives there. A check that has the ID of an old one
-	// goes on with its counts. One that was left out must not be returned again. The checks
+	// a check remembers of the resource lives there. A check that has the ID of an old one, and
+	// in its Cause the same Last or State, goes on with its counts, in the sums over all rules
+	// too. One that was left out must not be returned again. The checks
 	// of a resource that is evicted are kept as long as their Interval. If the resource
 	// comes again by then, they go on as they are, or are old if rules were loaded
 	// meanwhile.
 	//
-	// Bind is called when a resource appears, and when Rebind of the gate names it. No lock
+	// Bind is called when a resource appears, when a load of rules of any kind concerns it,
+	// and when Rebind of the gate names it. No lock
 	// is held meanwhile. Bind may use the gate; but an entry into the resource that is being
 	// bound, a Rebind or a load of rules may call Bind again: if that happens every time,
 	// it never ends.
@@ -89,13 +92,13 @@ const (
 	Beginning
 )
 
-// Looker is a check of the stage [Beginning] that can refuse a call before other checks
-// have taken anything of it, or let it wait.
+// Looker is a check of a later stage that can refuse a call before other checks have taken
+// anything of it, or let it wait.
 type Looker interface {
 	// Look returns the refusal of a call that would be refused, which it counts; nil
-	// otherwise. It takes nothing. It is called before all checks, if there is one of an
-	// earlier stage, and not in mode shadow. The check's Reserve is called after that as
-	// always.
+	// otherwise. It takes nothing. It is called before all checks, if one of an earlier stage
+	// enforces, and not in mode shadow. The check's Reserve is called after that as always.
+	// The refusal is as that of a [Verdict]: the caller's error.
 	Look(now, n int64, by Caller) *BlockError
 }
 
@@ -124,7 +127,7 @@ type ArgsCheck interface {
 }
 
 // ArgsFinisher is an [ArgsCheck] that wants to know when calls end for which it holds
-// something. In place of [Finisher], if it is both.
+// something. If it is a [Finisher] as well, Finish is not called.
 type ArgsFinisher interface {
 	// FinishArgs is called once for every call that was admitted after the check admitted it
 	// with a held that was not nil. See Finish of [Finisher].

@@ -132,14 +132,17 @@ func byStage(checks []Check) {
 }
 
 func newAsked(c Check) asked {
-	args, _ := as[ArgsCheck](c)
-	finisher, _ := as[ArgsFinisher](c)
-	return asked{c, args, finisher}
+	a := asked{Check: c}
+	var ok bool
+	if a.args, ok = as[ArgsCheck](c); ok {
+		a.finisher, _ = as[ArgsFinisher](c)
+	}
+	return a
 }
 
 // finisherOf returns the check as a finisher of all calls.
 func finisherOf(c Check) (Finisher, bool) {
-	if _, ok := as[ArgsFinisher](c); ok {
+	if a := newAsked(c); a.finisher != nil {
 		return nil, false
 	}
 	return as[Finisher](c)

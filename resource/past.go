@@ -52,7 +52,8 @@ type hold struct{ _ [4]*hold }
 // last refusal beside the counts, so the place of it tells.
 func goesOn(c, next Check) bool {
 	before, after := c.Cause(), next.Cause()
-	return before.RuleID == after.RuleID && before.Kind == after.Kind && before.Last == after.Last
+	same := before.Last == after.Last || before.State != nil && before.State == after.State
+	return before.RuleID == after.RuleID && before.Kind == after.Kind && same
 }
 
 // depart takes the checks that a resource had until now, but for those with a hold that

@@ -24,7 +24,8 @@ func (p plugged) Kind() string {
 	return p.Guard.Kind()
 }
 
-func (p plugged) Bind(name string, old []Check) ([]Check, bool) {
+func (p plugged) Bind(name string, old []Check) (checks []Check, named bool) {
+	checks = old // if Bind panics, what they remember must not be lost
 	defer p.faults.recover("Bind")
 	own := make([]Check, len(old))
 	told := make(map[string]*atomic.Pointer[stat.RuleSnapshot], len(old))
@@ -32,9 +33,9 @@ func (p plugged) Bind(name string, old []Check) ([]Check, bool) {
 		before := c.(pluggedCheck)
 		own[i], told[before.cause.RuleID] = before.Check, before.told
 	}
-	given, named := p.Guard.Bind(name, own)
-	var checks []Check
-	for _, c := range given {
+	bound, names := p.Guard.Bind(name, own)
+	var all []Check
+	for _, c := range bound {
 		s := pluggedCheck{Check: c, cause: c.Cause(), faults: p.faults}
 		if s.cause == nil {
 			panic("the Cause of a Check is nil")
@@ -44,9 +45,9 @@ func (p plugged) Bind(name string, old []Check) ([]Check, bool) {
 				ID: s.cause.RuleID, Kind: s.cause.Kind, Threshold: s.cause.Threshold, Interval: s.cause.Interval,
 			})
 		}
-		checks = append(checks, s)
+		all = append(all, s)
 	}
-	return checks, named
+	return all, names
 }
 
 // pluggedCheck has all the methods that a check may have. [as] knows which of them the
@@ -103,7 +104,12 @@ func (c pluggedCheck) caused(b *BlockError) *BlockError {
 
 func (c pluggedCheck) Look(now, n int64, by Caller) *BlockError {
 	defer c.faults.recover("Look")
-	return c.caused(c.Check.(Looker).Look(now, n, by))
+	b := c.Check.(Looker).Look(now, n, by)
+	if b != nil { // it may be the same every time
+		own := *b
+		b = &own
+	}
+	return c.caused(b)
 }
 
 func (c pluggedCheck) Refund(ticket Ticket, n int64) {

@@ -17,8 +17,9 @@ var errTimeout = errors.New("leapgate: no turn in time")
 func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 	if !a.waited {
 		a.waited, a.came = true, a.now
-		a.set.metric.AddWaiting(a.n)
 	}
+	a.set.metric.AddWaiting(a.n)
+	defer a.set.metric.AddWaiting(-a.n)
 	over := false
 	defer func() {
 		if !over { // the program's own way to sleep has panicked
@@ -55,9 +56,8 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 
 // endWait counts how long the call has waited, for all its checks together.
 func (a *admission) endWait() {
-	m, waited := a.set.metric, a.now-a.came
-	m.AddWaiting(-a.n)
-	if m.Waited(a.now, a.n, waited) {
+	waited := a.now - a.came
+	if a.set.metric.Waited(a.now, a.n, waited) {
 		return
 	}
 	// The resource was evicted, so that other shows it, as all that it has counted. Other

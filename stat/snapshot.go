@@ -98,7 +98,8 @@ type Change struct {
 	From, To               string // the states
 	Reason                 string // for people, with the numbers; at most 256 bytes
 	// Skipped is how many changes there were between From and To that are not told one by
-	// one, because too many waited for an OnChange that is slow; 0 in a snapshot.
+	// one, because too many waited for an OnChange that is slow; 0 in a snapshot. From and To
+	// may then be the same.
 	Skipped int64
 }
 

@@ -144,6 +144,8 @@ func (d *difference[R]) completeOne(i int) {
 		if c.pattern != nil {
 			d.report.size += c.pattern.Size()
 		}
+		h := d.kind.Head(given)
+		d.report.at(d.first+i, *h.ID, *h.Resource)
 		d.claim(i)
 		return
 	}
