@@ -32,6 +32,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -99,7 +100,9 @@ type Config struct {
 	// It must not panic, or end the goroutine: then nobody gives back what the call has taken.
 	Sleep func(ctx context.Context, d time.Duration) error
 
-	// Guards are asked after the gate's own, in this order. See [resource.Guard].
+	// Guards are asked after the gate's own, in this order. See [resource.Guard]. The kind of
+	// none is that of the gate's own rules. Kinds should differ: metrics do not tell rules with
+	// the same kind and ID apart.
 	Guards []resource.Guard
 
 	// OnChange is told when a rule has gone over from one state to another, as a breaker
@@ -228,8 +231,8 @@ func New(cfg Config) (*Gate, error) {
 			ErrConfig, cfg.MaxResources, mostMaxResources))
 	}
 	for i, guard := range cfg.Guards {
-		if guard == nil {
-			faults = append(faults, fmt.Errorf("%w: Guards[%d] is nil; want a guard", ErrConfig, i))
+		if fault := faultOf(guard); fault != "" {
+			faults = append(faults, fmt.Errorf("%w: Guards[%d] %s", ErrConfig, i, fault))
 		}
 	}
 	if cfg.Outcome != nil && cfg.IsException != nil {
@@ -260,6 +263,20 @@ func New(cfg Config) (*Gate, error) {
 }
 
 func (g *Gate) passes(name string, now int64) int64 { return g.registry.Sum(name, now, metric.Pass) }
+
+// faultOf says what is wrong with a guard of the program, if anything. That its Kind panics is
+// counted later, when it is asked for its checks.
+func faultOf(guard resource.Guard) (fault string) {
+	if guard == nil {
+		return "is nil; want a guard"
+	}
+	defer func() { _ = recover() }()
+	kind := guard.Kind()
+	if slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.Name() == kind }) {
+		return fmt.Sprintf("has the kind %q, which is one of the gate's own; want another", kind)
+	}
+	return ""
+}
 
 // Must is [New] for a configuration that is known to be good. It panics otherwise.
 func Must(cfg Config) *Gate {

@@ -496,3 +496,18 @@ func TestNames_AreClonedSoThatNoBufferIsPinned(t *testing.T) {
 	buffer[0] = 'X'
 	require.Equal(t, "orders", kept)
 }
+
+// kindly is a guard of some kind, without rules.
+type kindly string
+
+func (k kindly) Kind() string                                         { return string(k) }
+func (kindly) Bind(string, []resource.Check) ([]resource.Check, bool) { return nil, false }
+
+func TestNew_GuardsAreOfOtherKindsThanTheGatesOwn(t *testing.T) {
+	t.Parallel()
+	_, err := leapgate.New(leapgate.Config{Guards: []resource.Guard{kindly("mine"), kindly("flow"), nil, kindly("isolation")}})
+	require.ErrorIs(t, err, leapgate.ErrConfig)
+	require.EqualError(t, err, `leapgate: bad configuration: Guards[1] has the kind "flow", which is one of the gate's own; want another
+leapgate: bad configuration: Guards[2] is nil; want a guard
+leapgate: bad configuration: Guards[3] has the kind "isolation", which is one of the gate's own; want another`)
+}
