@@ -3,7 +3,6 @@ package metric
 import (
 	"maps"
 	"math"
-	"math/big"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -12,26 +11,16 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/meter"
 )
-
-// exactEdge gives 2^(i/8) seconds in nanoseconds, rounded down, without floating
-// point's doubts: the eighth root is three square roots.
-func exactEdge(i int) int64 {
-	x := new(big.Float).SetPrec(400).SetMantExp(big.NewFloat(1), i)
-	for range 3 {
-		x.Sqrt(x)
-	}
-	ns, _ := x.Mul(x, big.NewFloat(1e9)).Int64()
-	return ns
-}
 
 // naiveCell is the first cell whose upper edge a response time does not exceed.
 const numCells = meter.LastCell - meter.FirstCell + 1
 
 var exactEdges = func() (edges [numCells - 1]int64) {
 	for i := range edges {
-		edges[i] = exactEdge(i + meter.FirstCell)
+		edges[i] = gatetest.LatencyEdge(i + meter.FirstCell)
 	}
 	return edges
 }()

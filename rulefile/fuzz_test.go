@@ -3,19 +3,11 @@ package rulefile
 import (
 	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/stretchr/testify/require"
-)
 
-func requirePrintable(t *testing.T, text string) {
-	t.Helper()
-	for _, r := range text {
-		if r != '\n' && !unicode.IsPrint(r) {
-			t.Fatalf("%q is in %q", r, text)
-		}
-	}
-}
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+)
 
 // Nothing that is read makes a panic; what is refused is refused in words that can be
 // printed; and what is taken can be written and read again.
@@ -36,7 +28,7 @@ func FuzzParse(f *testing.F) {
 		}
 		rules, err := Parse(name, data)
 		if err != nil {
-			requirePrintable(t, err.Error())
+			gatetest.RequirePrintable(t, err.Error())
 			require.Zero(t, rules)
 			var errs Errors
 			require.ErrorAs(t, err, &errs)

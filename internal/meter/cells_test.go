@@ -2,7 +2,6 @@ package meter
 
 import (
 	"math"
-	"math/big"
 	"math/rand/v2"
 	"sort"
 	"sync"
@@ -11,16 +10,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-)
 
-func exactEdge(i int) int64 {
-	x := new(big.Float).SetPrec(400).SetMantExp(big.NewFloat(1), i)
-	for range 3 {
-		x.Sqrt(x)
-	}
-	ns, _ := x.Mul(x, big.NewFloat(1e9)).Int64()
-	return ns
-}
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+)
 
 func naiveCell(rt int64) uint8 {
 	return uint8(sort.Search(numCells-1, func(i int) bool { return rt <= exactEdges[i] }))
@@ -28,7 +20,7 @@ func naiveCell(rt int64) uint8 {
 
 var exactEdges = func() (exact [numCells - 1]int64) {
 	for i := range exact {
-		exact[i] = exactEdge(i + FirstCell)
+		exact[i] = gatetest.LatencyEdge(i + FirstCell)
 	}
 	return exact
 }()

@@ -2,21 +2,12 @@ package sentinel
 
 import (
 	"testing"
-	"unicode"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/rulefile"
 )
-
-func requirePrintable(t *testing.T, text string) {
-	t.Helper()
-	for _, r := range text {
-		if r != '\n' && !unicode.IsPrint(r) {
-			t.Fatalf("%q is in %q", r, text)
-		}
-	}
-}
 
 // Nothing makes the importer panic, and what it gives are good rules.
 func FuzzParse(f *testing.F) {
@@ -28,11 +19,11 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		rules, losses, err := Parse("s.json", data)
 		if err != nil {
-			requirePrintable(t, err.Error())
+			gatetest.RequirePrintable(t, err.Error())
 			return
 		}
 		for _, loss := range losses {
-			requirePrintable(t, loss.String())
+			gatetest.RequirePrintable(t, loss.String())
 			require.NotContains(t, loss.String(), "\n")
 		}
 		require.NoError(t, rules.Validate())
