@@ -36,6 +36,7 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/callerror"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
@@ -147,16 +148,16 @@ type BlockError = resource.BlockError
 
 var (
 	// ErrBlocked is what every refusal is, and nothing else.
-	ErrBlocked = resource.ErrBlocked
+	ErrBlocked = callerror.Blocked
 	// ErrName is the error of a resource name that is empty or longer than 1,024 bytes.
-	ErrName = resource.ErrName
+	ErrName = callerror.Name
 	// ErrCount is the error of a count that is not 1 to 1,048,576.
-	ErrCount = resource.ErrCount
+	ErrCount = callerror.Count
 	// ErrOrigin is the error of an origin that is longer than 1,024 bytes.
-	ErrOrigin = resource.ErrOrigin
+	ErrOrigin = callerror.Origin
 	// ErrArg is the error of a call with more than four arguments, with one whose name is
 	// empty or longer than 1,024 bytes, or with a value longer than that.
-	ErrArg = resource.ErrArg
+	ErrArg = callerror.Arg
 	// ErrConfig is what every error of [New] is.
 	ErrConfig = errors.New("leapgate: bad configuration")
 	// ErrClosed is the error of loading rules into a closed gate.

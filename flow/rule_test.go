@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/flow"
-	"github.com/leapgate-go/leapgate/resource"
 )
 
 // bad rules, and what must be said of each, after "flow rule N".
@@ -63,7 +63,7 @@ func TestRule_EachFaultAlone(t *testing.T) {
 	for _, c := range bad {
 		err := g.LoadFlowRules([]flow.Rule{c.rule})
 		require.EqualError(t, err, "flow rule 0"+strings.Join(c.want, "\nflow rule 0"))
-		require.NotErrorIs(t, err, resource.ErrBlocked)
+		require.NotErrorIs(t, err, leapgate.ErrBlocked)
 	}
 	require.Equal(t, before, g.FlowRules())
 }

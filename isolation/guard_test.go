@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/callerror"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 
 	"github.com/leapgate-go/leapgate/rule"
@@ -86,7 +87,7 @@ func (g *gate) try(t testing.TB, name string, n int64) *resource.Entry {
 	require.NoError(t, err)
 	e, err := r.EntryContext(context.Background(), resource.WithCount(n))
 	if err != nil {
-		require.ErrorIs(t, err, resource.ErrBlocked)
+		require.ErrorIs(t, err, callerror.Blocked)
 		return nil
 	}
 	return &e

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/internal/callerror"
 )
 
 // Who comes when as many wait as may is blocked at once, and who comes after one has left is not.
@@ -88,7 +88,7 @@ func TestQueue_RefundAfterTheTurnCame(t *testing.T) {
 				if err == nil {
 					e.Exit()
 				} else {
-					require.ErrorIs(t, err, resource.ErrBlocked)
+					require.ErrorIs(t, err, callerror.Blocked)
 				}
 			})
 		}

@@ -9,14 +9,11 @@ import (
 
 	"go.uber.org/atomic"
 
-	"github.com/leapgate-go/leapgate/internal/blocked"
+	"github.com/leapgate-go/leapgate/internal/callerror"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// ErrBlocked is what every refusal is, and nothing else: errors.Is(err, ErrBlocked).
-var ErrBlocked = blocked.Err
-
-// BlockError tells who refused a call and why. The fields of its [Cause] read as
+// BlockError says which rule refused a call and why. It is leapgate.ErrBlocked. The fields of its [Cause] read as
 // its own: err.Resource, err.Kind, err.RuleID, err.Threshold. It does not change.
 // A test that needs one makes it with a Cause: &BlockError{Cause: &Cause{…}}.
 type BlockError struct {
@@ -59,7 +56,7 @@ type Cause struct {
 // in 1s; retry in 230ms.
 func (e *BlockError) Error() string {
 	if e == nil || e.Cause == nil {
-		return ErrBlocked.Error()
+		return callerror.Blocked.Error()
 	}
 	text := fmt.Sprintf("%s rule %q on %q: %s of %s", e.Kind, e.RuleID, e.Resource,
 		number(e.Observed), number(e.Threshold))
@@ -73,8 +70,8 @@ func (e *BlockError) Error() string {
 	return text
 }
 
-// Unwrap gives [ErrBlocked].
-func (e *BlockError) Unwrap() error { return ErrBlocked }
+// Unwrap returns leapgate.ErrBlocked.
+func (e *BlockError) Unwrap() error { return callerror.Blocked }
 
 // LastBlock returns the error of the last refusal by a rule on the resource of that name, as
 // its caller got it, but without its Status; nil if there was none.

@@ -54,7 +54,7 @@ type Check interface {
 	// evicted, the check is kept as long as that, in case the resource comes again.
 	Interval() time.Duration
 
-	// Reserve takes n, 1 to [MaxCount], at now, in nanoseconds on the gate's axis; or it
+	// Reserve takes n, 1 to 1,048,576, at now, in nanoseconds on the gate's axis; or it
 	// refuses and takes nothing. The answer is the count: there is no second step that
 	// could come too late.
 	Reserve(now, n int64, by Caller) Verdict

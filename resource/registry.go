@@ -21,9 +21,6 @@ import (
 // that keeps the totals of those that were evicted.
 const Other = names.Other
 
-// ErrName is the error of an empty or too long name. It is not a block.
-var ErrName = names.Err
-
 // Config is what [NewRegistry] is told.
 type Config struct {
 	Now          func() int64                               // the clock; nil is the real one
@@ -125,7 +122,7 @@ func (g *registry) Find(name string) (*Resource, error) {
 }
 
 // Resource gives a handle for a name. It registers the name, if there is a place.
-// The entries of a handle for a name that cannot be are all [ErrName].
+// The entries of a handle for a name that cannot be are all leapgate.ErrName.
 func (g *registry) Resource(name string) *Resource {
 	r, err := g.Find(name)
 	if err != nil || r.name != name {

@@ -42,7 +42,7 @@ func (r *Resource) Name() string { return r.name }
 
 // Entry begins a call. A rule may let it wait. The error is a [*BlockError] if a rule
 // refused it, or
-// [ErrName] if the handle was made for a name that cannot be.
+// leapgate.ErrName if the handle was made for a name that cannot be.
 func (r *Resource) Entry() (Entry, error) {
 	set := r.set.Load()
 	clock, now := &set.registry.clock, int64(0) // as clock.Now does, but inlined
@@ -91,8 +91,9 @@ func (r *Resource) enterAnswered(set *guardSet, now int64, v Verdict) (Entry, er
 
 // EntryContext begins a call with options. If ctx has ended, it gives ctx.Err()
 // and counts nothing. A rule may let the call wait; if ctx ends meanwhile, the call is
-// blocked, and the error is both [ErrBlocked] and ctx.Err(). A count out of range is
-// [ErrCount], an origin that is too long [ErrOrigin], a bad argument [ErrArg].
+// blocked, and the error is both leapgate.ErrBlocked and ctx.Err(). A count out of range is
+// leapgate.ErrCount, an origin that is too long leapgate.ErrOrigin, a bad argument
+// leapgate.ErrArg.
 func (r *Resource) EntryContext(ctx context.Context, opts ...EntryOption) (Entry, error) {
 	if ctx != nil {
 		if err := ctx.Err(); err != nil {
