@@ -125,7 +125,7 @@ type Memory interface {
 	Used() (bytes int64, known bool)
 }
 
-const mostMaxResources = 10_000_000
+const maxMaxResources = 10_000_000
 
 // EntryOption changes one entry.
 type EntryOption = resource.EntryOption
@@ -224,9 +224,9 @@ type registry interface {
 // tells everything that is wrong with cfg.
 func New(cfg Config) (*Gate, error) {
 	var faults []error
-	if cfg.MaxResources < 0 || cfg.MaxResources > mostMaxResources {
+	if cfg.MaxResources < 0 || cfg.MaxResources > maxMaxResources {
 		faults = append(faults, fmt.Errorf("%w: MaxResources is %d; want 1 to %d, or 0 for 10000",
-			ErrConfig, cfg.MaxResources, mostMaxResources))
+			ErrConfig, cfg.MaxResources, maxMaxResources))
 	}
 	for i, guard := range cfg.Guards {
 		if guard == nil {

@@ -129,7 +129,7 @@ func (j *judge) reserve(r *Rule, now, n int64, priority bool) outcome {
 	}
 	var o quota.Outcome
 	if priority {
-		o = j.track.quota.Borrow(now, n, limit, longestWait(r))
+		o = j.track.quota.Borrow(now, n, limit, maxBorrowWait(r))
 	} else {
 		o = j.track.quota.Take(now, n, limit)
 	}
@@ -139,8 +139,8 @@ func (j *judge) reserve(r *Rule, now, n int64, priority bool) outcome {
 	return outcome{ok: o.OK, ticket: o.Ticket, threshold: threshold, observed: float64(o.Held + n), wait: o.Wait}
 }
 
-// longestWait is how long a call with priority may wait for room.
-func longestWait(r *Rule) time.Duration {
+// maxBorrowWait is how long a call with priority may wait for room.
+func maxBorrowWait(r *Rule) time.Duration {
 	if r.MaxWait > 0 {
 		return r.MaxWait
 	}
@@ -168,9 +168,9 @@ func (j *judge) pace(r *Rule, now, n int64, threshold float64) outcome {
 // gap is how far n calls must be from those before, which is never if n is more than
 // the threshold of the rule.
 func (j *judge) gap(r *Rule, n int64, threshold float64) (gap int64, ok bool) {
-	const longest = math.MaxInt64 / 8
+	const maxGap = math.MaxInt64 / 8
 	ns := math.Ceil(float64(n) * float64(r.Interval) / threshold)
-	if float64(n) > j.threshold || !(ns < longest) {
+	if float64(n) > j.threshold || !(ns < maxGap) {
 		return 0, false
 	}
 	return int64(ns), true

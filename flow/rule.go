@@ -180,20 +180,26 @@ const (
 	Pace
 )
 
-// Bounds and defaults of rules.
+// Bounds and defaults of rules that programs ask for which make rules of something else.
 const (
-	DefaultInterval   = time.Second
-	MaxInterval       = 24 * time.Hour
-	DefaultBuckets    = 10
-	MaxBuckets        = 1000
-	LongestMaxWait    = 24 * time.Hour
-	MinWarmUpPeriod   = time.Second
-	MaxWarmUpPeriod   = 24 * time.Hour
-	DefaultColdFactor = 3
-	MaxColdFactor     = 1000
+	// MaxInterval is the longest Interval.
+	MaxInterval = 24 * time.Hour
+	// DefaultBuckets is how many Buckets a window has if the rule does not say.
+	DefaultBuckets = 10
+)
+
+// Those that stand in the documentation of [Rule].
+const (
+	defaultInterval   = time.Second
+	maxBuckets        = 1000
 	minBucket         = time.Millisecond
+	maxMaxWait        = 24 * time.Hour
+	minWarmUpPeriod   = time.Second
+	maxWarmUpPeriod   = 24 * time.Hour
+	defaultColdFactor = 3
+	maxColdFactor     = 1000
 
 	// priorityWait is how long a call with priority waits for room if the rule does
-	// not tell.
+	// not say.
 	priorityWait = 500 * time.Millisecond
 )

@@ -385,7 +385,7 @@ func TestValidate_EveryFaultAlone(t *testing.T) {
 	}
 	require.NoError(t, validate(nil))
 	require.NoError(t, validate([]Rule{
-		{Resource: "a", MaxInFlight: MaxInFlight, MaxWait: MaxWait, MaxQueue: MaxQueue, Mode: rule.Off},
+		{Resource: "a", MaxInFlight: MaxInFlight, MaxWait: maxMaxWait, MaxQueue: maxMaxQueue, Mode: rule.Off},
 		{Resource: "a", MaxInFlight: 1},
 		{Match: rule.Default, MaxInFlight: 1},
 		{Resource: "*", Match: rule.Default, MaxInFlight: 1},

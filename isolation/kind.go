@@ -45,12 +45,12 @@ func complete(r *Rule, report *ruleset.Report) {
 	if r.MaxInFlight < 1 || r.MaxInFlight > MaxInFlight {
 		report.Fault("MaxInFlight", r.MaxInFlight, fmt.Sprintf("1 to %d", MaxInFlight))
 	}
-	if r.MaxWait < 0 || r.MaxWait > MaxWait {
-		report.Fault("MaxWait", r.MaxWait, fmt.Sprintf("0 to %v", MaxWait))
+	if r.MaxWait < 0 || r.MaxWait > maxMaxWait {
+		report.Fault("MaxWait", r.MaxWait, fmt.Sprintf("0 to %v", maxMaxWait))
 	}
 	switch {
-	case r.MaxQueue < 0 || r.MaxQueue > MaxQueue:
-		report.Fault("MaxQueue", r.MaxQueue, fmt.Sprintf("1 to %d, or 0 for %d", MaxQueue, DefaultMaxQueue))
+	case r.MaxQueue < 0 || r.MaxQueue > maxMaxQueue:
+		report.Fault("MaxQueue", r.MaxQueue, fmt.Sprintf("1 to %d, or 0 for %d", maxMaxQueue, defaultMaxQueue))
 	case r.MaxWait == 0:
 		ruleset.Unused(report, "MaxQueue", r.MaxQueue, "rules with {MaxWait}")
 	}

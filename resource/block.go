@@ -137,7 +137,7 @@ type refusal struct {
 // wait for one cache line.
 const (
 	rowTime  = int64(time.Millisecond)
-	mostKept = 64
+	maxInRow = 64
 )
 
 func (l *LastRefusal) keep(now int64, origin string, blocked *BlockError) {
@@ -146,7 +146,7 @@ func (l *LastRefusal) keep(now int64, origin string, blocked *BlockError) {
 	}
 	since, nth := now, 1
 	if old := l.last.Load(); old != nil && uint64(now-old.since) < uint64(rowTime) {
-		if since, nth = old.since, old.nth+1; nth > mostKept {
+		if since, nth = old.since, old.nth+1; nth > maxInRow {
 			return
 		}
 	}
