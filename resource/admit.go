@@ -56,7 +56,7 @@ func (a *admission) counted(ok bool) bool {
 // block counts a call that was refused.
 func (a *admission) block() {
 	if !a.set.metric.Block(a.now, a.n) {
-		a.set.registry.carryBlock(a.n)
+		a.set.registry.addEvictedBlock(a.n)
 	}
 	a.blocked.RetryAfter = a.retryAfter(a.blocked.RetryAfter)
 	a.blocked.Last.keep(a.now, a.by.Origin, a.blocked)

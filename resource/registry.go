@@ -54,18 +54,18 @@ type registry struct {
 	full       atomic.Bool   // all places are taken; written under mu
 	crowded    atomic.Bool   // the last search for a place found none
 	closed     atomic.Bool   // written under mu
-	newcomers  pace          // of names that take the place of another
+	newcomers  cpuBudget     // of names that take the place of another
 	other      *Resource     // serves the names without a place
 
-	mu      sync.Mutex  // guards what is below; no callback runs under it
-	places  []*Resource // those that may be evicted, max at most
-	kept    []*Resource // those that rules name, and other
-	hand    int         // goes round the places in search of a victim
-	serial  int64       // of the last resource that got a place
-	evicted int64       // how many resources
-	ghosts  ghosts      // what is remembered of resources that are gone
-	carried carried     // what was counted in resources that are gone; shows in other
-	past    past        // what rules have counted where they bind no more
+	mu            sync.Mutex          // guards what is below; no callback runs under it
+	places        []*Resource         // those that may be evicted, max at most
+	kept          []*Resource         // those that rules name, and other
+	hand          int                 // goes round the places in search of a victim
+	serial        int64               // of the last resource that got a place
+	evicted       int64               // how many resources
+	remembered    rememberedResources // what is remembered of resources that are gone
+	evictedTotals evictedTotals       // what was counted in resources that are gone; shows in other
+	former        formerRules         // what rules have counted where they bind no more
 
 	rebinding sync.Mutex   // guards unbound
 	unbound   []*names.Set // those that are not carried out yet, oldest first
@@ -81,13 +81,13 @@ func NewRegistry(cfg Config) *registry { //nolint:revive // what users have no u
 		cfg.Logger = slog.Default()
 	}
 	g := &registry{
-		clock:   clock.New(cfg.Now),
-		sleep:   cfg.Sleep,
-		table:   names.New[Resource](cfg.MaxResources),
-		outcome: cfg.Outcome,
-		guards:  slices.Clone(cfg.Guards),
-		max:     cfg.MaxResources,
-		ghosts:  newGhosts(cfg.MaxResources),
+		clock:      clock.New(cfg.Now),
+		sleep:      cfg.Sleep,
+		table:      names.New[Resource](cfg.MaxResources),
+		outcome:    cfg.Outcome,
+		guards:     slices.Clone(cfg.Guards),
+		max:        cfg.MaxResources,
+		remembered: newRemembered(cfg.MaxResources),
 	}
 	switch {
 	case g.outcome != nil:
@@ -171,7 +171,7 @@ func (g *registry) attach(r *Resource, void *meter.Meter, now int64) (*guardSet,
 func (g *registry) register(name string, handle *Resource, now int64) *Resource {
 	for !g.closed.Load() {
 		var r *Resource
-		if old := g.ghosts.table.Get(name); old != nil || !g.full.Load() {
+		if old := g.remembered.table.Get(name); old != nil || !g.full.Load() {
 			r = g.place(name, handle, now, old)
 		} else {
 			r = g.replace(name, handle, now)
@@ -212,7 +212,7 @@ func (g *registry) replace(name string, handle *Resource, now int64) *Resource {
 
 // place binds a name and registers it. old is what is remembered of it, if anything. It
 // returns nil if that or the rules were changed meanwhile.
-func (g *registry) place(name string, handle *Resource, now int64, old *ghost) *Resource {
+func (g *registry) place(name string, handle *Resource, now int64, old *rememberedResource) *Resource {
 	generation := g.generation.Load()
 	var checks *checks
 	var named bool
@@ -224,13 +224,13 @@ func (g *registry) place(name string, handle *Resource, now int64, old *ghost) *
 	default:
 		checks, named = g.bind(name, old.checks)
 	}
-	back := old.back(now)
+	back := old.restore(now)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if r := g.table.Get(name); r != nil {
 		return r
 	}
-	if g.generation.Load() != generation || g.ghosts.table.Get(name) != old {
+	if g.generation.Load() != generation || g.remembered.table.Get(name) != old {
 		return nil
 	}
 	if g.closed.Load() || !named && !g.makeRoom(now, 1) {
@@ -263,17 +263,17 @@ func (g *registry) bind(name string, old *checks) (all *checks, named bool) {
 
 // settle gives r a place. back is what was remembered of it, if anything. The caller
 // holds mu.
-func (g *registry) settle(r *Resource, now int64, checks *checks, back *comeback) {
+func (g *registry) settle(r *Resource, now int64, checks *checks, back *restored) {
 	g.serial++
 	r.born, r.serial = now, g.serial
 	r.home = newGuardSet(g, checks)
 	r.bound = g.generation.Load()
 	if r.used = 0; back != nil {
 		r.used = back.used
-		g.revive(back, r.home)
+		g.resume(back, r.home)
 	}
-	if old := g.ghosts.table.Get(r.name); old != nil {
-		g.ghosts.drop(old)
+	if old := g.remembered.table.Get(r.name); old != nil {
+		g.remembered.drop(old)
 	}
 	g.list(r)
 	r.set.Store(r.home)
@@ -311,13 +311,13 @@ func (g *registry) listOf(r *Resource) *[]*Resource {
 // over all resources never goes down from one Snapshot to the next. The resource
 // [Other] is left out as long as nothing has been counted in it.
 func (g *registry) Snapshot() []stat.Snapshot {
-	var carried carried
-	cut := g.cut(func() { carried = g.carried })
+	var evicted evictedTotals
+	cut := g.cut(func() { evicted = g.evictedTotals })
 	now := g.clock.Now()
 	at := g.clock.Wall(now)
 	snapshots := make([]stat.Snapshot, 0, len(cut))
 	for _, p := range cut {
-		s := p.home.snapshot(p.name, now, at, carried)
+		s := p.home.snapshot(p.name, now, at, evicted)
 		if p.name == Other && s.Pass+s.Block == 0 && s.Rules == nil {
 			continue // nobody has needed it
 		}
@@ -328,7 +328,7 @@ func (g *registry) Snapshot() []stat.Snapshot {
 
 // homeOf gives where r is counted, or was when the gate was closed, and what other
 // carries; nil if r has no place. Counting itself does without the lock.
-func (g *registry) homeOf(r *Resource) (home *guardSet, carried carried) {
+func (g *registry) homeOf(r *Resource) (home *guardSet, evicted evictedTotals) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	home = r.home
@@ -337,7 +337,7 @@ func (g *registry) homeOf(r *Resource) (home *guardSet, carried carried) {
 			home = namesake.home
 		}
 	}
-	return home, g.carried
+	return home, g.evictedTotals
 }
 
 // Sum is the number of events of a resource in the last second, 0 if it is not there.

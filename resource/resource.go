@@ -174,13 +174,13 @@ func (r *Resource) QPS(e metric.Event) float64 {
 // Snapshot gives the figures of the resource. If it has no place in the registry,
 // they are all zero.
 func (r *Resource) Snapshot() stat.Snapshot {
-	home, carried := r.registry.homeOf(r)
+	home, evicted := r.registry.homeOf(r)
 	now := r.registry.clock.Now()
 	at := r.registry.clock.Wall(now)
 	if home == nil {
 		return stat.Snapshot{Resource: r.name, At: at}
 	}
-	return home.snapshot(r.name, now, at, carried)
+	return home.snapshot(r.name, now, at, evicted)
 }
 
 // History gives the last minute second by second; the 60 seconds before that of
