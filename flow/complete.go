@@ -57,7 +57,7 @@ func fits(interval time.Duration, buckets int) bool {
 	return interval%b == 0 && interval/b >= minBucket
 }
 
-// fittingBuckets gives the largest fitting number of buckets below n.
+// fittingBuckets returns the largest fitting number of buckets below n.
 func fittingBuckets(interval time.Duration, n int) int {
 	for n > 1 && !fits(interval, n) {
 		n--

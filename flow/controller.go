@@ -94,7 +94,7 @@ func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) reso
 	return c
 }
 
-// beside gives the controller for a resource on which rules name these origins: another
+// beside returns the controller for a resource on which rules name these origins: another
 // one, if that was otherwise, since calls may be asking this one. They share what the rule
 // remembers.
 func (c *controller) beside(named []string) *controller {
@@ -216,7 +216,7 @@ func (c *controller) causeOf(threshold float64) *resource.Cause {
 	return &cause
 }
 
-// concerns tells whether the rule is for calls of an origin.
+// concerns reports whether the rule is for calls of an origin.
 func (c *controller) concerns(origin string) bool {
 	switch c.rule.Origin {
 	case "", origin:

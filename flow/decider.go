@@ -201,7 +201,7 @@ func (d *decider) refund(r *Rule, ticket, n int64) {
 	d.track.pacer.admitted.Add(-n)
 }
 
-// wait tells how long after now n more would be admitted if nobody else came,
+// wait returns how long after now n more would be admitted if nobody else came,
 // [quota.Unknown] if that is never or cannot be told.
 func (d *decider) wait(r *Rule, now, n int64) time.Duration {
 	if r.Strategy == Direct && r.Behavior == Reject {

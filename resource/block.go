@@ -153,7 +153,7 @@ func (l *LastRefusal) keep(now int64, origin string, blocked *BlockError) {
 	l.last.Store(&refusal{now, strings.Clone(origin), blocked.Cause, blocked.Observed, blocked.RetryAfter, since, nth})
 }
 
-// load gives the last refusal, by the wall clock, which shows at when the axis shows
+// load returns the last refusal, by the wall clock, which shows at when the axis shows
 // now.
 func (l *LastRefusal) load(now int64, at time.Time) stat.Refusal {
 	r := l.last.Load()

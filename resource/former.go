@@ -90,7 +90,7 @@ func (f *formerRules) settle(d *formerCheck, kind string, sum RuleTotals) {
 	f.settled[kind] = f.settled[kind].plus(sum)
 }
 
-// figures gives what the check has counted, and the kind of its guard. That may be the
+// figures returns what the check has counted, and the kind of its guard. That may be the
 // program's, so no lock is held.
 func (d *formerCheck) figures() (kind string, sum RuleTotals) {
 	s := snapshotOf(d.Check, d.then, time.Time{})

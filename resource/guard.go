@@ -152,7 +152,7 @@ type Delay struct {
 	// Turn, if it is not nil, is the call's turn in a queue. Checks in mode shadow have
 	// none, since nobody waits for them.
 	Turn Turn
-	// Borrowed tells that the call waits for what it took of a bucket to come, and is
+	// Borrowed is true if the call waits for what it took of a bucket to come, and is
 	// counted as occupied-pass.
 	Borrowed bool
 	// Observed is for the error if the call does not wait to the end, and so is Cause, if

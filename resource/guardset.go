@@ -155,7 +155,7 @@ func (s *checks) lifetimeOf(c Check, old *checks) *lifetime {
 	return new(lifetime)
 }
 
-// snapshot gives the figures of a resource. What was carried over from resources
+// snapshot returns the figures of a resource. What was carried over from resources
 // that are gone shows in other.
 func (set *guardSet) snapshot(name string, now int64, at time.Time, evicted evictedTotals) stat.Snapshot {
 	s := set.stat.Snapshot(now)
@@ -175,7 +175,7 @@ func (set *guardSet) snapshot(name string, now int64, at time.Time, evicted evic
 	return s
 }
 
-// rules gives the figures of the rules that bind the resource.
+// rules returns the figures of the rules that bind the resource.
 func (set *guardSet) rules(now int64, at time.Time) (rules []stat.RuleSnapshot) {
 	for c, h := range set.all() {
 		rule := snapshotOf(c, now, at)
@@ -188,7 +188,7 @@ func (set *guardSet) rules(now int64, at time.Time) (rules []stat.RuleSnapshot) 
 	return rules
 }
 
-// snapshotOf gives the figures of a check, which may leave its names to its cause.
+// snapshotOf returns the figures of a check, which may leave its names to its cause.
 func snapshotOf(c Check, now int64, at time.Time) stat.RuleSnapshot {
 	rule, cause := c.Snapshot(now), c.Cause()
 	if rule.ID == "" {
@@ -201,7 +201,7 @@ func snapshotOf(c Check, now int64, at time.Time) stat.RuleSnapshot {
 	return rule
 }
 
-// all gives the checks of a resource, nil for none, in the order of the guards, each with
+// all returns the checks of a resource, nil for none, in the order of the guards, each with
 // its lifetime.
 func (s *checks) all() iter.Seq2[Check, *lifetime] {
 	return func(yield func(Check, *lifetime) bool) {

@@ -51,7 +51,7 @@ func WithCriticality(c Criticality) EntryOption {
 	return EntryOption{kind: criticalityOption, count: int64(c)}
 }
 
-// WithArg gives an argument of the call to rules that decide by it, such as the ID of an
+// WithArg adds an argument to the call, for rules that decide by it, such as the ID of an
 // item or a tenant. The name has 1 to [rule.MaxNameLength] bytes. The value has at most as many,
 // and may be empty. An entry has at most four; of one name the last holds.
 func WithArg(name, value string) EntryOption {

@@ -109,7 +109,7 @@ func NewRegistry(cfg Config) *registry { //nolint:revive // what users have no u
 	return g
 }
 
-// Find gives the resource that serves a name: its own, which is registered if
+// Find returns the resource that serves a name: its own, which is registered if
 // need be, or that named [Other] if there is no place for it.
 func (g *registry) Find(name string) (*Resource, error) {
 	if r := g.table.Get(name); r != nil {
@@ -121,7 +121,7 @@ func (g *registry) Find(name string) (*Resource, error) {
 	return g.register(name, nil, g.clock.Now()), nil
 }
 
-// Resource gives a handle for a name. It registers the name, if there is a place.
+// Resource returns a handle for a name. It registers the name, if there is a place.
 // The entries of a handle for a name that cannot be are all leapgate.ErrName.
 func (g *registry) Resource(name string) *Resource {
 	r, err := g.Find(name)
@@ -144,7 +144,7 @@ func (g *registry) newResource(name string) *Resource {
 
 // attach finds where to count a call through r, which has no place itself: in r,
 // registered anew, or in another resource of that name, or in other; but not in
-// void, which is retired. It gives no set if the gate is closed.
+// void, which is retired. It returns no set if the gate is closed.
 func (g *registry) attach(r *Resource, void *meter.Meter, now int64) (*guardSet, error) {
 	if err := names.Check(r.name); err != nil {
 		return nil, err
@@ -306,7 +306,7 @@ func (g *registry) listOf(r *Resource) *[]*Resource {
 	return &g.places
 }
 
-// Snapshot gives the figures of every resource, by name. They are read at one
+// Snapshot returns the figures of every resource, by name. They are read at one
 // now, but one after the other: calls come and go meanwhile. The sum of a total
 // over all resources never goes down from one Snapshot to the next. The resource
 // [Other] is left out as long as nothing has been counted in it.
@@ -326,7 +326,7 @@ func (g *registry) Snapshot() []stat.Snapshot {
 	return snapshots
 }
 
-// homeOf gives where r is counted, or was when the gate was closed, and what other
+// homeOf returns where r is counted, or was when the gate was closed, and what other
 // carries; nil if r has no place. Counting itself does without the lock.
 func (g *registry) homeOf(r *Resource) (home *guardSet, evicted evictedTotals) {
 	g.mu.Lock()
@@ -350,7 +350,7 @@ func (g *registry) Sum(name string, now int64, e metric.Event) int64 {
 	return 0
 }
 
-// GuardFaults tells how often guards that the program brought, and OnChange, have panicked.
+// GuardFaults returns how often guards that the program brought, and OnChange, have panicked.
 func (g *registry) GuardFaults() (n int64) {
 	for _, l := range g.faults {
 		l.mu.Lock()
@@ -360,7 +360,7 @@ func (g *registry) GuardFaults() (n int64) {
 	return n
 }
 
-// Closed tells whether the registry is closed.
+// Closed reports whether the registry is closed.
 func (g *registry) Closed() bool { return g.closed.Load() }
 
 // Close makes entries pass unguarded and uncounted from now on. Calls in flight

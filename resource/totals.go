@@ -10,15 +10,15 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// Totals is everything that was counted of one resource since it got its place, for who
-// exports it. It is a plain value.
+// Totals is everything that was counted of one resource since it got its place, for
+// exporters. It is a plain value.
 //
 // Successes are counted as Latencies has them, and Success ≤ Pass. Exceptions and the
 // sums of times are read a moment later and may have a few calls more; so may
 // the rules be some calls apart from the blocks.
 type Totals struct {
 	Resource string
-	// Serial tells one stay of a resource in the gate from the next: it is another one
+	// Serial tells one tenure of a resource in the gate from the next: it is another one
 	// if the resource was evicted and has come again, with totals that began anew, those of
 	// its rules included, whatever their windows remember. It grows from one resource to
 	// the next, from 1 on.
@@ -37,7 +37,7 @@ type Totals struct {
 	FormerRules map[string]RuleTotals
 }
 
-// Totals gives the totals of every resource, by name, also of [Other] if nothing was
+// Totals returns the totals of every resource, by name, also of [Other] if nothing was
 // counted in it. They are read one after the other: calls come and go meanwhile. What
 // was counted in resources that are gone is in other. So the sum over all resources of
 // any event, and of any cell of the latencies, never goes down from one Totals to the
@@ -88,7 +88,7 @@ type place struct {
 	named        bool
 }
 
-// cut gives all resources that are there, by name. take is called at the same moment,
+// cut returns all resources that are there, by name. take is called at the same moment,
 // under the lock, to read what those that are gone have left. Whoever registers a
 // name waits for that, so it must be short.
 func (g *registry) cut(take func()) []place {
