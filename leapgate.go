@@ -94,7 +94,7 @@ type Config struct {
 	Memory Memory
 
 	// Sleep is how a call waits for its turn by a flow rule: d, or until ctx ends,
-	// and then return ctx.Err(). ctx is the call's, or made from it: it also ends when the call's
+	// whose ctx.Err() it returns then. ctx is the call's, or made from it: it also ends when the call's
 	// turn comes sooner, because others have given up. Nil is a timer. It goes with a Now
 	// that is not the real time. (Calls that wait for a free place always do so in real time.)
 	// It must not panic, or end the goroutine: then nobody gives back what the call has taken.
@@ -148,16 +148,16 @@ type BlockError = resource.BlockError
 
 var (
 	// ErrBlocked is what every refusal is, and nothing else.
-	ErrBlocked = callerror.Blocked
+	ErrBlocked = callerror.ErrBlocked
 	// ErrName is the error of a resource name that is empty or longer than 1,024 bytes.
-	ErrName = callerror.Name
+	ErrName = callerror.ErrName
 	// ErrCount is the error of a count that is not 1 to 1,048,576.
-	ErrCount = callerror.Count
+	ErrCount = callerror.ErrCount
 	// ErrOrigin is the error of an origin that is longer than 1,024 bytes.
-	ErrOrigin = callerror.Origin
+	ErrOrigin = callerror.ErrOrigin
 	// ErrArg is the error of a call with more than four arguments, with one whose name is
 	// empty or longer than 1,024 bytes, or with a value longer than that.
-	ErrArg = callerror.Arg
+	ErrArg = callerror.ErrArg
 	// ErrConfig is what every error of [New] is.
 	ErrConfig = errors.New("leapgate: bad configuration")
 	// ErrClosed is the error of loading rules into a closed gate.

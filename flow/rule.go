@@ -28,9 +28,9 @@ type Rule struct {
 	// Resource is the name of the resource, 1 to 1,024 bytes, or the pattern that
 	// names must match. With Match Default it is empty, or "*".
 	Resource string
-	// Match is Exact, which is the default, or what type
-	// of pattern. Every resource that matches is counted by itself. Rules that name a
-	// resource exactly are asked before those with patterns.
+	// Match is Exact, which is the default, or what type of pattern Resource is. Every
+	// resource that matches is counted by itself. Rules that name a resource exactly are
+	// asked before those with patterns.
 	Match rule.Match
 
 	// Origin limits the rule to calls of one caller, as [resource.WithOrigin] names it;

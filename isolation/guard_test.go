@@ -87,7 +87,7 @@ func (g *gate) try(t testing.TB, name string, n int64) *resource.Entry {
 	require.NoError(t, err)
 	e, err := r.EntryContext(context.Background(), resource.WithCount(n))
 	if err != nil {
-		require.ErrorIs(t, err, callerror.Blocked)
+		require.ErrorIs(t, err, callerror.ErrBlocked)
 		return nil
 	}
 	return &e

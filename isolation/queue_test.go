@@ -88,7 +88,7 @@ func TestQueue_RefundAfterTheTurnCame(t *testing.T) {
 				if err == nil {
 					e.Exit()
 				} else {
-					require.ErrorIs(t, err, callerror.Blocked)
+					require.ErrorIs(t, err, callerror.ErrBlocked)
 				}
 			})
 		}

@@ -157,7 +157,7 @@ func TestShadow_HammerWithReloads(t *testing.T) {
 				if err == nil {
 					passed.Add(1)
 				} else {
-					assert.ErrorIs(t, err, callerror.Blocked)
+					assert.ErrorIs(t, err, callerror.ErrBlocked)
 					blocked.Add(1)
 				}
 				e.Exit()

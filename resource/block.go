@@ -56,7 +56,7 @@ type Cause struct {
 // in 1s; retry in 230ms.
 func (e *BlockError) Error() string {
 	if e == nil || e.Cause == nil {
-		return callerror.Blocked.Error()
+		return callerror.ErrBlocked.Error()
 	}
 	text := fmt.Sprintf("%s rule %q on %q: %s of %s", e.Kind, e.RuleID, e.Resource,
 		number(e.Observed), number(e.Threshold))
@@ -71,7 +71,7 @@ func (e *BlockError) Error() string {
 }
 
 // Unwrap returns leapgate.ErrBlocked.
-func (e *BlockError) Unwrap() error { return callerror.Blocked }
+func (e *BlockError) Unwrap() error { return callerror.ErrBlocked }
 
 // LastBlock returns the error of the last refusal by a rule on the resource of that name, as
 // its caller got it, but without its Status; nil if there was none.

@@ -83,15 +83,15 @@ func (a *Args) take(opts []EntryOption) error {
 func (a *Args) add(name, value string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("%w: its name is empty; want 1 to %d bytes", callerror.Arg, rule.MaxNameLength)
+		return fmt.Errorf("%w: its name is empty; want 1 to %d bytes", callerror.ErrArg, rule.MaxNameLength)
 	case len(name) > rule.MaxNameLength:
-		return fmt.Errorf("%w: the name %.32q… has %d bytes; want 1 to %d", callerror.Arg, name, len(name), rule.MaxNameLength)
+		return fmt.Errorf("%w: the name %.32q… has %d bytes; want 1 to %d", callerror.ErrArg, name, len(name), rule.MaxNameLength)
 	case len(value) > rule.MaxNameLength:
-		return fmt.Errorf("%w: the value of %.64q has %d bytes; want at most %d", callerror.Arg, name, len(value), rule.MaxNameLength)
+		return fmt.Errorf("%w: the value of %.64q has %d bytes; want at most %d", callerror.ErrArg, name, len(value), rule.MaxNameLength)
 	}
 	i := a.index(name)
 	if i == maxArgs {
-		return fmt.Errorf("%w: %.64q is one too many; want at most %d", callerror.Arg, name, maxArgs)
+		return fmt.Errorf("%w: %.64q is one too many; want at most %d", callerror.ErrArg, name, maxArgs)
 	}
 	a.list[i] = arg{name, value}
 	a.n = max(a.n, i+1)

@@ -67,12 +67,12 @@ func apply(opts []EntryOption) (n int64, by Caller, args int, err error) {
 		case noOption:
 		case countOption:
 			if o.count < 1 || o.count > maxCount {
-				return 0, by, 0, fmt.Errorf("%w: %d; want 1 to %d", callerror.Count, o.count, maxCount)
+				return 0, by, 0, fmt.Errorf("%w: %d; want 1 to %d", callerror.ErrCount, o.count, maxCount)
 			}
 			n = o.count
 		case originOption:
 			if len(o.text) > rule.MaxNameLength {
-				return 0, by, 0, fmt.Errorf("%w: %.32q… has %d bytes; want at most %d", callerror.Origin, o.text, len(o.text), rule.MaxNameLength)
+				return 0, by, 0, fmt.Errorf("%w: %.32q… has %d bytes; want at most %d", callerror.ErrOrigin, o.text, len(o.text), rule.MaxNameLength)
 			}
 			by.Origin = o.text
 		case priorityOption:

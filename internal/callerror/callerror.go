@@ -4,11 +4,11 @@ package callerror
 
 import "errors"
 
-// Each is leapgate.Err and its name.
+// Each is that of the same name in package leapgate.
 var (
-	Blocked = errors.New("leapgate: blocked")
-	Name    = errors.New("leapgate: bad resource name")
-	Count   = errors.New("leapgate: bad count")
-	Origin  = errors.New("leapgate: bad origin")
-	Arg     = errors.New("leapgate: bad argument of a call")
+	ErrBlocked = errors.New("leapgate: blocked")
+	ErrName    = errors.New("leapgate: bad resource name")
+	ErrCount   = errors.New("leapgate: bad count")
+	ErrOrigin  = errors.New("leapgate: bad origin")
+	ErrArg     = errors.New("leapgate: bad argument of a call")
 )

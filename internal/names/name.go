@@ -11,13 +11,13 @@ import (
 // Other is the name of the resource that serves the names for which there is no place.
 const Other = "other"
 
-// Check returns what is wrong with a name, if anything: callerror.Name.
+// Check returns what is wrong with a name, if anything: callerror.ErrName.
 func Check(name string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("%w: it is empty; want 1 to %d bytes", callerror.Name, rule.MaxNameLength)
+		return fmt.Errorf("%w: it is empty; want 1 to %d bytes", callerror.ErrName, rule.MaxNameLength)
 	case len(name) > rule.MaxNameLength:
-		return fmt.Errorf("%w: %.32q… has %d bytes; want 1 to %d", callerror.Name, name, len(name), rule.MaxNameLength)
+		return fmt.Errorf("%w: %.32q… has %d bytes; want 1 to %d", callerror.ErrName, name, len(name), rule.MaxNameLength)
 	}
 	return nil
 }
