@@ -37,6 +37,7 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/callerror"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
@@ -79,7 +80,7 @@ type Config struct {
 	// is slog.Default().
 	Logger *slog.Logger
 
-	// Outcome tells how a call ended that returned an error: as a Failure, which counts as
+	// Outcome classifies a call that returned an error: as a Failure, which counts as
 	// an exception, Ignored, or after all a Success. Nil: context.Canceled is the caller's
 	// own doing and Ignored, and everything else a Failure; Do and Call know whether it was
 	// the caller, and take it for a Failure if not. It must be safe for concurrent use.
@@ -89,12 +90,12 @@ type Config struct {
 	// of both may be set.
 	IsException func(error) bool
 
-	// Memory tells flow rules with Strategy MemoryAdaptive how much memory is in use;
+	// Memory is where flow rules with Strategy MemoryAdaptive read how much memory is in use;
 	// package memory has a sampler. Nil: it is not known, and their thresholds stand.
 	Memory Memory
 
 	// Sleep is how a call waits for its turn by a flow rule: d, or until ctx ends,
-	// which gives ctx.Err(). ctx is the call's, or made from it: it also ends when the call's
+	// whose ctx.Err() it returns then. ctx is the call's, or made from it: it also ends when the call's
 	// turn comes sooner, because others have given up. Nil is a timer. It goes with a Now
 	// that is not the real time. (Calls that wait for a free place always do so in real time.)
 	// It must not panic, or end the goroutine: then nobody gives back what the call has taken.
@@ -127,7 +128,7 @@ type Memory interface {
 	Used() (bytes int64, known bool)
 }
 
-const mostMaxResources = 10_000_000
+const maxMaxResources = 10_000_000
 
 // EntryOption changes one entry.
 type EntryOption = resource.EntryOption
@@ -142,7 +143,7 @@ const (
 	Ignored = resource.Ignored // the call says nothing about the resource
 )
 
-// BlockError tells who refused a call and why:
+// BlockError says which rule refused a call and why:
 //
 //	var b *leapgate.BlockError
 //	if errors.As(err, &b) { … b.RetryAfter … }
@@ -150,16 +151,16 @@ type BlockError = resource.BlockError
 
 var (
 	// ErrBlocked is what every refusal is, and nothing else.
-	ErrBlocked = resource.ErrBlocked
+	ErrBlocked = callerror.ErrBlocked
 	// ErrName is the error of a resource name that is empty or longer than 1,024 bytes.
-	ErrName = resource.ErrName
+	ErrName = callerror.ErrName
 	// ErrCount is the error of a count that is not 1 to 1,048,576.
-	ErrCount = resource.ErrCount
+	ErrCount = callerror.ErrCount
 	// ErrOrigin is the error of an origin that is longer than 1,024 bytes.
-	ErrOrigin = resource.ErrOrigin
+	ErrOrigin = callerror.ErrOrigin
 	// ErrArg is the error of a call with more than four arguments, with one whose name is
 	// empty or longer than 1,024 bytes, or with a value longer than that.
-	ErrArg = resource.ErrArg
+	ErrArg = callerror.ErrArg
 	// ErrConfig is what every error of [New] is.
 	ErrConfig = errors.New("leapgate: bad configuration")
 	// ErrClosed is the error of loading rules into a closed gate.
@@ -170,7 +171,7 @@ var (
 // fit into every rule.
 func WithCount(n int64) EntryOption { return resource.WithCount(n) }
 
-// WithOrigin tells who calls, for rules that are for some callers only; at most 1,024
+// WithOrigin names the caller, for rules that are for some callers only; at most 1,024
 // bytes.
 func WithOrigin(origin string) EntryOption { return resource.WithOrigin(origin) }
 
@@ -178,7 +179,7 @@ func WithOrigin(origin string) EntryOption { return resource.WithOrigin(origin) 
 // for, and wait for them, when the window is full: see MaxWait of [flow.Rule].
 func WithPriority() EntryOption { return resource.WithPriority() }
 
-// WithArg gives an argument of the call to rules that decide by it. The name has 1 to 1,024
+// WithArg adds an argument to the call, for rules that decide by it. The name has 1 to 1,024
 // bytes, the value at most 1,024. An entry has at most four arguments; of one name the last
 // holds.
 func WithArg(name, value string) EntryOption { return resource.WithArg(name, value) }
@@ -223,12 +224,12 @@ type registry interface {
 }
 
 // New makes a gate. It starts no goroutine. The error, if any, is [ErrConfig] and
-// tells everything that is wrong with cfg.
+// lists everything that is wrong with cfg.
 func New(cfg Config) (*Gate, error) {
 	var faults []error
-	if cfg.MaxResources < 0 || cfg.MaxResources > mostMaxResources {
+	if cfg.MaxResources < 0 || cfg.MaxResources > maxMaxResources {
 		faults = append(faults, fmt.Errorf("%w: MaxResources is %d; want 1 to %d, or 0 for 10000",
-			ErrConfig, cfg.MaxResources, mostMaxResources))
+			ErrConfig, cfg.MaxResources, maxMaxResources))
 	}
 	for i, guard := range cfg.Guards {
 		if fault := faultOf(guard); fault != "" {
@@ -307,7 +308,7 @@ func (g *Gate) Entry(name string) (resource.Entry, error) {
 	return r.Entry()
 }
 
-// EntryContext is [Gate.Entry] with options. If ctx has ended, it gives ctx.Err()
+// EntryContext is [Gate.Entry] with options. If ctx has ended, it returns ctx.Err()
 // and counts nothing.
 func (g *Gate) EntryContext(ctx context.Context, name string, opts ...EntryOption) (resource.Entry, error) {
 	r, err := g.find(ctx, name)
@@ -317,7 +318,7 @@ func (g *Gate) EntryContext(ctx context.Context, name string, opts ...EntryOptio
 	return r.EntryContext(ctx, opts...)
 }
 
-// find gives the resource of a call, unless the call has been given up already.
+// find returns the resource of a call, unless the call has been given up already.
 func (g *Gate) find(ctx context.Context, name string) (*resource.Resource, error) {
 	if ctx != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -331,7 +332,7 @@ func (g *Gate) Do(ctx context.Context, name string, fn func(context.Context) err
 	return err
 }
 
-// Call runs fn as one call into a resource of g, and gives what fn gives. If a rule
+// Call runs fn as one call into a resource of g, and returns what fn returns. If a rule
 // refuses the call, fn does not run and the error is a [*BlockError]. What an error of
 // fn counts as, Config.Outcome says; a panic is always a failure, and goes on.
 func Call[T any](ctx context.Context, g *Gate, name string, fn func(context.Context) (T, error), opts ...EntryOption) (T, error) {
@@ -343,21 +344,21 @@ func Call[T any](ctx context.Context, g *Gate, name string, fn func(context.Cont
 	return resource.Call(ctx, r, fn, opts...)
 }
 
-// Resource gives a handle to the resource of that name, which saves each entry the
-// look-up. The handle is good for ever. That of a bad name gives entries [ErrName].
+// Resource returns a handle to the resource of that name, which saves each entry the
+// look-up. The handle is good for ever. The entries of one for a bad name are [ErrName].
 func (g *Gate) Resource(name string) *resource.Resource { return g.registry.Resource(name) }
 
-// Lookup gives the resource of that name if it is there, and nil otherwise. It registers
+// Lookup returns the resource of that name if it is there, and nil otherwise. It registers
 // nothing, so it is for names that come from outside.
 func (g *Gate) Lookup(name string) *resource.Resource { return g.resources.Get(name) }
 
-// Snapshot gives the figures of every resource, sorted by name, read at one now but
+// Snapshot returns the figures of every resource, sorted by name, read at one now but
 // one after the other. The sum of any total over all of them never goes down from
 // one Snapshot to the next, also when resources are evicted.
 func (g *Gate) Snapshot() []stat.Snapshot { return g.registry.Snapshot() }
 
-// Totals gives everything that was counted of every resource, sorted by name, for who
-// exports it. Calls do no work for that. See [resource.Totals].
+// Totals returns everything that was counted of every resource, sorted by name, for
+// exporters. Calls do no work for that. See [resource.Totals].
 func (g *Gate) Totals() []resource.Totals { return g.registry.Totals() }
 
 // Rebind asks all guards again for their checks of the resources of these names, and
@@ -379,7 +380,7 @@ func (g *Gate) Rebind(resources ...string) error {
 	return nil
 }
 
-// GuardFaults tells how often guards of Config.Guards, and Config.OnChange, have panicked.
+// GuardFaults returns how often guards of Config.Guards, and Config.OnChange, have panicked.
 func (g *Gate) GuardFaults() int64 { return g.registry.GuardFaults() }
 
 // Evictions returns how resources have given their places to other names, and what had to be

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/isolation"
@@ -94,7 +95,7 @@ func (g *Gate) ReplaceRules(source string, rules Rules) error {
 	return g.load(func() (*kinds.Rules, error) {
 		all, given := g.rules(), kinds.Rules(rules)
 		for _, k := range kinds.All {
-			k.Delete(&all, func(h rule.Head) bool { return *h.Source == source })
+			k.Delete(&all, func(h field.Head) bool { return *h.Source == source })
 			stay := k.Len(&all)
 			k.Append(&all, &given)
 			for i := stay; i < k.Len(&all); i++ {

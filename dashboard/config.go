@@ -14,9 +14,9 @@ import (
 
 // Bounds and defaults of a [Config].
 const (
-	DefaultMaxViewers = 32
-	MaxViewers        = 10_000
-	DefaultTitle      = "Leapgate"
+	defaultMaxViewers = 32
+	maxMaxViewers     = 10_000
+	defaultTitle      = "Leapgate"
 	maxTitle          = 256
 )
 
@@ -121,7 +121,7 @@ func (c *Config) complete(gate *leapgate.Gate) error {
 		fault("Title is %.32q…, of %d bytes; want at most %d", c.Title, len(c.Title), maxTitle)
 	}
 	if c.Title == "" {
-		c.Title = DefaultTitle
+		c.Title = defaultTitle
 	}
 	for i, host := range c.Hosts {
 		if want := hostFault(host); want != "" {
@@ -153,12 +153,12 @@ func (c *Config) complete(gate *leapgate.Gate) error {
 		}
 		names[name] = i
 	}
-	if c.MaxViewers < 0 || c.MaxViewers > MaxViewers {
-		fault("MaxViewers is %d; want 1 to %d, or 0 for %d", c.MaxViewers, MaxViewers, DefaultMaxViewers)
+	if c.MaxViewers < 0 || c.MaxViewers > maxMaxViewers {
+		fault("MaxViewers is %d; want 1 to %d, or 0 for %d", c.MaxViewers, maxMaxViewers, defaultMaxViewers)
 		c.MaxViewers = 0
 	}
 	if c.MaxViewers == 0 {
-		c.MaxViewers = DefaultMaxViewers
+		c.MaxViewers = defaultMaxViewers
 	}
 	if c.MaxViewersPerAddress < 0 || c.MaxViewersPerAddress > c.MaxViewers {
 		fault("MaxViewersPerAddress is %d; want 1 to MaxViewers, which is %d, or 0 for half of it", c.MaxViewersPerAddress, c.MaxViewers)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/escape"
+	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/rule"
 )
@@ -73,7 +74,7 @@ func (e *edit) apply(d *Dashboard, rules *kinds.Rules) error {
 		return refused(http.StatusConflict, "the rule has names that are not UTF-8, and cannot be changed here")
 	}
 	if e.action == remove {
-		k.Delete(rules, func(h rule.Head) bool { return *h.ID == e.id })
+		k.Delete(rules, func(h field.Head) bool { return *h.ID == e.id })
 		return nil
 	}
 	k.Set(rules, i, e.rule, 0)
@@ -118,7 +119,7 @@ func (d *Dashboard) next(e *edit) (leapgate.Rules, error) {
 		return leapgate.Rules{}, err
 	}
 	for _, k := range kinds.All {
-		k.Delete(rules, func(h rule.Head) bool { return *h.Source != e.source })
+		k.Delete(rules, func(h field.Head) bool { return *h.Source != e.source })
 	}
 	return leapgate.Rules(*rules), nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
-	"github.com/leapgate-go/leapgate/rule"
 )
 
 // ruleView is a rule as the API shows it.
@@ -73,7 +72,7 @@ func (d *Dashboard) rules(wanted func(ruleKey) bool) []ruleView {
 	rules := d.loaded()
 	all := []ruleView{}
 	for _, k := range kinds.All {
-		k.Delete(rules, func(h rule.Head) bool { return !wanted(ruleKey{k.Name(), *h.ID}) })
+		k.Delete(rules, func(h field.Head) bool { return !wanted(ruleKey{k.Name(), *h.ID}) })
 		all = append(all, d.views(k, rules)...)
 	}
 	return all

@@ -33,18 +33,18 @@ func finite(report *ruleset.Report, field string, v float64) {
 
 func completeWindow(r *Rule, report *ruleset.Report) {
 	if r.Interval == 0 {
-		r.Interval = DefaultInterval
+		r.Interval = defaultInterval
 	}
 	if r.Buckets == 0 {
 		r.Buckets = DefaultBuckets
 	}
 	intervalOK := r.Interval >= minBucket && r.Interval <= MaxInterval
-	bucketsOK := r.Buckets >= 1 && r.Buckets <= MaxBuckets
+	bucketsOK := r.Buckets >= 1 && r.Buckets <= maxBuckets
 	if !intervalOK {
 		report.Fault("Interval", r.Interval, fmt.Sprintf("%v to %v", minBucket, MaxInterval))
 	}
 	if !bucketsOK {
-		report.Fault("Buckets", r.Buckets, fmt.Sprintf("1 to %d", MaxBuckets))
+		report.Fault("Buckets", r.Buckets, fmt.Sprintf("1 to %d", maxBuckets))
 	}
 	if intervalOK && bucketsOK && r.Behavior != Pace && !fits(r.Interval, r.Buckets) {
 		report.Fault("Buckets", r.Buckets, fmt.Sprintf("a number that divides %v into buckets of at least %v, such as %d",
@@ -57,7 +57,7 @@ func fits(interval time.Duration, buckets int) bool {
 	return interval%b == 0 && interval/b >= minBucket
 }
 
-// fittingBuckets gives the largest fitting number of buckets below n.
+// fittingBuckets returns the largest fitting number of buckets below n.
 func fittingBuckets(interval time.Duration, n int) int {
 	for n > 1 && !fits(interval, n) {
 		n--
@@ -72,13 +72,13 @@ func completeStrategy(r *Rule, report *ruleset.Report) {
 	}
 	if r.Strategy == WarmUp {
 		if r.ColdFactor == 0 {
-			r.ColdFactor = DefaultColdFactor
+			r.ColdFactor = defaultColdFactor
 		}
-		if r.WarmUpPeriod < MinWarmUpPeriod || r.WarmUpPeriod > MaxWarmUpPeriod {
-			report.Fault("WarmUpPeriod", r.WarmUpPeriod, fmt.Sprintf("%v to %v with {Strategy WarmUp}", MinWarmUpPeriod, MaxWarmUpPeriod))
+		if r.WarmUpPeriod < minWarmUpPeriod || r.WarmUpPeriod > maxWarmUpPeriod {
+			report.Fault("WarmUpPeriod", r.WarmUpPeriod, fmt.Sprintf("%v to %v with {Strategy WarmUp}", minWarmUpPeriod, maxWarmUpPeriod))
 		}
-		if !(r.ColdFactor > 1 && r.ColdFactor <= MaxColdFactor) {
-			report.Fault("ColdFactor", r.ColdFactor, fmt.Sprintf("more than 1 and at most %d", MaxColdFactor))
+		if !(r.ColdFactor > 1 && r.ColdFactor <= maxColdFactor) {
+			report.Fault("ColdFactor", r.ColdFactor, fmt.Sprintf("more than 1 and at most %d", maxColdFactor))
 		}
 	} else {
 		ruleset.Unused(report, "WarmUpPeriod", r.WarmUpPeriod, "{Strategy WarmUp}")
@@ -107,17 +107,17 @@ func completeStrategy(r *Rule, report *ruleset.Report) {
 }
 
 func completeBehavior(r *Rule, report *ruleset.Report) {
-	most := LongestMaxWait
+	longest := maxMaxWait
 	switch {
 	case r.Behavior > Pace:
 		report.Fault("Behavior", uint8(r.Behavior), "Reject (0) or Pace (1)")
 	case r.Behavior == Reject && r.Interval > 0:
-		most = r.Interval
+		longest = r.Interval
 	case r.Behavior == Pace && r.Strict:
 		report.Fault("Strict", r.Strict, "false with {Behavior Pace}, which has no window")
 	}
-	if r.MaxWait < 0 || r.MaxWait > most {
-		want := fmt.Sprintf("0 to %v", most)
+	if r.MaxWait < 0 || r.MaxWait > longest {
+		want := fmt.Sprintf("0 to %v", longest)
 		if r.Behavior == Reject {
 			want += "; is behavior: pace meant?"
 		}

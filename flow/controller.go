@@ -29,8 +29,8 @@ type controller struct {
 	rule      *Rule // complete; not changed
 	cause     resource.Cause
 	shadowed  resource.BlockError // of every refusal in mode shadow, which nobody reads
-	live      judge
-	candidate judge // of the candidate threshold, if there is one
+	live      decider
+	candidate decider // of the candidate threshold, if there is one
 	passes    func(name string, now int64) int64
 
 	named    []string                       // the origins that are not others
@@ -67,10 +67,10 @@ func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) reso
 	} else {
 		c.counts = new(counts)
 	}
-	c.live = newJudge(r, r.Threshold, live, env.Memory)
+	c.live = newDecider(r, r.Threshold, live, env.Memory)
 	c.live.waits = r.Mode == rule.Enforce && c.waits()
 	if r.Candidate > 0 {
-		c.candidate = newJudge(r, r.Candidate, candidate, env.Memory)
+		c.candidate = newDecider(r, r.Candidate, candidate, env.Memory)
 	}
 	if r.Strategy == Direct && r.Behavior == Reject && r.Associated == "" && r.Origin == "" && r.Candidate == 0 {
 		c.plain, c.limit = c.live.track.quota, c.live.limit
@@ -94,7 +94,7 @@ func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) reso
 	return c
 }
 
-// beside gives the controller for a resource on which rules name these origins: another
+// beside returns the controller for a resource on which rules name these origins: another
 // one, if that was otherwise, since calls may be asking this one. They share what the rule
 // remembers.
 func (c *controller) beside(named []string) *controller {
@@ -216,7 +216,7 @@ func (c *controller) causeOf(threshold float64) *resource.Cause {
 	return &cause
 }
 
-// concerns tells whether the rule is for calls of an origin.
+// concerns reports whether the rule is for calls of an origin.
 func (c *controller) concerns(origin string) bool {
 	switch c.rule.Origin {
 	case "", origin:

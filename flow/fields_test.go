@@ -161,9 +161,9 @@ func TestRule_OfEveryKindGoesRoundAndRound(t *testing.T) {
 		with(func(r *flow.Rule) { r.Behavior, r.MaxWait = flow.Pace, 24*time.Hour }),
 		warmUp(func(*flow.Rule) {}),
 		warmUp(func(r *flow.Rule) {
-			r.Behavior, r.ColdFactor, r.WarmUpPeriod = flow.Pace, flow.MaxColdFactor, flow.MaxWarmUpPeriod
+			r.Behavior, r.ColdFactor, r.WarmUpPeriod = flow.Pace, 1000, 24*time.Hour
 		}),
-		warmUp(func(r *flow.Rule) { r.ColdFactor, r.WarmUpPeriod = math.Nextafter(1, 2), flow.MinWarmUpPeriod }),
+		warmUp(func(r *flow.Rule) { r.ColdFactor, r.WarmUpPeriod = math.Nextafter(1, 2), time.Second }),
 		byMemory(func(r *flow.Rule) { r.HighMemoryThreshold = 0 }),
 		byMemory(func(r *flow.Rule) { r.LowMemory, r.HighMemory = math.MaxInt64-1, math.MaxInt64 }),
 		with(func(r *flow.Rule) { r.Associated = "b" }),

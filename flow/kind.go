@@ -6,7 +6,6 @@ import (
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/resource"
-	"github.com/leapgate-go/leapgate/rule"
 )
 
 const kindName = "flow"
@@ -15,8 +14,8 @@ const kindName = "flow"
 var Kind = ruleset.Kind[Rule]{
 	Name:   kindName,
 	Status: 429, // Too Many Requests; net/http would reach the root
-	Head: func(r *Rule) rule.Head {
-		return rule.Head{ID: &r.ID, Resource: &r.Resource, Match: &r.Match, Mode: &r.Mode, Source: &r.Source}
+	Head: func(r *Rule) field.Head {
+		return field.Head{ID: &r.ID, Resource: &r.Resource, Match: &r.Match, Mode: &r.Mode, Source: &r.Source}
 	},
 	Fields:   fields,
 	Complete: complete,

@@ -271,7 +271,7 @@ func TestReload_TenThousandRulesForOthers(t *testing.T) {
 		require.Same(t, before[0], after[0])
 		require.Same(t, before[1], after[1])
 		_, err := registry.Resource("a").Entry()
-		require.ErrorIs(t, err, resource.ErrBlocked)
+		require.ErrorIs(t, err, leapgate.ErrBlocked)
 		_, err = registry.Resource("other 9999").Entry()
 		require.NoError(t, err)
 		all[2+round].Threshold++   // of the same shape

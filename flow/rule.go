@@ -28,12 +28,12 @@ type Rule struct {
 	// Resource is the name of the resource, 1 to 1,024 bytes, or the pattern that
 	// names must match. With Match Default it is empty, or "*".
 	Resource string
-	// Match tells whether Resource is a name, which is the default, or what kind
-	// of pattern. Every resource that matches is counted by itself. Rules that name a
-	// resource exactly are asked before those with patterns.
+	// Match is Exact, which is the default, or what type of pattern Resource is. Every
+	// resource that matches is counted by itself. Rules that name a resource exactly are
+	// asked before those with patterns.
 	Match rule.Match
 
-	// Origin limits the rule to calls of one caller, as [resource.WithOrigin] tells it;
+	// Origin limits the rule to calls of one caller, as [resource.WithOrigin] names it;
 	// or, if it is [OtherOrigins], to those of callers that no rule on the resource
 	// names, whatever its mode; the unknown ones included. Empty: everyone. At most 1,024
 	// bytes.
@@ -79,12 +79,12 @@ type Rule struct {
 	// Mode is Enforce, which is the default, Shadow or Off.
 	Mode rule.Mode
 
-	// Strategy tells how the threshold comes about: Direct, which is the default:
+	// Strategy is how the threshold comes about: Direct, which is the default:
 	// as it stands; WarmUp: it begins at Threshold / ColdFactor and rises with use;
 	// MemoryAdaptive: it falls as the memory in use grows.
 	Strategy Strategy
 
-	// Behavior tells what happens beyond the threshold: Reject, which is the default,
+	// Behavior is what happens beyond the threshold: Reject, which is the default,
 	// blocks. Pace lets calls pass one by one, Interval / Threshold apart, and
 	// makes them wait for their turn; a call that counts more than Threshold never gets
 	// one, so for less than one call a second make Interval longer.
@@ -118,7 +118,7 @@ type Rule struct {
 	// Interval must be 1 s, Strategy Direct and Behavior Reject.
 	Associated string
 
-	// Source tells where the rule came from: the rule file that owns it, or nothing,
+	// Source is where the rule came from: the rule file that owns it, or nothing,
 	// if the program made it. It changes nothing about the rule.
 	Source string
 }
@@ -127,7 +127,7 @@ type Rule struct {
 // resource names.
 const OtherOrigins = "other"
 
-// Strategy tells how the threshold of a rule comes about.
+// Strategy is how the threshold of a rule comes about.
 type Strategy uint8
 
 var strategies = enum.Enum{What: "strategy", Names: []string{"direct", "warm-up", "memory-adaptive"}}
@@ -135,7 +135,7 @@ var strategies = enum.Enum{What: "strategy", Names: []string{"direct", "warm-up"
 // String is the strategy's name: "direct", "warm-up", "memory-adaptive".
 func (s Strategy) String() string { return strategies.String(uint8(s)) }
 
-// MarshalText gives the strategy's name.
+// MarshalText returns the strategy's name.
 func (s Strategy) MarshalText() ([]byte, error) { return strategies.Marshal(uint8(s)) }
 
 // UnmarshalText reads a strategy's name.
@@ -154,7 +154,7 @@ const (
 	MemoryAdaptive
 )
 
-// Behavior tells what a rule does beyond its threshold.
+// Behavior is what a rule does beyond its threshold.
 type Behavior uint8
 
 var behaviors = enum.Enum{What: "behavior", Names: []string{"reject", "pace"}}
@@ -162,7 +162,7 @@ var behaviors = enum.Enum{What: "behavior", Names: []string{"reject", "pace"}}
 // String is the behavior's name: "reject", "pace".
 func (b Behavior) String() string { return behaviors.String(uint8(b)) }
 
-// MarshalText gives the behavior's name.
+// MarshalText returns the behavior's name.
 func (b Behavior) MarshalText() ([]byte, error) { return behaviors.Marshal(uint8(b)) }
 
 // UnmarshalText reads a behavior's name.
@@ -180,20 +180,26 @@ const (
 	Pace
 )
 
-// Bounds and defaults of rules.
+// Bounds and defaults of rules that programs ask for which make rules of something else.
 const (
-	DefaultInterval   = time.Second
-	MaxInterval       = 24 * time.Hour
-	DefaultBuckets    = 10
-	MaxBuckets        = 1000
-	LongestMaxWait    = 24 * time.Hour
-	MinWarmUpPeriod   = time.Second
-	MaxWarmUpPeriod   = 24 * time.Hour
-	DefaultColdFactor = 3
-	MaxColdFactor     = 1000
+	// MaxInterval is the longest Interval.
+	MaxInterval = 24 * time.Hour
+	// DefaultBuckets is how many Buckets a window has if the rule does not say.
+	DefaultBuckets = 10
+)
+
+// Those that stand in the documentation of [Rule].
+const (
+	defaultInterval   = time.Second
+	maxBuckets        = 1000
 	minBucket         = time.Millisecond
+	maxMaxWait        = 24 * time.Hour
+	minWarmUpPeriod   = time.Second
+	maxWarmUpPeriod   = 24 * time.Hour
+	defaultColdFactor = 3
+	maxColdFactor     = 1000
 
 	// priorityWait is how long a call with priority waits for room if the rule does
-	// not tell.
+	// not say.
 	priorityWait = 500 * time.Millisecond
 )

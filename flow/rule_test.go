@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/flow"
-	"github.com/leapgate-go/leapgate/resource"
 )
 
 // bad rules, and what must be said of each, after "flow rule N".
@@ -63,7 +63,7 @@ func TestRule_EachFaultAlone(t *testing.T) {
 	for _, c := range bad {
 		err := g.LoadFlowRules([]flow.Rule{c.rule})
 		require.EqualError(t, err, "flow rule 0"+strings.Join(c.want, "\nflow rule 0"))
-		require.NotErrorIs(t, err, resource.ErrBlocked)
+		require.NotErrorIs(t, err, leapgate.ErrBlocked)
 	}
 	require.Equal(t, before, g.FlowRules())
 }
@@ -127,9 +127,9 @@ func TestRule_OfEveryBoundIsLoaded(t *testing.T) {
 	g := newGate(t, given...)
 	rules := g.FlowRules()
 	require.Len(t, rules, len(given))
-	require.Equal(t, flow.Rule{ID: "a/1", Resource: "a", Interval: flow.DefaultInterval, Buckets: flow.DefaultBuckets}, rules[0])
+	require.Equal(t, flow.Rule{ID: "a/1", Resource: "a", Interval: time.Second, Buckets: flow.DefaultBuckets}, rules[0])
 	require.Equal(t, flow.Rule{ID: "a/4", Resource: "a", Interval: ms, Buckets: 1, Mode: rule.Shadow}, rules[3])
-	require.Equal(t, flow.Rule{ID: "a/6", Resource: "a", Interval: flow.MaxInterval, Buckets: flow.MaxBuckets, Strict: true}, rules[5])
+	require.Equal(t, flow.Rule{ID: "a/6", Resource: "a", Interval: flow.MaxInterval, Buckets: 1000, Strict: true}, rules[5])
 	require.Equal(t, flow.Rule{ID: long, Resource: long, Interval: time.Second, Buckets: 10}, rules[7])
 	require.NoError(t, g.LoadFlowRules(rules))
 	require.Equal(t, rules, g.FlowRules())

@@ -23,7 +23,7 @@ import (
 // strict rule counts a bucket more than its interval has: that is its window here.
 type warmth struct {
 	ring      *leaparray.LeapArray[fill]
-	threshold atomic.Uint64 // of who opens a step, in the rule's window; the bits of a float64
+	threshold atomic.Uint64 // of the call that opens a step, in the rule's window; the bits of a float64
 	admitted  func() int64
 
 	window, step  time.Duration

@@ -81,7 +81,7 @@ func (c *controller) Reserve(_, n int64, _ resource.Caller) resource.Verdict {
 	}
 	observed := float64(taken + n)
 	if c.rule.MaxWait > 0 && n <= limit {
-		if w := p.Queue(n, c.rule.longestQueue()); w != nil {
+		if w := p.Queue(n, c.rule.maxQueue()); w != nil {
 			c.state.admitted.Add(n)
 			return resource.Verdict{Delay: &resource.Delay{
 				For: c.rule.MaxWait, Turn: &queued{w, n, c.state}, Observed: observed, Blocked: &c.state.blocked,

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/callerror"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 
 	"github.com/leapgate-go/leapgate/rule"
@@ -86,7 +87,7 @@ func (g *gate) try(t testing.TB, name string, n int64) *resource.Entry {
 	require.NoError(t, err)
 	e, err := r.EntryContext(context.Background(), resource.WithCount(n))
 	if err != nil {
-		require.ErrorIs(t, err, resource.ErrBlocked)
+		require.ErrorIs(t, err, callerror.ErrBlocked)
 		return nil
 	}
 	return &e
@@ -384,7 +385,7 @@ func TestValidate_EveryFaultAlone(t *testing.T) {
 	}
 	require.NoError(t, validate(nil))
 	require.NoError(t, validate([]Rule{
-		{Resource: "a", MaxInFlight: MaxInFlight, MaxWait: MaxWait, MaxQueue: MaxQueue, Mode: rule.Off},
+		{Resource: "a", MaxInFlight: MaxInFlight, MaxWait: maxMaxWait, MaxQueue: maxMaxQueue, Mode: rule.Off},
 		{Resource: "a", MaxInFlight: 1},
 		{Match: rule.Default, MaxInFlight: 1},
 		{Resource: "*", Match: rule.Default, MaxInFlight: 1},

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/leapgate-go/leapgate/internal/callerror"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 )
@@ -75,7 +76,7 @@ func TestRule_HammerAThousandForAHundredPlaces(t *testing.T) {
 			passed.Add(1)
 			return
 		}
-		assert.ErrorIs(t, err, resource.ErrBlocked)
+		assert.ErrorIs(t, err, callerror.ErrBlocked)
 		blocked.Add(1)
 	}
 	for round := range rounds {
@@ -187,7 +188,7 @@ func TestWait_HammerWithCancellationsAndReloads(t *testing.T) {
 								e, err := handle.EntryContext(ctx, resource.WithCount(n))
 								defer e.Exit()
 								if err != nil {
-									assert.ErrorIs(t, err, resource.ErrBlocked)
+									assert.ErrorIs(t, err, callerror.ErrBlocked)
 									if errors.Is(err, context.DeadlineExceeded) {
 										cancelled.Add(n)
 									}

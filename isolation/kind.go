@@ -6,7 +6,6 @@ import (
 
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
-	"github.com/leapgate-go/leapgate/rule"
 )
 
 const kindName = "isolation"
@@ -15,8 +14,8 @@ const kindName = "isolation"
 var Kind = ruleset.Kind[Rule]{
 	Name:   kindName,
 	Status: 503, // Service Unavailable; net/http would reach the root
-	Head: func(r *Rule) rule.Head {
-		return rule.Head{ID: &r.ID, Resource: &r.Resource, Match: &r.Match, Mode: &r.Mode, Source: &r.Source}
+	Head: func(r *Rule) field.Head {
+		return field.Head{ID: &r.ID, Resource: &r.Resource, Match: &r.Match, Mode: &r.Mode, Source: &r.Source}
 	},
 	Fields: []field.Field[Rule]{
 		field.Define(field.Int64, func(r *Rule) *int64 { return &r.MaxInFlight }, field.About{
@@ -45,12 +44,12 @@ func complete(r *Rule, report *ruleset.Report) {
 	if r.MaxInFlight < 1 || r.MaxInFlight > MaxInFlight {
 		report.Fault("MaxInFlight", r.MaxInFlight, fmt.Sprintf("1 to %d", MaxInFlight))
 	}
-	if r.MaxWait < 0 || r.MaxWait > MaxWait {
-		report.Fault("MaxWait", r.MaxWait, fmt.Sprintf("0 to %v", MaxWait))
+	if r.MaxWait < 0 || r.MaxWait > maxMaxWait {
+		report.Fault("MaxWait", r.MaxWait, fmt.Sprintf("0 to %v", maxMaxWait))
 	}
 	switch {
-	case r.MaxQueue < 0 || r.MaxQueue > MaxQueue:
-		report.Fault("MaxQueue", r.MaxQueue, fmt.Sprintf("1 to %d, or 0 for %d", MaxQueue, DefaultMaxQueue))
+	case r.MaxQueue < 0 || r.MaxQueue > maxMaxQueue:
+		report.Fault("MaxQueue", r.MaxQueue, fmt.Sprintf("1 to %d, or 0 for %d", maxMaxQueue, defaultMaxQueue))
 	case r.MaxWait == 0:
 		ruleset.Unused(report, "MaxQueue", r.MaxQueue, "rules with {MaxWait}")
 	}

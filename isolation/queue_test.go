@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/internal/callerror"
 )
 
 // Who comes when as many wait as may is blocked at once, and who comes after one has left is not.
@@ -57,7 +57,7 @@ func TestQueue_HasABoundAlsoWithoutOneInTheRule(t *testing.T) {
 		var refused atomic.Int64
 		var all sync.WaitGroup
 		start := time.Now()
-		for range DefaultMaxQueue + 7 {
+		for range defaultMaxQueue + 7 {
 			all.Go(func() {
 				if e, err := g.Resource("a").Entry(); err != nil && time.Since(start) == 0 {
 					refused.Add(1)
@@ -70,7 +70,7 @@ func TestQueue_HasABoundAlsoWithoutOneInTheRule(t *testing.T) {
 		require.EqualValues(t, 7, refused.Load())
 		e.Exit()
 		all.Wait()
-		g.rest(t, DefaultMaxQueue+1, 7)
+		g.rest(t, defaultMaxQueue+1, 7)
 	})
 }
 
@@ -88,7 +88,7 @@ func TestQueue_RefundAfterTheTurnCame(t *testing.T) {
 				if err == nil {
 					e.Exit()
 				} else {
-					require.ErrorIs(t, err, resource.ErrBlocked)
+					require.ErrorIs(t, err, callerror.ErrBlocked)
 				}
 			})
 		}

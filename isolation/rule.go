@@ -48,20 +48,20 @@ type Rule struct {
 	Source string
 }
 
-// The largest values of the fields of a [Rule].
-const (
-	MaxInFlight = 1_000_000_000
-	MaxWait     = 24 * time.Hour
-	MaxQueue    = 1_000_000
+// MaxInFlight is the largest MaxInFlight of a [Rule]: as good as no limit.
+const MaxInFlight = 1_000_000_000
 
-	// DefaultMaxQueue is how many calls may wait at once where MaxQueue is 0.
-	DefaultMaxQueue = 1000
+// The other bounds and defaults of a [Rule].
+const (
+	maxMaxWait      = 24 * time.Hour
+	maxMaxQueue     = 1_000_000
+	defaultMaxQueue = 1000
 )
 
-// longestQueue is how many calls may wait at once.
-func (r *Rule) longestQueue() int {
+// maxQueue is how many calls may wait at once.
+func (r *Rule) maxQueue() int {
 	if r.MaxQueue == 0 {
-		return DefaultMaxQueue
+		return defaultMaxQueue
 	}
 	return r.MaxQueue
 }

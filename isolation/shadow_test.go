@@ -8,12 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/callerror"
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/leapgate-go/leapgate/resource"
 )
 
 func TestShadow_NeverBlocksAndNeverWaits(t *testing.T) {
@@ -158,7 +157,7 @@ func TestShadow_HammerWithReloads(t *testing.T) {
 				if err == nil {
 					passed.Add(1)
 				} else {
-					assert.ErrorIs(t, err, resource.ErrBlocked)
+					assert.ErrorIs(t, err, callerror.ErrBlocked)
 					blocked.Add(1)
 				}
 				e.Exit()

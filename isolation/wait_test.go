@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/callerror"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 
 	"github.com/leapgate-go/leapgate/rule"
@@ -112,7 +113,7 @@ func TestWait_TooLongIsARefusalAfterExactlyMaxWait(t *testing.T) {
 		require.Equal(t, 4.0, s.LastRefusal.Observed)
 
 		_, err = g.Resource("a").EntryContext(nil, resource.WithCount(2)) //nolint:staticcheck // nil is what is tested
-		require.ErrorIs(t, err, resource.ErrBlocked)
+		require.ErrorIs(t, err, callerror.ErrBlocked)
 		require.Equal(t, 100*time.Millisecond, time.Since(start))
 		exit(held...)
 		require.Zero(t, g.taken(t, "a", "few"))
@@ -134,7 +135,7 @@ func TestWait_EndsWithTheContext(t *testing.T) {
 		_, err := g.Resource("a").EntryContext(deadline)
 		require.Equal(t, 8*time.Second, time.Since(start))
 		for err, cause := range map[error]error{c.err: context.Canceled, err: context.DeadlineExceeded} {
-			require.ErrorIs(t, err, resource.ErrBlocked)
+			require.ErrorIs(t, err, callerror.ErrBlocked)
 			require.ErrorIs(t, err, cause)
 			var blocked *resource.BlockError
 			require.ErrorAs(t, err, &blocked)
@@ -229,7 +230,7 @@ func TestWait_TurnComesAtTheVeryMomentOfGivingUp(t *testing.T) {
 			outcomes[ended(calls)]++
 			for _, c := range calls {
 				if c.err != nil {
-					require.ErrorIs(t, c.err, resource.ErrBlocked)
+					require.ErrorIs(t, c.err, callerror.ErrBlocked)
 					require.Equal(t, round%2 == 1, errors.Is(c.err, context.Canceled))
 				}
 				c.e.Exit()

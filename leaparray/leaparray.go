@@ -61,7 +61,7 @@ type WindowWrap[T any] struct {
 // Start is the first nanosecond of the bucket.
 func (w *WindowWrap[T]) Start() int64 { return w.start }
 
-// Covers tells whether now lies in the bucket. A nil bucket covers nothing.
+// Covers reports whether now lies in the bucket. A nil bucket covers nothing.
 func (w *WindowWrap[T]) Covers(now int64) bool {
 	// A now before the bucket wraps round to a huge unsigned number, so that one
 	// comparison tells both that it has begun and that it has not ended.
@@ -164,7 +164,7 @@ func (a *LeapArray[T]) settle(w *WindowWrap[T]) {
 // and whatever that is compared with, knows that no bucket was opened meanwhile.
 func (a *LeapArray[T]) Newest() *WindowWrap[T] { return a.current.Load() }
 
-// Oldest is the first of the buckets that [LeapArray.Live] gives, nil if there
+// Oldest is the first of the buckets that [LeapArray.Live] returns, nil if there
 // are none. It takes one step when the ring is busy.
 func (a *LeapArray[T]) Oldest(now int64) *WindowWrap[T] {
 	c := a.current.Load()
@@ -183,7 +183,7 @@ func (a *LeapArray[T]) Oldest(now int64) *WindowWrap[T] {
 	return c
 }
 
-// Live gives the buckets of the window that ends with the bucket of now, oldest
+// Live returns the buckets of the window that ends with the bucket of now, oldest
 // first: those that start in (aligned now − interval, aligned now]. Spans in
 // which nobody called Current have no bucket. A now older than the newest
 // bucket is taken for the time of that bucket. Live opens nothing.
@@ -205,7 +205,7 @@ func (a *LeapArray[T]) Live(now int64) iter.Seq[*WindowWrap[T]] {
 	}
 }
 
-// liveBefore tells how many places of the ring before c are live at now: −1 if
+// liveBefore returns how many places of the ring before c are live at now: −1 if
 // c itself is not.
 func (a *LeapArray[T]) liveBefore(c *WindowWrap[T], now int64) int {
 	last := len(a.slots) - 1
@@ -219,7 +219,7 @@ func (a *LeapArray[T]) liveBefore(c *WindowWrap[T], now int64) int {
 	}
 }
 
-// before gives the bucket that lies exactly back places before c, nil if that
+// before returns the bucket that lies exactly back places before c, nil if that
 // span had none, or if its slot was taken by a newer bucket meanwhile.
 func (a *LeapArray[T]) before(c *WindowWrap[T], back int) *WindowWrap[T] {
 	i := c.index - back
@@ -249,7 +249,7 @@ func (a *LeapArray[T]) Trim(now int64) {
 	}
 }
 
-// align gives the start of the bucket that now lies in.
+// align returns the start of the bucket that now lies in.
 func (a *LeapArray[T]) align(now int64) int64 {
 	r := now % a.length
 	if r < 0 {
@@ -261,7 +261,7 @@ func (a *LeapArray[T]) align(now int64) int64 {
 	return now - r
 }
 
-// index gives the slot of the bucket that starts at start, which is aligned.
+// index returns the slot of the bucket that starts at start, which is aligned.
 func (a *LeapArray[T]) index(start int64) int {
 	i := int(start / a.length % int64(len(a.slots)))
 	if i < 0 {

@@ -155,7 +155,7 @@ func (f *fields) set(h http.Header, charges []charge, refusal *Refusal, values *
 		if t == limit.Never {
 			t = c.ResetAfter // the field must say something
 		}
-		t = min(t, longestWait, duration(uint64(longest)))
+		t = min(t, maxWait, duration(uint64(longest)))
 		reset := time.Now().Add(t)
 		h["X-Ratelimit-Limit"] = []string{strconv.FormatInt(c.Limit, 10)}
 		h["X-Ratelimit-Remaining"] = []string{strconv.FormatInt(c.Remaining, 10)}

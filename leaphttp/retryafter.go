@@ -10,9 +10,9 @@ import (
 	"github.com/leapgate-go/leapgate/internal/structured"
 )
 
-// longestWait is more than any header field should say. The waits that fields have, and those
+// maxWait is more than any header field should say. The waits that fields have, and those
 // that are read from them, are no longer.
-const longestWait = 100 * 366 * 24 * time.Hour
+const maxWait = 100 * 366 * 24 * time.Hour
 
 // pauseAsked is how long a server asks to wait with a refusal; 0 if it does not.
 func pauseAsked(h http.Header, now time.Time) time.Duration {
@@ -52,9 +52,9 @@ func parseRetryAfter(value, date string, now time.Time) (time.Duration, bool) {
 	return max(0, at.Sub(now)), true
 }
 
-// duration is that of seconds, or longestWait.
+// duration is that of seconds, or maxWait.
 func duration(seconds uint64) time.Duration {
-	return time.Duration(min(seconds, uint64(longestWait/time.Second))) * time.Second
+	return time.Duration(min(seconds, uint64(maxWait/time.Second))) * time.Second
 }
 
 // parseDate reads an HTTP date. Some servers end it with UTC, where GMT must be.

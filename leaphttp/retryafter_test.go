@@ -20,7 +20,7 @@ func TestParseRateLimit(t *testing.T) {
 		`"a";r=0;t=5,"b";r=0;t=7`:                  7 * time.Second,
 		`"a";r=1;t=5;r=0`:                          5 * time.Second, // the last of a key counts
 		`"a";r=00;t=5`:                             5 * time.Second,
-		`"a";r=0;t=999999999999999`:                longestWait,
+		`"a";r=0;t=999999999999999`:                maxWait,
 		`"a";r=0;t=0`:                              0,
 		`"a";r=0;t=-5`:                             0,
 		`"a";r=0`:                                  0,

@@ -218,7 +218,7 @@ func (c *Collector) readAll(all []resource.Totals) *rest {
 		}
 		if t.Resource == resource.Other {
 			left.add(t)
-			for kind, past := range t.Past {
+			for kind, past := range t.FormerRules {
 				guard := c.guard(kind)
 				left.rules[guard] = plus(left.rules[guard], past)
 			}

@@ -60,7 +60,7 @@ type Limiter interface {
 const (
 	defaultGate         = "default"
 	defaultMaxResources = 1000
-	mostMaxResources    = 1_000_000
+	maxMaxResources     = 1_000_000
 )
 
 // ErrConfig is what every error of [New] is.
@@ -82,8 +82,8 @@ func (cfg *Config) complete(gate *leapgate.Gate) (limiters []*limiter, sources [
 	if !utf8.ValidString(cfg.Gate) || len(cfg.Gate) > maxLabelLength {
 		fault("Gate is %.40q (%d bytes); want up to %d bytes of UTF-8", cfg.Gate, len(cfg.Gate), maxLabelLength)
 	}
-	if cfg.MaxResources < 0 || cfg.MaxResources > mostMaxResources {
-		fault("MaxResources is %d; want 1 to %d, or 0 for %d", cfg.MaxResources, mostMaxResources, defaultMaxResources)
+	if cfg.MaxResources < 0 || cfg.MaxResources > maxMaxResources {
+		fault("MaxResources is %d; want 1 to %d, or 0 for %d", cfg.MaxResources, maxMaxResources, defaultMaxResources)
 	}
 	if cfg.MaxResources == 0 {
 		cfg.MaxResources = defaultMaxResources

@@ -47,8 +47,8 @@ func (r *ruleSeries) startAnew() {
 // shown is what the series show.
 func (r *ruleSeries) shown() resource.RuleTotals { return minus(plus(r.base, r.last), r.offset) }
 
-// mostLeft is how many rules that do not bind a resource any more keep their series there.
-const mostLeft = 5
+// maxLeft is how many rules that do not bind a resource any more keep their series there.
+const maxLeft = 5
 
 // readRules takes the rules of a reading. The series of those that do not bind the
 // resource any more stay as they are, and go on if the rule comes again: if other showed
@@ -92,11 +92,11 @@ func (s *source) readRules(c *Collector, rules []stat.RuleSnapshot) {
 		}
 		left = append(left, id)
 	}
-	if len(left) > mostLeft {
+	if len(left) > maxLeft {
 		slices.SortFunc(left, func(a, b ruleID) int {
 			return cmp.Or(cmp.Compare(s.rules[a].left, s.rules[b].left), strings.Compare(a.id, b.id))
 		})
-		for _, id := range left[:len(left)-mostLeft] {
+		for _, id := range left[:len(left)-maxLeft] {
 			delete(s.rules, id)
 		}
 	}

@@ -146,7 +146,7 @@ func refusedOnPaper(g *leapgate.Gate) (would, candidates float64) {
 			would += float64(t.Rules[i].WouldBlock)
 			candidates += float64(t.Rules[i].CandidateWouldBlock)
 		}
-		for _, past := range t.Past {
+		for _, past := range t.FormerRules {
 			would += float64(past.WouldBlock)
 			candidates += float64(past.CandidateWouldBlock)
 		}

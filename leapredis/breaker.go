@@ -189,9 +189,9 @@ func (b *breaker) forget(now int64, anyway bool) (closed bool) {
 	return true
 }
 
-// leastRetry is the shortest time after which a call that was refused without a server is
+// minRetry is the shortest time after which a call that was refused without a server is
 // told to come again, so that one that does so is not a flood.
-const leastRetry = retryTime / 10
+const minRetry = retryTime / 10
 
 // retryAfter is how long a call that is refused without a server had better wait: until the
 // next probe, if there is to be one.
@@ -201,5 +201,5 @@ func (b *breaker) retryAfter(now int64) time.Duration {
 	if b.state() != Open {
 		return retryTime
 	}
-	return min(max(time.Duration(b.until-now), leastRetry), retryTime)
+	return min(max(time.Duration(b.until-now), minRetry), retryTime)
 }

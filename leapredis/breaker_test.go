@@ -26,7 +26,7 @@ func TestBreaker_OpensAfterFailuresInARow(t *testing.T) {
 	require.Equal(t, Open, b.state())
 	_, ok := b.admit(int64(retryTime) - 1)
 	require.False(t, ok)
-	require.Equal(t, leastRetry, b.retryAfter(int64(retryTime)-1), "a caller who comes again is no flood")
+	require.Equal(t, minRetry, b.retryAfter(int64(retryTime)-1), "a caller who comes again is no flood")
 }
 
 func open(t *testing.T, b *breaker, now int64) {

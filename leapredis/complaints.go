@@ -15,7 +15,7 @@ type complaints struct {
 
 const (
 	complainEvery = time.Hour
-	mostOfThem    = 64 // what is beyond has been complained about in other words
+	maxCauses     = 64 // what is beyond has been complained about in other words
 )
 
 // due reports whether something is to be logged now. If so, it is taken to be.
@@ -23,7 +23,7 @@ func (c *complaints) due(what string, now int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last, ok := c.last[what]
-	if ok && now-last < int64(complainEvery) || !ok && len(c.last) >= mostOfThem {
+	if ok && now-last < int64(complainEvery) || !ok && len(c.last) >= maxCauses {
 		return false
 	}
 	if c.last == nil {

@@ -50,7 +50,7 @@ func (c *counterScripts) plausible(q *question, r *reply) bool {
 	taken, previous, current, at, ahead := r[0], r[1], r[2], r[3], r[5]
 	switch {
 	case min(taken, previous, current, at, r[4], ahead) < 0 || taken > max(n, most),
-		max(previous, current) > mostHeld || at > 1<<53 || r[4] >= 1<<18 || ahead > 1<<52:
+		max(previous, current) > maxHeld || at > 1<<53 || r[4] >= 1<<18 || ahead > 1<<52:
 		return false
 	case taken >= n || n > c.limit || most < 0:
 		return true

@@ -145,15 +145,15 @@ func loggable(err error) string {
 // printable is a text for a log: of bounded length, and of nothing but ASCII that is printed,
 // whatever was sent.
 func printable(text string) string {
-	const most = 200
-	cut := text[:min(len(text), most)]
+	const maxLength = 200
+	cut := text[:min(len(text), maxLength)]
 	cut = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
 			return '?'
 		}
 		return r
 	}, cut)
-	if len(text) > most {
+	if len(text) > maxLength {
 		cut += "..."
 	}
 	return cut

@@ -135,7 +135,7 @@ func TestDenied_ACommandOfAScript(t *testing.T) {
 		for range 20 {
 			d := allow(t, l, "a", 1)
 			require.True(t, d.Degraded)
-			require.GreaterOrEqual(t, d.RetryAfter, leastRetry)
+			require.GreaterOrEqual(t, d.RetryAfter, minRetry)
 		}
 		require.Equal(t, Open, l.Link().State)
 		require.Equal(t, 1, log.count("the server denies what decisions need"))
@@ -162,7 +162,7 @@ func TestDenied_TakesNoOtherLimiterAlong(t *testing.T) {
 		for i := range 1000 {
 			d := allow(t, denied, "a", 1)
 			require.True(t, d.Degraded)
-			require.GreaterOrEqual(t, d.RetryAfter, leastRetry)
+			require.GreaterOrEqual(t, d.RetryAfter, minRetry)
 			if i%10 == 0 {
 				require.False(t, allow(t, other, "a", 1).Degraded)
 			}
@@ -298,7 +298,7 @@ func TestComplaints_AreFew(t *testing.T) {
 			logged++
 		}
 	}
-	require.Equal(t, mostOfThem, logged)
+	require.Equal(t, maxCauses, logged)
 	require.False(t, c.due("0", 1000))
 	require.True(t, c.due("0", int64(complainEvery)))
 }

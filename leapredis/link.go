@@ -46,7 +46,7 @@ func newLink(client Client, cfg *Config) *link {
 	l := &link{client: client, servers: serversOf(client, cfg.Timeout), timeout: cfg.Timeout}
 	l.clock = l.servers.clock // breakers keep times of it
 	l.denied.outage = &l.denied.own
-	l.lateness = int64(max(leastLateness, cfg.Timeout/25))
+	l.lateness = int64(max(minLateness, cfg.Timeout/25))
 	l.calls.New = func() any {
 		timer := time.NewTimer(time.Hour)
 		timer.Stop()
@@ -62,8 +62,8 @@ func newLink(client Client, cfg *Config) *link {
 	return l
 }
 
-// leastLateness is more than timers are late where there is CPU enough: 1 ms.
-const leastLateness = 2 * time.Millisecond
+// minLateness is more than timers are late where there is CPU enough: 1 ms.
+const minLateness = 2 * time.Millisecond
 
 // deadline is when a call that begins now must have its answer.
 func (l *link) deadline() int64 { return l.clock.Now() + int64(l.timeout) }

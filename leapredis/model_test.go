@@ -234,7 +234,7 @@ func (s *server) count(key string, limit, length, n, most int64) []int64 {
 			taken = n
 		}
 	case most == takeAnyway:
-		taken = min(n, mostHeld-now.current)
+		taken = min(n, maxHeld-now.current)
 	case spare.Sign() >= 0:
 		spare.Div(spare, big.NewInt(8*length))
 		taken = n + max(0, min(most-n, spare.Int64()))

@@ -325,7 +325,7 @@ func (c *RateLimiter) Settle(ctx context.Context, key string, d limit.Decision, 
 	case d.Degraded:
 		return c.fallback.settle(lasting(ctx), key, d, actual)
 	default:
-		_, err := c.algorithm.decide(lasting(ctx), question{wire: c.wire(key), n: min(more, mostHeld), most: takeAnyway})
+		_, err := c.algorithm.decide(lasting(ctx), question{wire: c.wire(key), n: min(more, maxHeld), most: takeAnyway})
 		c.forget(key)
 		return err
 	}

@@ -32,15 +32,15 @@ type returns struct {
 
 const (
 	atOnce = 16 // leases that are given back at a time
-	// mostDue is how many leases are kept to be given back. If more are made than a slow
+	// maxDue is how many leases are kept to be given back. If more are made than a slow
 	// server takes back, the others end all the same: they count until the window is over.
-	mostDue = 1 << 15
+	maxDue = 1 << 15
 )
 
 func (r *returns) add(d due) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed || len(r.queue) >= mostDue {
+	if r.closed || len(r.queue) >= maxDue {
 		return
 	}
 	r.queue = append(r.queue, d)

@@ -50,10 +50,10 @@ func TestReturns_CloseDoesNotWaitForAll(t *testing.T) {
 func TestReturns_TheQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, back := manyDue(mostDue + 1000)
-		require.Equal(t, mostDue, r.size())
+		r, back := manyDue(maxDue + 1000)
+		require.Equal(t, maxDue, r.size())
 		time.Sleep(time.Minute)
-		require.EqualValues(t, mostDue, back.Load())
+		require.EqualValues(t, maxDue, back.Load())
 		r.close()
 		r.add(due{lease: &lease{}})
 		require.Zero(t, r.size())

@@ -94,6 +94,6 @@ const (
 	takeNothing = 0
 	takeAnyway  = -1
 
-	mostHeld    = 2 * MaxLimit // what a window is charged at most, with settlements
+	maxHeld     = 2 * MaxLimit // what a window is charged at most, with settlements
 	microsecond = 1000         // in the nanoseconds that this process counts in
 )

@@ -187,7 +187,7 @@ func both(t *rapid.T, kind string, conn *redistest.Conn, key string) {
 			now += rapid.OneOf(rapid.Int64Range(0, length*3/2), rapid.Int64Range(-length*2, length*5)).Draw(t, "pause")
 			now = max(now, 0)
 		}
-		n := rapid.OneOf(rapid.Int64Range(1, 5), rapid.Int64Range(1, max(1, most/3)), rapid.Int64Range(1, mostHeld)).Draw(t, "n")
+		n := rapid.OneOf(rapid.Int64Range(1, 5), rapid.Int64Range(1, max(1, most/3)), rapid.Int64Range(1, maxHeld)).Draw(t, "n")
 		switch what := rapid.IntRange(0, 9).Draw(t, "what"); {
 		case what < 6:
 			take := rapid.SampledFrom([]int64{takeNothing, takeAnyway, n, n, n}).Draw(t, "most")
@@ -196,7 +196,7 @@ func both(t *rapid.T, kind string, conn *redistest.Conn, key string) {
 			if kind == "counter" && take == n && most <= 1<<30 {
 				take += rapid.OneOf(rapid.Just[int64](0), rapid.Int64Range(0, MaxLimit)).Draw(t, "more")
 			}
-			if n > mostHeld/4 && take == takeAnyway {
+			if n > maxHeld/4 && take == takeAnyway {
 				continue // the model has no bound for a log
 			}
 			r := run(kind, most, length, n, take)

@@ -46,8 +46,8 @@ const (
 	// belong to two servers, of which one answers: then so many in a row are rare.
 	moreFailures = failuresToOpen
 
-	// mostNamed is how many names of servers are kept: those of a Cluster may change.
-	mostNamed = 256
+	// maxNamed is how many names of servers are kept: those of a Cluster may change.
+	maxNamed = 256
 	// unasked is after how long a named server that is away is forgotten, if no key is on it
 	// any more: another has taken its place.
 	unasked = time.Minute
@@ -161,7 +161,7 @@ func (s *servers) name(name string) *part {
 	all := maps.Clone(old)
 	now := s.clock.Now()
 	maps.DeleteFunc(all, func(_ string, p *part) bool {
-		return p.breaker.unasked(now) || len(old) >= mostNamed && p.breaker.state() == Closed
+		return p.breaker.unasked(now) || len(old) >= maxNamed && p.breaker.state() == Closed
 	})
 	p := &part{name: name, most: maxStuck}
 	p.outage = &p.own

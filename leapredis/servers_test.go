@@ -281,9 +281,9 @@ func TestServers_NamesAreBounded(t *testing.T) {
 	t.Parallel()
 	c := newCluster(true)
 	s := newServers(c, DefaultTimeout)
-	for i := range 10 * mostNamed {
+	for i := range 10 * maxNamed {
 		s.name(strconv.Itoa(i))
-		require.LessOrEqual(t, len(*s.named.Load()), mostNamed)
+		require.LessOrEqual(t, len(*s.named.Load()), maxNamed)
 	}
 	x := s.name("x")
 	require.Same(t, x, s.name("x"))
@@ -382,7 +382,7 @@ func TestServers_AProcessThatIsLate(t *testing.T) {
 		actual := link.clock
 		link.clock.Given = func() int64 { return actual.Now() + skew.Load() }
 		late := func() limit.Decision {
-			time.AfterFunc(DefaultTimeout/2, func() { skew.Add(int64(leastLateness)) })
+			time.AfterFunc(DefaultTimeout/2, func() { skew.Add(int64(minLateness)) })
 			return allow(t, l, "a", 1)
 		}
 		for range 100 {
@@ -395,7 +395,7 @@ func TestServers_AProcessThatIsLate(t *testing.T) {
 
 		time.Sleep(time.Second)
 		s.latency.set(time.Hour)
-		calls := int(excusedTime / (DefaultTimeout + leastLateness + quietTime))
+		calls := int(excusedTime / (DefaultTimeout + minLateness + quietTime))
 		for range calls {
 			require.Equal(t, Closed, l.Link().State)
 			begun := time.Now()

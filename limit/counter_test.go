@@ -60,8 +60,8 @@ func TestSliding_AgreesWithRationalNumbers(t *testing.T) {
 		limit := rapid.Int64Range(1, MaxLimit).Draw(t, "limit")
 		s := sliding{rapid.Int64Range(int64(MinWindow), int64(MaxWindow)).Draw(t, "length")}
 		y := tally{
-			previous: rapid.Int64Range(0, mostHeld).Draw(t, "previous"),
-			current:  rapid.Int64Range(0, mostHeld).Draw(t, "current"),
+			previous: rapid.Int64Range(0, maxHeld).Draw(t, "previous"),
+			current:  rapid.Int64Range(0, maxHeld).Draw(t, "current"),
 			elapsed:  rapid.Int64Range(0, s.length-1).Draw(t, "elapsed"),
 		}
 		n := rapid.Int64Range(1, limit).Draw(t, "n")

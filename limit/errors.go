@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/blocked"
+	"github.com/leapgate-go/leapgate/internal/callerror"
 )
 
 var (
@@ -22,7 +22,7 @@ var (
 	ErrConfig = errors.New("limit: bad configuration")
 	// ErrBlocked is the error of a wait that ended without admission because its
 	// context did. It is leapgate.ErrBlocked.
-	ErrBlocked = blocked.Err
+	ErrBlocked = callerror.ErrBlocked
 )
 
 // ConfigError is one thing that is wrong with a configuration.

@@ -175,7 +175,7 @@ func (e *exactLog) add(node *keys.Node[keyLog], now, n int64) (alive bool) {
 	}
 	at := e.time(l, now)
 	l.expire(at, e.forgets)
-	if n = min(n, mostHeld-l.held()); n > 0 {
+	if n = min(n, maxHeld-l.held()); n > 0 {
 		e.makeRoom(l, at)
 		l.add(at, n)
 	}

@@ -18,8 +18,8 @@ type excess struct {
 // beyond is what a cell was charged beyond maxPacked in a window and in the one before.
 type beyond struct{ number, previous, current int64 }
 
-// maxBeyond keeps what a cell holds to mostHeld.
-const maxBeyond = mostHeld - maxPacked
+// maxBeyond keeps what a cell holds to maxHeld.
+const maxBeyond = maxHeld - maxPacked
 
 // at is what is beyond in a window that is not before its own.
 func (b beyond) at(number int64) beyond {

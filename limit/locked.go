@@ -20,8 +20,8 @@ type account struct {
 	dead                      bool       // the key was taken out
 }
 
-// mostHeld bounds what settlements can charge beyond the limit in one window.
-const mostHeld = 2 * MaxLimit
+// maxHeld bounds what settlements can charge beyond the limit in one window.
+const maxHeld = 2 * MaxLimit
 
 func newLockedCounter(cfg Config) *lockedCounter {
 	e := &lockedCounter{sliding: sliding{int64(cfg.Window)}}
@@ -93,7 +93,7 @@ func (e *lockedCounter) add(node *keys.Node[account], now, n int64) (alive bool)
 		return false
 	}
 	t := a.at(e, now)
-	t.current = min(t.current+n, mostHeld)
+	t.current = min(t.current+n, maxHeld)
 	a.set(&t)
 	return true
 }

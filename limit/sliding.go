@@ -55,10 +55,10 @@ func (s *sliding) turn(seen, previous, current, number, elapsed int64) tally {
 	}
 }
 
-// until is the length of so many windows, at most longest.
+// until is the length of so many windows, at most maxTime.
 func (s *sliding) until(windows int64) int64 {
-	if windows > longest/s.length {
-		return longest
+	if windows > maxTime/s.length {
+		return maxTime
 	}
 	return windows * s.length
 }
@@ -66,17 +66,17 @@ func (s *sliding) until(windows int64) int64 {
 // minTime is before all times: what is shared begins with it, whatever the clock says.
 const minTime = math.MinInt64
 
-// longest is a time that no sum of times here overflows.
-const longest = math.MaxInt64 / 4
+// maxTime is a time that no sum of times here overflows.
+const maxTime = math.MaxInt64 / 4
 
-// between is how long it is from now to at, no more than longest either way, so that
+// between is how long it is from now to at, no more than maxTime either way, so that
 // clocks that tell nonsense make no wait that is below 0.
 func between(now, at int64) int64 {
 	d := at - now
 	if (d < 0) != (at < now) { // it has overflowed
 		d = ^d // to the other sign, and large
 	}
-	return min(max(d, -longest), longest)
+	return min(max(d, -maxTime), maxTime)
 }
 
 func (s *sliding) held(t *tally) int64 {

@@ -28,13 +28,12 @@ func ExampleStart() {
 	// 0 false
 }
 
-func ExampleSystem() {
-	system := memory.System()
-	sampler, err := memory.Start(memory.Config{Reader: system.Read})
+func ExampleSampler_Source() {
+	sampler, err := memory.Start(memory.Config{})
 	if err != nil {
 		panic(err)
 	}
 	defer sampler.Close()
 	used, _ := sampler.Used()
-	slog.Info("memory is watched", "source", system.Source(), "used", used)
+	slog.Info("memory is watched", "source", sampler.Source(), "used", used)
 }

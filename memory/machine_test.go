@@ -21,9 +21,11 @@ var _ interface{ Used() (int64, bool) } = (*memory.Sampler)(nil)
 
 var errBroken = errors.New("broken")
 
+type reader = func() (int64, error)
+
 // machine is a reader whose answer the test sets.
 type machine struct {
-	answer atomic.Pointer[memory.Reader]
+	answer atomic.Pointer[reader]
 	begun  atomic.Int64
 	inside atomic.Int64
 	most   atomic.Int64 // readings at once
@@ -36,9 +38,9 @@ func (m *machine) read() (int64, error) {
 	return (*m.answer.Load())()
 }
 
-func (m *machine) does(r memory.Reader) { m.answer.Store(&r) }
-func (m *machine) gives(n int64)        { m.does(giving(n)) }
-func (m *machine) fails(err error)      { m.does(failing(err)) }
+func (m *machine) does(r reader)   { m.answer.Store(&r) }
+func (m *machine) gives(n int64)   { m.does(giving(n)) }
+func (m *machine) fails(err error) { m.does(failing(err)) }
 
 // hangs makes readings hang until the function that it gives is called.
 func (m *machine) hangs(n int64) (release func()) {
@@ -83,7 +85,7 @@ type bubble struct {
 
 // under runs a test in a bubble whose machine gives what reader does, to begin with.
 // The sampler is closed when the test is over.
-func under(t *testing.T, reader memory.Reader, test func(b *bubble)) {
+func under(t *testing.T, reader reader, test func(b *bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bubble{machine: &machine{}}
@@ -99,8 +101,8 @@ func under(t *testing.T, reader memory.Reader, test func(b *bubble)) {
 	})
 }
 
-func giving(n int64) memory.Reader    { return func() (int64, error) { return n, nil } }
-func failing(err error) memory.Reader { return func() (int64, error) { return 99, err } }
+func giving(n int64) reader    { return func() (int64, error) { return n, nil } }
+func failing(err error) reader { return func() (int64, error) { return 99, err } }
 
 // pass lets time go by, and all come to rest.
 func pass(d time.Duration) {

@@ -12,7 +12,8 @@
 //
 // # What is read
 //
-// [System] reads the first of these that is there, decided anew at every reading:
+// The first of these that is there, decided anew at every reading; [Sampler.Source] says
+// which it is:
 //
 //   - cgroup v2: memory.current less inactive_file of memory.stat
 //   - cgroup v1: memory.usage_in_bytes less total_inactive_file of memory.stat
@@ -34,7 +35,7 @@
 // reading, and nothing steps in: a container that all of a sudden seems as small as
 // its process would be told to take more.
 //
-// A program that knows better gives a [Reader] of its own.
+// A program that knows better gives a Config.Reader of its own.
 //
 // # Errors
 //
@@ -66,14 +67,11 @@ import (
 	"time"
 )
 
-// Bounds and defaults of a [Config].
 const (
-	DefaultEvery = time.Second
-	MinEvery     = 10 * time.Millisecond
-	MaxEvery     = time.Hour
-)
+	defaultEvery = time.Second
+	minEvery     = 10 * time.Millisecond
+	maxEvery     = time.Hour
 
-const (
 	// staleAfter times Every is how long a good reading is good for. One or two
 	// failures do not make a rule change its threshold to and fro.
 	staleAfter = 5
@@ -93,19 +91,16 @@ var (
 	ErrHangs = errors.New("leapgate: a reading of the memory hangs")
 )
 
-// Reader tells how many bytes of memory are used, 0 or more. A [Sampler] does not
-// call it again before it has returned.
-type Reader func() (bytes int64, err error)
-
 // Config says how a sampler works. The zero Config is a good one.
 type Config struct {
 	// Every is the time from one reading to the next: 10 ms to 1 h; 0 is 1 s. A
 	// reading takes less than a tenth of a millisecond.
 	Every time.Duration
 
-	// Reader reads the memory. Nil is that of [System]. It may fail, panic and
-	// hang.
-	Reader Reader
+	// Reader returns how many bytes of memory are in use, 0 or more. Nil reads those of the
+	// container or the process, as the documentation of the package says. It may fail, panic
+	// and hang. It is not called again before it has returned.
+	Reader func() (bytes int64, err error)
 
 	// Logger gets why readings fail, once per cause, and of at most 100 causes. Nil
 	// is slog.Default().
@@ -120,7 +115,8 @@ type Sampler struct {
 	used atomic.Int64
 
 	every  time.Duration
-	reader Reader
+	reader func() (bytes int64, err error)
+	system *system // whose Read reader is; nil if the program has brought its own
 	logger *slog.Logger
 	causes map[string]bool // what was logged; only a reading touches it, and there is one at a time
 
@@ -142,14 +138,16 @@ type reading struct {
 // error. The error, if any, is [ErrConfig], and nothing was started.
 func Start(cfg Config) (*Sampler, error) {
 	if cfg.Every == 0 {
-		cfg.Every = DefaultEvery
+		cfg.Every = defaultEvery
 	}
-	if cfg.Every < MinEvery || cfg.Every > MaxEvery { // the only field that can be wrong
+	if cfg.Every < minEvery || cfg.Every > maxEvery { // the only field that can be wrong
 		return nil, fmt.Errorf("%w: Every is %v; want %v to %v, or 0 for %v",
-			ErrConfig, cfg.Every, MinEvery, MaxEvery, DefaultEvery)
+			ErrConfig, cfg.Every, minEvery, maxEvery, defaultEvery)
 	}
+	var machine *system
 	if cfg.Reader == nil {
-		cfg.Reader = System().Read
+		machine = newSystem()
+		cfg.Reader = machine.Read
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -157,6 +155,7 @@ func Start(cfg Config) (*Sampler, error) {
 	s := &Sampler{
 		every:   cfg.Every,
 		reader:  cfg.Reader,
+		system:  machine,
 		logger:  cfg.Logger,
 		stop:    make(chan struct{}),
 		stopped: make(chan struct{}),
@@ -171,7 +170,7 @@ func Start(cfg Config) (*Sampler, error) {
 	return s, nil
 }
 
-// Used gives the last good reading, and whether there is one: known is false before
+// Used returns the last good reading, and reports whether there is one: known is false before
 // the first, when 5 × Every have gone by without another, and after Close. It does
 // not block, whatever the reader does, and allocates nothing.
 func (s *Sampler) Used() (bytes int64, known bool) {
@@ -180,6 +179,16 @@ func (s *Sampler) Used() (bytes int64, known bool) {
 		return 0, false
 	}
 	return ^complement, true
+}
+
+// Source returns what the last good reading was of: "cgroup v2", "cgroup v1", "process", which
+// is its resident set, or "Go runtime", which is what that has mapped. It is "" if there was
+// none, or the reader is the program's own.
+func (s *Sampler) Source() string {
+	if s.system == nil {
+		return ""
+	}
+	return s.system.Source()
 }
 
 // Close ends the sampler: from now on the memory is unknown, and when Close returns
@@ -230,7 +239,7 @@ func (s *Sampler) begin() {
 	go s.read(s.last)
 }
 
-// take makes the last reading, which is done, the one that Used gives, if it is good.
+// take makes the last reading, which is done, the one that Used returns, if it is good.
 func (s *Sampler) take() bool {
 	if s.last.err != nil {
 		return false
@@ -258,7 +267,7 @@ func (s *Sampler) read(r *reading) {
 	}
 }
 
-// log tells of each cause once.
+// log logs each cause once.
 func (s *Sampler) log(err error) {
 	text := fmt.Sprint(err) // not err.Error(), which may panic
 	cause := fmt.Sprintf("%.200s", text)
@@ -273,9 +282,9 @@ func (s *Sampler) log(err error) {
 		"error", text, "memory_unknown_after", staleAfter*s.every)
 }
 
-// wait tells whether the reading is done, or is so within that time.
-func (r *reading) wait(most time.Duration) bool {
-	timer := time.NewTimer(most)
+// wait reports whether the reading is done, or is so within that time.
+func (r *reading) wait(longest time.Duration) bool {
+	timer := time.NewTimer(longest)
 	defer timer.Stop()
 	select {
 	case <-r.done:

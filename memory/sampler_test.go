@@ -38,10 +38,10 @@ func TestStart_ReadsAtTheGivenPace(t *testing.T) {
 	t.Parallel()
 	for every, period := range map[time.Duration]time.Duration{
 		0:                        time.Second,
-		memory.DefaultEvery:      time.Second,
-		memory.MinEvery:          10 * time.Millisecond,
+		time.Second:              time.Second,
+		10 * time.Millisecond:    10 * time.Millisecond,
 		250*time.Millisecond + 1: 250*time.Millisecond + 1,
-		memory.MaxEvery:          time.Hour,
+		time.Hour:                time.Hour,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			m := &machine{}
@@ -66,13 +66,13 @@ func TestStart_ReadsAtTheGivenPace(t *testing.T) {
 func TestStart_BadConfig(t *testing.T) {
 	t.Parallel()
 	for every, text := range map[time.Duration]string{
-		-time.Second:        "-1s",
-		-1:                  "-1ns",
-		1:                   "1ns",
-		memory.MinEvery - 1: "9.999999ms",
-		memory.MaxEvery + 1: "1h0m0.000000001s",
-		math.MaxInt64:       "2562047h47m16.854775807s",
-		math.MinInt64:       "-2562047h47m16.854775808s",
+		-time.Second:            "-1s",
+		-1:                      "-1ns",
+		1:                       "1ns",
+		10*time.Millisecond - 1: "9.999999ms",
+		time.Hour + 1:           "1h0m0.000000001s",
+		math.MaxInt64:           "2562047h47m16.854775807s",
+		math.MinInt64:           "-2562047h47m16.854775808s",
 	} {
 		m := &machine{}
 		s, err := memory.Start(memory.Config{Every: every, Reader: m.read})
@@ -185,7 +185,7 @@ func TestSampler_BadReaders(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		want   string
-		reader memory.Reader
+		reader reader
 	}{
 		{`error="broken: 5"`, func() (int64, error) { return 5, fmt.Errorf("%w: 5", errBroken) }},
 		{`error=""`, func() (int64, error) { return 5, errors.New("") }},

@@ -16,12 +16,12 @@ import (
 	"go.uber.org/atomic"
 )
 
-// What [SystemReader.Source] can say.
+// What [Sampler.Source] can say.
 const (
-	CgroupV2  = "cgroup v2"
-	CgroupV1  = "cgroup v1"
-	Process   = "process"    // its resident set
-	GoRuntime = "Go runtime" // what it has mapped
+	cgroupV2  = "cgroup v2"
+	cgroupV1  = "cgroup v1"
+	process   = "process"    // its resident set
+	goRuntime = "Go runtime" // what it has mapped
 )
 
 // controllers are the memory controllers of the two versions, in the order in which
@@ -34,9 +34,9 @@ var controllers = []struct {
 	machine      string // a file that only the cgroup of the whole machine has
 }{
 	// The root of version 2 has no memory.current.
-	{source: CgroupV2, mount: "sys/fs/cgroup", usage: "memory.current", inactiveFile: "inactive_file"},
+	{source: cgroupV2, mount: "sys/fs/cgroup", usage: "memory.current", inactiveFile: "inactive_file"},
 	{
-		source: CgroupV1, mount: "sys/fs/cgroup/memory", usage: "memory.usage_in_bytes",
+		source: cgroupV1, mount: "sys/fs/cgroup/memory", usage: "memory.usage_in_bytes",
 		inactiveFile: "total_inactive_file", machine: "release_agent",
 	},
 }
@@ -49,28 +49,22 @@ const (
 	maxFile = 1 << 20
 )
 
-// SystemReader reads how much memory the container, or else the process, uses; the
-// package's documentation has what that is. Make one with [System].
-type SystemReader struct {
+// system reads how much memory the container, or else the process, uses; the
+// package's documentation says what that is.
+type system struct {
 	root   fs.FS // nil: there is no /proc
 	source atomic.String
 }
 
-// System makes a reader of the memory that the container, or else the process, uses.
-// Make one to ask it for its Source:
-//
-//	system := memory.System()
-//	sampler, err := memory.Start(memory.Config{Reader: system.Read})
-//	log.Println("memory is that of the", system.Source())
-func System() *SystemReader {
+func newSystem() *system {
 	if runtime.GOOS != "linux" {
-		return &SystemReader{}
+		return &system{}
 	}
-	return &SystemReader{root: os.DirFS("/")}
+	return &system{root: os.DirFS("/")}
 }
 
-// Read reads the memory now, in bytes. It is a [Reader]. The error names the file.
-func (s *SystemReader) Read() (bytes int64, err error) {
+// Read reads the memory now, in bytes. The error names the file.
+func (s *system) Read() (bytes int64, err error) {
 	bytes, source, err := s.read()
 	if err != nil {
 		return 0, err
@@ -79,13 +73,12 @@ func (s *SystemReader) Read() (bytes int64, err error) {
 	return bytes, nil
 }
 
-// Source tells what the last good Read has read: [CgroupV2], [CgroupV1], [Process] or
-// [GoRuntime]; "" if there was none.
-func (s *SystemReader) Source() string { return s.source.Load() }
+// Source returns what the last good Read has read; "" if there was none.
+func (s *system) Source() string { return s.source.Load() }
 
-func (s *SystemReader) read() (bytes int64, source string, err error) {
+func (s *system) read() (bytes int64, source string, err error) {
 	if s.root == nil {
-		return runtimeBytes(), GoRuntime, nil
+		return runtimeBytes(), goRuntime, nil
 	}
 	groups, err := s.file(groupsFile)
 	if err != nil && !absent(err) {
@@ -109,9 +102,9 @@ func (s *SystemReader) read() (bytes int64, source string, err error) {
 		}
 	}
 	if bytes, err = s.residentSet(); !absent(err) {
-		return bytes, Process, err
+		return bytes, process, err
 	}
-	return runtimeBytes(), GoRuntime, nil
+	return runtimeBytes(), goRuntime, nil
 }
 
 // groupOf finds, in /proc/self/cgroup, the path of the cgroup that counts the memory
@@ -125,7 +118,7 @@ func groupOf(groups, source string) (group string, ok bool) {
 		}
 		isV2 := fields[0] == "0" && fields[1] == ""
 		isV1 := slices.Contains(strings.Split(fields[1], ","), "memory")
-		if source == CgroupV2 && isV2 || source == CgroupV1 && isV1 {
+		if source == cgroupV2 && isV2 || source == cgroupV1 && isV1 {
 			return strings.TrimSuffix(fields[2], "/"), true
 		}
 	}
@@ -134,7 +127,7 @@ func groupOf(groups, source string) (group string, ok bool) {
 
 // workingSet is the memory used by the cgroup of a folder, less the cache that has
 // not been used lately.
-func (s *SystemReader) workingSet(folder, usageFile, inactiveKey string) (int64, error) {
+func (s *system) workingSet(folder, usageFile, inactiveKey string) (int64, error) {
 	// Not path.Join, which would make something else of a path with dots.
 	name := folder + "/" + usageFile
 	text, err := s.file(name)
@@ -167,7 +160,7 @@ func (s *SystemReader) workingSet(folder, usageFile, inactiveKey string) (int64,
 }
 
 // residentSet is the memory that the process has in RAM.
-func (s *SystemReader) residentSet() (int64, error) {
+func (s *system) residentSet() (int64, error) {
 	text, err := s.file(statmFile)
 	if err != nil {
 		return 0, err
@@ -206,8 +199,8 @@ func number(name, text string) (int64, error) {
 	return int64(n), nil
 }
 
-// file gives what is in a file.
-func (s *SystemReader) file(name string) (string, error) {
+// file returns what is in a file.
+func (s *system) file(name string) (string, error) {
 	f, err := s.root.Open(name)
 	if err == nil {
 		defer func() { _ = f.Close() }() // it was only read
@@ -225,12 +218,12 @@ func (s *SystemReader) file(name string) (string, error) {
 	return "", fmt.Errorf("reading /%s: %w", name, err)
 }
 
-func (s *SystemReader) has(name string) bool {
+func (s *system) has(name string) bool {
 	_, err := fs.Stat(s.root, name)
 	return err == nil
 }
 
-// absent tells whether a file is not there for this process. A path that cannot be,
+// absent reports whether a file is not there for this process. A path that cannot be,
 // such as that of a cgroup outside of the namespace, /../other, is not there either.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrInvalid)

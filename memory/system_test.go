@@ -53,101 +53,101 @@ func TestSystem_WhichIsRead(t *testing.T) {
 			group: "0::/pod/one\n", statm: aStatm,
 			v2 + "pod/one/memory.current": "1000\n", v2 + "pod/one/memory.stat": v2Stat,
 			v2 + "pod/memory.current": "9000\n",
-		}, 700, CgroupV2},
+		}, 700, cgroupV2},
 		{"v2, a container with a namespace", map[string]string{
 			group: "0::/\n", statm: aStatm,
 			v2 + "memory.current": "1000\n", v2 + "memory.stat": v2Stat,
-		}, 700, CgroupV2},
+		}, 700, cgroupV2},
 		{"v2, a container that sees the path of the host", map[string]string{
 			group: "0::/kubepods.slice/pod.slice/cri-1.scope\n", statm: aStatm,
 			v2 + "memory.current": "1000\n", v2 + "memory.stat": v2Stat,
 			v2 + "kubepods.slice/memory.current": "9000\n", // a stranger's
-		}, 700, CgroupV2},
+		}, 700, cgroupV2},
 		{"v2, a path with colons, spaces and no newline", map[string]string{
 			group:                         "0::/a:b c/:",
 			v2 + "a:b c/:/memory.current": "1000", v2 + "a:b c/:/memory.stat": "inactive_file 1",
-		}, 999, CgroupV2},
+		}, 999, cgroupV2},
 		{"v2, a path out of the namespace is that of somebody else", map[string]string{
 			group:                 "0::/../other\n",
 			v2 + "memory.current": "1000\n", v2 + "other/memory.current": "1\n", "sys/fs/other/memory.current": "2\n",
-		}, 1000, CgroupV2},
+		}, 1000, cgroupV2},
 		{"v2, the process was moved and its cgroup removed", map[string]string{
 			group: "0::/gone (deleted)\n", v2 + "memory.current": "1000\n",
-		}, 1000, CgroupV2},
+		}, 1000, cgroupV2},
 		{"v2, a cgroup without the memory controller, in a container", map[string]string{
 			group:                       "0::/init\n",
 			v2 + "init/cgroup.procs":    "1\n",
 			v2 + "memory.current":       "1000\n",
 			v2 + "init/memory.pressure": "some\n",
-		}, 1000, CgroupV2},
+		}, 1000, cgroupV2},
 		{"v2, a cgroup without the memory controller, on a host", map[string]string{
 			group: "0::/init\n", statm: aStatm,
 			v2 + "init/cgroup.procs": "1\n", v2 + "cgroup.controllers": "memory\n",
-		}, pages(1000), Process},
+		}, pages(1000), process},
 		{"v2, the root of a host", map[string]string{
 			group: "0::/\n", statm: aStatm, v2 + "cgroup.controllers": "memory\n", v2 + "memory.stat": v2Stat,
-		}, pages(1000), Process},
+		}, pages(1000), process},
 		{"v2, the cache is larger than the usage", map[string]string{
 			group: "0::/\n", v2 + "memory.current": "299\n", v2 + "memory.stat": v2Stat,
-		}, 0, CgroupV2},
+		}, 0, cgroupV2},
 		{"v2, nothing is used", map[string]string{
 			group: "0::/\n", v2 + "memory.current": "0\n", v2 + "memory.stat": "inactive_file 0\n",
-		}, 0, CgroupV2},
+		}, 0, cgroupV2},
 		{"v2, the largest number", map[string]string{
 			group: "0::/\n", v2 + "memory.current": "9223372036854775807\n", v2 + "memory.stat": "inactive_file 9223372036854775806\n",
-		}, 1, CgroupV2},
+		}, 1, cgroupV2},
 		{"v2, no memory.stat", map[string]string{
 			group: "0::/\n", v2 + "memory.current": "1000\n",
-		}, 1000, CgroupV2},
+		}, 1000, cgroupV2},
 		{"v2, an empty memory.stat", map[string]string{
 			group: "0::/\n", v2 + "memory.current": "1000\n", v2 + "memory.stat": "",
-		}, 1000, CgroupV2},
+		}, 1000, cgroupV2},
 		{"v2, only keys that resemble it", map[string]string{
 			group: "0::/\n", v2 + "memory.current": "1000\n",
 			v2 + "memory.stat": "total_inactive_file 1\ninactive_file_2 2\ninactive_anon x\n\ninactive_fil 3\nINACTIVE_FILE 4\n inactive_file 5\n",
-		}, 1000, CgroupV2},
+		}, 1000, cgroupV2},
 		{"v1, the cgroup of the process", map[string]string{
 			group: v1Lines + "0::/other\n", statm: aStatm,
 			v1 + "pod/one/memory.usage_in_bytes": "1000\n", v1 + "pod/one/memory.stat": v1Stat,
 			v1 + "memory.usage_in_bytes": "9000\n", v1 + "release_agent": "\n",
 			v2 + "unified/cgroup.procs": "1\n",
-		}, 700, CgroupV1},
+		}, 700, cgroupV1},
 		{"v1, a container", map[string]string{
 			group: v1Lines, statm: aStatm,
 			v1 + "memory.usage_in_bytes": "1000\n", v1 + "memory.stat": v1Stat,
-		}, 700, CgroupV1},
+		}, 700, cgroupV1},
 		{"v1, a container with a namespace", map[string]string{
 			group: "4:memory:/\n", v1 + "memory.usage_in_bytes": "1000\n", v1 + "memory.stat": v1Stat,
-		}, 700, CgroupV1},
+		}, 700, cgroupV1},
 		{"v1, the root of a host", map[string]string{
 			group: "4:memory:/\n0::/\n", statm: aStatm,
 			v1 + "memory.usage_in_bytes": "9000\n", v1 + "memory.stat": v1Stat, v1 + "release_agent": "\n",
-		}, pages(1000), Process},
+		}, pages(1000), process},
 		{"v1, a host where the cgroup is gone", map[string]string{
 			group: v1Lines, statm: aStatm,
 			v1 + "memory.usage_in_bytes": "9000\n", v1 + "release_agent": "\n",
-		}, pages(1000), Process},
+		}, pages(1000), process},
 		{"v1, no memory.stat", map[string]string{
 			group: "4:memory:/\n", v1 + "memory.usage_in_bytes": "1000\n",
-		}, 1000, CgroupV1},
+		}, 1000, cgroupV1},
 		{"both, and v2 has the memory", map[string]string{
 			group:                                v1Lines + "0::/pod/one\n",
 			v2 + "pod/one/memory.current":        "1000\n",
 			v1 + "pod/one/memory.usage_in_bytes": "9000\n",
-		}, 1000, CgroupV2},
+		}, 1000, cgroupV2},
 		{"no controller is called memory", map[string]string{
 			group: "4:name=memory:/\n3:memoryx,xmemory:/\n2:cpu:/memory\n", statm: aStatm,
 			v1 + "memory.usage_in_bytes": "9000\n",
-		}, pages(1000), Process},
-		{"no cgroups are mounted", map[string]string{group: v1Lines + "0::/pod\n", statm: aStatm}, pages(1000), Process},
-		{"no /proc/self/cgroup", map[string]string{statm: aStatm, v2 + "memory.current": "9000\n"}, pages(1000), Process},
-		{"an empty /proc/self/cgroup", map[string]string{group: "", statm: aStatm, v2 + "memory.current": "9000\n"}, pages(1000), Process},
+		}, pages(1000), process},
+		{"no cgroups are mounted", map[string]string{group: v1Lines + "0::/pod\n", statm: aStatm}, pages(1000), process},
+		{"no /proc/self/cgroup", map[string]string{statm: aStatm, v2 + "memory.current": "9000\n"}, pages(1000), process},
+		{"an empty /proc/self/cgroup", map[string]string{group: "", statm: aStatm, v2 + "memory.current": "9000\n"}, pages(1000), process},
 		{"a malformed /proc/self/cgroup", map[string]string{
 			group: "\n\n:\n::\n0\n0:\n0::\n0::relative\n00::/a\n1::/a\n:memory:\n5:memory:relative\n\x00\xff", statm: aStatm,
 			v2 + "memory.current": "9000\n", v1 + "memory.usage_in_bytes": "9000\n",
-		}, pages(1000), Process},
+		}, pages(1000), process},
 	} {
-		s := &SystemReader{root: files(c.files)}
+		s := &system{root: files(c.files)}
 		require.Empty(t, s.Source(), c.name)
 		bytes, err := s.Read()
 		require.NoError(t, err, c.name)
@@ -158,12 +158,12 @@ func TestSystem_WhichIsRead(t *testing.T) {
 
 func TestSystem_NoProc(t *testing.T) {
 	t.Parallel()
-	for _, s := range []*SystemReader{{}, {root: fstest.MapFS{}}, {root: files(map[string]string{group: "0::/\n"})}} {
+	for _, s := range []*system{{}, {root: fstest.MapFS{}}, {root: files(map[string]string{group: "0::/\n"})}} {
 		bytes, err := s.Read()
 		require.NoError(t, err)
 		require.Greater(t, bytes, int64(1<<20), "no Go program is smaller")
 		require.Less(t, bytes, int64(1<<40))
-		require.Equal(t, GoRuntime, s.Source())
+		require.Equal(t, goRuntime, s.Source())
 	}
 }
 
@@ -182,7 +182,7 @@ func TestSystem_BadNumbersOfACgroup(t *testing.T) {
 		m := files(others)
 		m[bad] = &fstest.MapFile{Data: []byte(text)}
 		m[statm] = &fstest.MapFile{Data: []byte(aStatm)}
-		s := &SystemReader{root: m}
+		s := &system{root: m}
 		bytes, err := s.Read()
 		require.ErrorContains(t, err, "/"+bad+" has ", "%q", text)
 		require.ErrorContains(t, err, "; want a number of 0 to 9223372036854775807", "%q", text)
@@ -212,7 +212,7 @@ func TestSystem_BadNumbersOfTheProcess(t *testing.T) {
 	t.Parallel()
 	bad := []string{"", "\n", "5000", "5000 \n", "1 -1 1\n", "1 +1\n", "1 1.5\n", "1 x\n", "1 0x10\n", "1 9223372036854775808\n", "1 \x00\n"}
 	for _, text := range bad {
-		s := &SystemReader{root: files(map[string]string{statm: text})}
+		s := &system{root: files(map[string]string{statm: text})}
 		bytes, err := s.Read()
 		require.ErrorContains(t, err, "/"+statm+" ", "%q", text)
 		require.ErrorContains(t, err, "; want ", "%q", text)
@@ -224,7 +224,7 @@ func TestSystem_BadNumbersOfTheProcess(t *testing.T) {
 func TestSystem_MorePagesThanBytesCanBe(t *testing.T) {
 	t.Parallel()
 	most := math.MaxInt64 / int64(os.Getpagesize())
-	s := &SystemReader{root: files(map[string]string{statm: "1 " + strconv.FormatInt(most, 10) + " 1\n"})}
+	s := &system{root: files(map[string]string{statm: "1 " + strconv.FormatInt(most, 10) + " 1\n"})}
 	bytes, err := s.Read()
 	require.NoError(t, err)
 	require.Equal(t, pages(most), bytes)
@@ -244,15 +244,15 @@ func TestSystem_HugeFiles(t *testing.T) {
 	for name := range whole {
 		m := files(whole)
 		m[name] = &fstest.MapFile{Data: []byte(huge)}
-		_, err := (&SystemReader{root: m}).Read()
+		_, err := (&system{root: m}).Read()
 		require.EqualError(t, err, "/"+name+" has more than 1048576 bytes; want less")
 	}
-	_, err := (&SystemReader{root: files(map[string]string{statm: huge})}).Read()
+	_, err := (&system{root: files(map[string]string{statm: huge})}).Read()
 	require.EqualError(t, err, "/"+statm+" has more than 1048576 bytes; want less")
 
 	long := strings.Repeat("anon 1\n", (maxFile-len(v2Stat))/7) + v2Stat
 	whole[v2+"memory.stat"] = long
-	bytes, err := (&SystemReader{root: files(whole)}).Read()
+	bytes, err := (&system{root: files(whole)}).Read()
 	require.NoError(t, err)
 	require.EqualValues(t, 700, bytes)
 }
@@ -301,7 +301,7 @@ func TestSystem_FaultsOfTheMachine(t *testing.T) {
 	} {
 		for _, fault := range []error{syscall.EMFILE, syscall.ENFILE, syscall.EIO, syscall.ENODEV, syscall.EINTR, syscall.ENOMEM, io.ErrUnexpectedEOF} {
 			f := &faultyFS{FS: files(c.files)}
-			s := &SystemReader{root: f}
+			s := &system{root: f}
 			_, err := s.Read()
 			require.NoError(t, err)
 			before := s.Source()
@@ -333,7 +333,7 @@ func TestSystem_ForbiddenFiles(t *testing.T) {
 			group: "4:memory:/a\n0::/a\n", statm: aStatm,
 			v2 + "a/memory.current": "1000\n", v1 + "a/memory.usage_in_bytes": "2000\n",
 		}), open: map[string]error{}}
-		s := &SystemReader{root: f}
+		s := &system{root: f}
 		read := func(want int64, source string) {
 			t.Helper()
 			bytes, err := s.Read()
@@ -341,19 +341,19 @@ func TestSystem_ForbiddenFiles(t *testing.T) {
 			require.Equal(t, want, bytes)
 			require.Equal(t, source, s.Source())
 		}
-		read(1000, CgroupV2)
+		read(1000, cgroupV2)
 		f.open[v2+"a/memory.current"] = fault
-		read(2000, CgroupV1)
+		read(2000, cgroupV1)
 		f.open[v1+"a/memory.usage_in_bytes"] = fault
-		read(pages(1000), Process)
+		read(pages(1000), process)
 		f.open = map[string]error{group: fault}
-		read(pages(1000), Process)
+		read(pages(1000), process)
 		f.open[statm] = fault
 		_, err := s.Read()
 		require.NoError(t, err)
-		require.Equal(t, GoRuntime, s.Source())
+		require.Equal(t, goRuntime, s.Source())
 		f.open = nil
-		read(1000, CgroupV2)
+		read(1000, cgroupV2)
 	}
 }
 
@@ -364,7 +364,7 @@ func TestSystem_ProcessIsMoved(t *testing.T) {
 		group: "0::/\n", statm: aStatm,
 		v2 + "a/memory.current": "1000\n", v2 + "b/memory.current": "2000\n",
 	})
-	s := &SystemReader{root: m}
+	s := &system{root: m}
 	for _, c := range []struct {
 		group string
 		bytes int64
@@ -393,7 +393,7 @@ func TestSystem_TrueFiles(t *testing.T) {
 	if err := os.Symlink("4711", filepath.Join(root, "proc/self")); err != nil {
 		t.Skip(err) // Windows wants a privilege for it
 	}
-	s := &SystemReader{root: os.DirFS(root)}
+	s := &system{root: os.DirFS(root)}
 	bytes, err := s.Read()
 	require.NoError(t, err)
 	require.EqualValues(t, 9000, bytes)
@@ -417,12 +417,12 @@ func TestSystem_TrueFiles(t *testing.T) {
 
 func TestSystem_OfThisMachine(t *testing.T) {
 	t.Parallel()
-	s := System()
+	s := newSystem()
 	bytes, err := s.Read()
 	require.NoError(t, err)
 	require.Positive(t, bytes)
-	require.Contains(t, []string{CgroupV2, CgroupV1, Process, GoRuntime}, s.Source())
-	require.Equal(t, runtime.GOOS == "linux", s.Source() != GoRuntime)
+	require.Contains(t, []string{cgroupV2, cgroupV1, process, goRuntime}, s.Source())
+	require.Equal(t, runtime.GOOS == "linux", s.Source() != goRuntime)
 	t.Logf("%d bytes, %s", bytes, s.Source())
 }
 
@@ -433,7 +433,7 @@ func FuzzSystem(f *testing.F) {
 	f.Add("", "", "", "")
 	f.Add("0::/..\n4:memory:/./.\n", "-1", "inactive_file\n", "1 2")
 	f.Fuzz(func(t *testing.T, groups, usage, stat, resident string) {
-		s := &SystemReader{root: files(map[string]string{
+		s := &system{root: files(map[string]string{
 			group: groups, statm: resident,
 			v2 + "memory.current": usage, v2 + "memory.stat": stat,
 			v1 + "pod/one/memory.usage_in_bytes": usage, v1 + "pod/one/memory.stat": stat,

@@ -7,7 +7,7 @@ type Event uint8
 
 // The events. A call with a count of n adds n to each event it causes, and n
 // times its times to RT and Wait, so that averages stay per call. RT counts from the
-// begin of a call: who called saw it wait, and then take its response time.
+// begin of a call: the caller saw it wait, and then take its response time.
 const (
 	Pass         Event = meter.Pass         // calls that were admitted
 	Block        Event = meter.Block        // calls that were refused

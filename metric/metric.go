@@ -1,5 +1,5 @@
 // Package metric counts the calls of one thing over a sliding window, and has the types of
-// the figures that a gate tells: [Event], [Counts] and [Latencies].
+// the figures that a gate has: [Event], [Counts] and [Latencies].
 //
 // A [Metric] is for what a program wants to count by itself, with a window of its own.
 // It has totals, which only grow, and a ring of buckets: what happened in the window is the

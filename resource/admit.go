@@ -24,7 +24,7 @@ type admission struct {
 	ended    error // what the context said that ended a wait
 }
 
-// run asks the checks and counts: the pass, or the block, of which err tells then. It
+// run asks the checks and counts: the pass, or the block, which err returns then. It
 // is false if the resource was evicted before the pass was counted; then nothing holds.
 // A block holds in any case: the rule has counted it.
 func (a *admission) run(ctx context.Context) (ok bool) {
@@ -56,7 +56,7 @@ func (a *admission) counted(ok bool) bool {
 // block counts a call that was refused.
 func (a *admission) block() {
 	if !a.set.metric.Block(a.now, a.n) {
-		a.set.registry.carryBlock(a.n)
+		a.set.registry.addEvictedBlock(a.n)
 	}
 	a.blocked.RetryAfter = a.retryAfter(a.blocked.RetryAfter)
 	a.blocked.Last.keep(a.now, a.by.Origin, a.blocked)
@@ -160,7 +160,7 @@ func (a *admission) pass(wouldBlock bool) (ok bool) {
 	return true
 }
 
-// retryAfter gives how long after now all checks would admit the call, given what the
+// retryAfter returns how long after now all checks would admit the call, given what the
 // one that refused says: those that were not asked may have no room either. It is
 // 0 if any of them cannot tell.
 func (a *admission) retryAfter(first time.Duration) time.Duration {

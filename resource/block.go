@@ -9,14 +9,11 @@ import (
 
 	"go.uber.org/atomic"
 
-	"github.com/leapgate-go/leapgate/internal/blocked"
+	"github.com/leapgate-go/leapgate/internal/callerror"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// ErrBlocked is what every refusal is, and nothing else: errors.Is(err, ErrBlocked).
-var ErrBlocked = blocked.Err
-
-// BlockError tells who refused a call and why. The fields of its [Cause] read as
+// BlockError says which rule refused a call and why. It is leapgate.ErrBlocked. The fields of its [Cause] read as
 // its own: err.Resource, err.Kind, err.RuleID, err.Threshold. It does not change.
 // A test that needs one makes it with a Cause: &BlockError{Cause: &Cause{…}}.
 type BlockError struct {
@@ -59,7 +56,7 @@ type Cause struct {
 // in 1s; retry in 230ms.
 func (e *BlockError) Error() string {
 	if e == nil || e.Cause == nil {
-		return ErrBlocked.Error()
+		return callerror.ErrBlocked.Error()
 	}
 	text := fmt.Sprintf("%s rule %q on %q: %s of %s", e.Kind, e.RuleID, e.Resource,
 		number(e.Observed), number(e.Threshold))
@@ -73,8 +70,8 @@ func (e *BlockError) Error() string {
 	return text
 }
 
-// Unwrap gives [ErrBlocked].
-func (e *BlockError) Unwrap() error { return ErrBlocked }
+// Unwrap returns leapgate.ErrBlocked.
+func (e *BlockError) Unwrap() error { return callerror.ErrBlocked }
 
 // LastBlock returns the error of the last refusal by a rule on the resource of that name, as
 // its caller got it, but without its Status; nil if there was none.
@@ -140,7 +137,7 @@ type refusal struct {
 // wait for one cache line.
 const (
 	rowTime  = int64(time.Millisecond)
-	mostKept = 64
+	maxInRow = 64
 )
 
 func (l *LastRefusal) keep(now int64, origin string, blocked *BlockError) {
@@ -149,14 +146,14 @@ func (l *LastRefusal) keep(now int64, origin string, blocked *BlockError) {
 	}
 	since, nth := now, 1
 	if old := l.last.Load(); old != nil && uint64(now-old.since) < uint64(rowTime) {
-		if since, nth = old.since, old.nth+1; nth > mostKept {
+		if since, nth = old.since, old.nth+1; nth > maxInRow {
 			return
 		}
 	}
 	l.last.Store(&refusal{now, strings.Clone(origin), blocked.Cause, blocked.Observed, blocked.RetryAfter, since, nth})
 }
 
-// load gives the last refusal, by the wall clock, which shows at when the axis shows
+// load returns the last refusal, by the wall clock, which shows at when the axis shows
 // now.
 func (l *LastRefusal) load(now int64, at time.Time) stat.Refusal {
 	r := l.last.Load()

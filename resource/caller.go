@@ -1,11 +1,11 @@
 package resource
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/callerror"
 	"github.com/leapgate-go/leapgate/internal/enum"
 	"github.com/leapgate-go/leapgate/rule"
 )
@@ -35,16 +35,12 @@ var criticalities = enum.Enum{What: "criticality", Names: []string{"default", "c
 // String is the name of the criticality: "default", "critical", "sheddable", "background".
 func (c Criticality) String() string { return criticalities.String(uint8(c)) }
 
-// MaxArgs is how many arguments an entry can have.
-const MaxArgs = 4
-
-// ErrArg is the error of arguments of an entry that are too many, of a name that is empty or
-// too long, or of a value that is too long. It is not a block.
-var ErrArg = errors.New("leapgate: bad argument of a call")
+// maxArgs is how many arguments an entry can have.
+const maxArgs = 4
 
 // Args are the arguments of one call; see [WithArg].
 type Args struct {
-	list [MaxArgs]arg
+	list [maxArgs]arg
 	n    int
 }
 
@@ -87,15 +83,15 @@ func (a *Args) take(opts []EntryOption) error {
 func (a *Args) add(name, value string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("%w: its name is empty; want 1 to %d bytes", ErrArg, rule.MaxNameLength)
+		return fmt.Errorf("%w: its name is empty; want 1 to %d bytes", callerror.ErrArg, rule.MaxNameLength)
 	case len(name) > rule.MaxNameLength:
-		return fmt.Errorf("%w: the name %.32q… has %d bytes; want 1 to %d", ErrArg, name, len(name), rule.MaxNameLength)
+		return fmt.Errorf("%w: the name %.32q… has %d bytes; want 1 to %d", callerror.ErrArg, name, len(name), rule.MaxNameLength)
 	case len(value) > rule.MaxNameLength:
-		return fmt.Errorf("%w: the value of %.64q has %d bytes; want at most %d", ErrArg, name, len(value), rule.MaxNameLength)
+		return fmt.Errorf("%w: the value of %.64q has %d bytes; want at most %d", callerror.ErrArg, name, len(value), rule.MaxNameLength)
 	}
 	i := a.index(name)
-	if i == MaxArgs {
-		return fmt.Errorf("%w: %.64q is one too many; want at most %d", ErrArg, name, MaxArgs)
+	if i == maxArgs {
+		return fmt.Errorf("%w: %.64q is one too many; want at most %d", callerror.ErrArg, name, maxArgs)
 	}
 	a.list[i] = arg{name, value}
 	a.n = max(a.n, i+1)

@@ -67,7 +67,7 @@ func TestTotals_RulesAreLetGoWhileACallIsInFlight(t *testing.T) {
 		collect(t, g)
 	}
 	require.LessOrEqual(t, kept(), 10, "of %d", loads)
-	require.EqualValues(t, loads, totalsOf(t, g, resource.Other).Past["renaming"].Blocked)
+	require.EqualValues(t, loads, totalsOf(t, g, resource.Other).FormerRules["renaming"].Blocked)
 	open.Exit()
 	runtime.KeepAlive(g)
 }

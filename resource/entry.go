@@ -55,7 +55,7 @@ func newEntry(set *guardSet, start int64, stripe int, n int64) Entry {
 	return Entry{set: set, start: start, word: entryWord(uint64(stripe)<<stripeShift | uint64(n))}
 }
 
-// SetError tells that the call returned err, and so how it ended: see Outcome of the
+// SetError notes that the call returned err, and so how it ended: see Outcome of the
 // gate's configuration. A nil err says nothing. [context.Canceled] is taken for the
 // caller's own cancellation; [Call] knows better. Of several errors the gravest counts:
 // a failure stays one. After Exit SetError does nothing.
@@ -68,7 +68,7 @@ func (e *Entry) SetError(err error) {
 	}
 }
 
-// SetOutcome tells how the call ended, whatever was told before. Without it, and without
+// SetOutcome sets how the call ended, whatever was said before. Without it, and without
 // an error, a call is a [Success]. After Exit it does nothing, nor does an outcome that
 // there is not.
 func (e *Entry) SetOutcome(o Outcome) {
@@ -126,7 +126,7 @@ func (e *Entry) finishOthers(set *guardSet, now int64, rt time.Duration, outcome
 	}
 }
 
-// Call runs fn as one call into r, and gives what fn gives. If r blocks, fn does
+// Call runs fn as one call into r, and returns what fn returns. If r blocks, fn does
 // not run, and the error is a [*BlockError]. What fn returns is told to the entry by
 // [Entry.SetError]; if the gate has no Outcome of its own, an error that is
 // context.Canceled is a failure unless ctx has ended. If fn panics or ends its

@@ -12,8 +12,8 @@ const (
 	// be evicted, besides what its rules remember.
 	idleTime = time.Minute
 
-	// handSteps is how many places, or ghosts, the search for a victim looks at, so that
-	// a flood of new names cannot buy a scan per call.
+	// handSteps is how many places, or remembered resources, the search for a victim looks
+	// at, so that a flood of new names cannot buy a scan per call.
 	handSteps = 8
 )
 
@@ -34,7 +34,7 @@ type Evictions struct {
 func (g *registry) Evictions() Evictions {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return Evictions{g.evicted, len(g.ghosts.list), g.ghosts.forgotten, g.ghosts.forgottenCalls}
+	return Evictions{g.evicted, len(g.remembered.list), g.remembered.forgotten, g.remembered.forgottenCalls}
 }
 
 // makeRoom reports whether there are places for so many more. If all are taken, it looks at a
@@ -107,13 +107,13 @@ func (g *registry) evict(r *Resource, now int64) bool {
 		return false
 	}
 	g.evicted++
-	g.carried.counts = g.carried.counts.Plus(final)
-	g.carried.latencies = g.carried.latencies.Plus(metric.Latencies(r.home.metric.Latencies()))
-	g.carried.waits = g.carried.waits.Plus(metric.Latencies(r.home.metric.Waits()))
-	gone := g.depart(r.home, nil, now)
+	g.evictedTotals.counts = g.evictedTotals.counts.Plus(final)
+	g.evictedTotals.latencies = g.evictedTotals.latencies.Plus(metric.Latencies(r.home.metric.Latencies()))
+	g.evictedTotals.waits = g.evictedTotals.waits.Plus(metric.Latencies(r.home.metric.Waits()))
+	gone := g.dismiss(r.home, nil, now)
 	if until := r.forgottenAt(); until > now {
-		g.ghosts.add(&ghost{
-			name: r.name, checks: r.home.checks, bound: r.bound, departed: gone, used: r.used + final[metric.Pass], until: until,
+		g.remembered.add(&rememberedResource{
+			name: r.name, checks: r.home.checks, bound: r.bound, former: gone, used: r.used + final[metric.Pass], until: until,
 		}, now)
 	}
 	r.set.Store(g.nowhere)

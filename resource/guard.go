@@ -57,7 +57,7 @@ type Check interface {
 	// evicted, the check is kept as long as that, in case the resource comes again.
 	Interval() time.Duration
 
-	// Reserve takes n, 1 to [MaxCount], at now, in nanoseconds on the gate's axis; or it
+	// Reserve takes n, 1 to 1,048,576, at now, in nanoseconds on the gate's axis; or it
 	// refuses and takes nothing. The answer is the count: there is no second step that
 	// could come too late.
 	Reserve(now, n int64, by Caller) Verdict
@@ -155,7 +155,7 @@ type Delay struct {
 	// Turn, if it is not nil, is the call's turn in a queue. Checks in mode shadow have
 	// none, since nobody waits for them.
 	Turn Turn
-	// Borrowed tells that the call waits for what it took of a bucket to come, and is
+	// Borrowed is true if the call waits for what it took of a bucket to come, and is
 	// counted as occupied-pass.
 	Borrowed bool
 	// Observed is for the error if the call does not wait to the end, and so is Cause, if

@@ -17,18 +17,18 @@ import (
 // guardSet is what a call into a resource needs: where it is counted, and who is
 // asked. It does not change; loading rules gives the resource another one, and
 // the entries in flight keep theirs. It has half a cache line, so that it never lies on
-// two; what is seldom needed is in its stay.
+// two; what is seldom needed is in its tenure.
 type guardSet struct {
 	registry *registry
 	metric   *meter.Meter // nil: the resource has no place in the registry
-	*stay                 // nil if metric is
+	*tenure               // nil if metric is
 	*checks               // nil: nobody is to be asked
 }
 
-// stay is what else belongs to a resource as long as it has its place.
-type stay struct {
-	stat   *stats.Stats // the metric's
-	before before       // what the checks had counted when the resource got its place
+// tenure is what else belongs to a resource as long as it has its place.
+type tenure struct {
+	stat     *stats.Stats // the metric's
+	baseline baseline     // what the checks had counted when the resource got its place
 }
 
 // checks are those of one resource, sorted by what they do.
@@ -41,7 +41,7 @@ type checks struct {
 	shadow   []asked       // those that would; asked when all of enforce admitted
 	look     []Looker      // those of enforce that may refuse before any is asked
 	byGuard  [][]Check     // in the registry's order, as the guards returned them
-	holds    []*hold       // of each of them
+	lives    []*lifetime   // of each of them
 	longest  time.Duration // how far back any of them remembers
 }
 
@@ -52,14 +52,14 @@ const maxShadowFinishers = 16
 // newGuardSet makes the set of a resource that appears.
 func newGuardSet(registry *registry, checks *checks) *guardSet {
 	s := stats.New()
-	return &guardSet{registry, s.Meter(), &stay{stat: s}, checks}
+	return &guardSet{registry, s.Meter(), &tenure{stat: s}, checks}
 }
 
 // with returns the set of the same resource when other rules are loaded.
 func (set *guardSet) with(checks *checks) *guardSet {
-	all := set.stay
-	if all.before != nil { // a hold must not outlive its check
-		all = &stay{all.stat, all.before.of(checks)}
+	all := set.tenure
+	if all.baseline != nil { // a lifetime must not outlive its check
+		all = &tenure{all.stat, all.baseline.of(checks)}
 	}
 	return &guardSet{set.registry, set.metric, all, checks}
 }
@@ -70,7 +70,7 @@ func newChecks(byGuard [][]Check, old *checks) *checks {
 	var enforce, shadow []Check
 	for _, some := range byGuard {
 		for _, c := range some {
-			s.holds = append(s.holds, s.holdOf(c, old))
+			s.lives = append(s.lives, s.lifetimeOf(c, old))
 			s.longest = max(s.longest, c.Interval())
 			if cause := c.Cause(); cause.State != nil {
 				s.stateful = append(s.stateful, cause)
@@ -84,7 +84,7 @@ func newChecks(byGuard [][]Check, old *checks) *checks {
 			}
 		}
 	}
-	if s.holds == nil {
+	if s.lives == nil {
 		return nil
 	}
 	s.setEnforce(enforce)
@@ -148,26 +148,26 @@ func finisherOf(c Check) (Finisher, bool) {
 	return as[Finisher](c)
 }
 
-// holdOf gives the hold of the old check whose counts c goes on with, or a new one.
-func (s *checks) holdOf(c Check, old *checks) *hold {
+// lifetimeOf returns the lifetime of the old check whose counts c goes on with, or a new one.
+func (s *checks) lifetimeOf(c Check, old *checks) *lifetime {
 	for before, h := range old.all() {
-		if goesOn(before, c) && !slices.Contains(s.holds, h) {
+		if goesOn(before, c) && !slices.Contains(s.lives, h) {
 			return h
 		}
 	}
-	return new(hold)
+	return new(lifetime)
 }
 
-// snapshot gives the figures of a resource. What was carried over from resources
+// snapshot returns the figures of a resource. What was carried over from resources
 // that are gone shows in other.
-func (set *guardSet) snapshot(name string, now int64, at time.Time, carried carried) stat.Snapshot {
+func (set *guardSet) snapshot(name string, now int64, at time.Time, evicted evictedTotals) stat.Snapshot {
 	s := set.stat.Snapshot(now)
 	s.Resource, s.At = name, at
 	waits := metric.Latencies(set.metric.Waits())
 	totals := metric.Counts(set.metric.Totals())
 	if name == Other {
-		waits = waits.Plus(carried.waits)
-		totals = totals.Plus(carried.counts)
+		waits = waits.Plus(evicted.waits)
+		totals = totals.Plus(evicted.counts)
 	}
 	s.Waits = waits.Count()
 	stats.SetTotals(&s, totals)
@@ -178,11 +178,11 @@ func (set *guardSet) snapshot(name string, now int64, at time.Time, carried carr
 	return s
 }
 
-// rules gives the figures of the rules that bind the resource.
+// rules returns the figures of the rules that bind the resource.
 func (set *guardSet) rules(now int64, at time.Time) (rules []stat.RuleSnapshot) {
 	for c, h := range set.all() {
 		rule := snapshotOf(c, now, at)
-		set.before[h].takeOff(&rule)
+		set.baseline[h].takeOff(&rule)
 		if last := c.Cause().Last; last != nil {
 			rule.LastRefusal = last.load(now, at)
 		}
@@ -191,7 +191,7 @@ func (set *guardSet) rules(now int64, at time.Time) (rules []stat.RuleSnapshot) 
 	return rules
 }
 
-// snapshotOf gives the figures of a check, which may leave its names to its cause.
+// snapshotOf returns the figures of a check, which may leave its names to its cause.
 func snapshotOf(c Check, now int64, at time.Time) stat.RuleSnapshot {
 	rule, cause := c.Snapshot(now), c.Cause()
 	if rule.ID == "" {
@@ -204,17 +204,17 @@ func snapshotOf(c Check, now int64, at time.Time) stat.RuleSnapshot {
 	return rule
 }
 
-// all gives the checks of a resource, nil for none, in the order of the guards, each with
-// its hold.
-func (s *checks) all() iter.Seq2[Check, *hold] {
-	return func(yield func(Check, *hold) bool) {
+// all returns the checks of a resource, nil for none, in the order of the guards, each with
+// its lifetime.
+func (s *checks) all() iter.Seq2[Check, *lifetime] {
+	return func(yield func(Check, *lifetime) bool) {
 		if s == nil {
 			return
 		}
 		i := 0
 		for _, some := range s.byGuard {
 			for _, c := range some {
-				if !yield(c, s.holds[i]) {
+				if !yield(c, s.lives[i]) {
 					return
 				}
 				i++
@@ -223,10 +223,10 @@ func (s *checks) all() iter.Seq2[Check, *hold] {
 	}
 }
 
-// allHolds gives the holds of a resource's checks, nil for none.
-func (s *checks) allHolds() []*hold {
+// allLifetimes returns the lifetimes of a resource's checks, nil for none.
+func (s *checks) allLifetimes() []*lifetime {
 	if s == nil {
 		return nil
 	}
-	return s.holds
+	return s.lives
 }

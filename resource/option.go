@@ -1,24 +1,16 @@
 package resource
 
 import (
-	"errors"
 	"fmt"
 
+	"github.com/leapgate-go/leapgate/internal/callerror"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
-// MaxCount is the largest count of one entry. Response times are summed up once per
+// maxCount is the largest count of one entry. Response times are summed up once per
 // count: calls that all have the largest may take 2.4 hours together before the sum over
 // a window is wrong.
-const MaxCount = 1 << 20
-
-// ErrOrigin is the error of an origin that is longer than [rule.MaxNameLength]. It is not a
-// block.
-var ErrOrigin = errors.New("leapgate: bad origin")
-
-// ErrCount is the error of an entry whose count is not 1 to [MaxCount]. It is not a
-// block.
-var ErrCount = errors.New("leapgate: bad count")
+const maxCount = 1 << 20
 
 // EntryOption changes one entry. The zero EntryOption changes nothing.
 type EntryOption struct {
@@ -39,7 +31,7 @@ const (
 	argOption
 )
 
-// WithCount makes an entry count n times, 1 to [MaxCount]: it passes if n more
+// WithCount makes an entry count n times, 1 to 1,048,576: it passes if n more
 // fit into every rule, and counts n passes, n successes, n times its response time
 // and n calls in flight, so that averages stay per call.
 func WithCount(n int64) EntryOption { return EntryOption{kind: countOption, count: n} }
@@ -59,9 +51,9 @@ func WithCriticality(c Criticality) EntryOption {
 	return EntryOption{kind: criticalityOption, count: int64(c)}
 }
 
-// WithArg gives an argument of the call to rules that decide by it, such as the ID of an
+// WithArg adds an argument to the call, for rules that decide by it, such as the ID of an
 // item or a tenant. The name has 1 to [rule.MaxNameLength] bytes. The value has at most as many,
-// and may be empty. An entry has at most [MaxArgs]; of one name the last holds.
+// and may be empty. An entry has at most four; of one name the last holds.
 func WithArg(name, value string) EntryOption {
 	return EntryOption{kind: argOption, name: name, text: value}
 }
@@ -74,13 +66,13 @@ func apply(opts []EntryOption) (n int64, by Caller, args int, err error) {
 		switch o.kind {
 		case noOption:
 		case countOption:
-			if o.count < 1 || o.count > MaxCount {
-				return 0, by, 0, fmt.Errorf("%w: %d; want 1 to %d", ErrCount, o.count, MaxCount)
+			if o.count < 1 || o.count > maxCount {
+				return 0, by, 0, fmt.Errorf("%w: %d; want 1 to %d", callerror.ErrCount, o.count, maxCount)
 			}
 			n = o.count
 		case originOption:
 			if len(o.text) > rule.MaxNameLength {
-				return 0, by, 0, fmt.Errorf("%w: %.32q… has %d bytes; want at most %d", ErrOrigin, o.text, len(o.text), rule.MaxNameLength)
+				return 0, by, 0, fmt.Errorf("%w: %.32q… has %d bytes; want at most %d", callerror.ErrOrigin, o.text, len(o.text), rule.MaxNameLength)
 			}
 			by.Origin = o.text
 		case priorityOption:

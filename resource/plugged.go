@@ -28,10 +28,10 @@ func (p plugged) Bind(name string, old []Check) (checks []Check, named bool) {
 	checks = old // if Bind panics, what they remember must not be lost
 	defer p.faults.recover("Bind")
 	own := make([]Check, len(old))
-	told := make(map[string]*atomic.Pointer[stat.RuleSnapshot], len(old))
+	last := make(map[string]*atomic.Pointer[stat.RuleSnapshot], len(old))
 	for i, c := range old {
 		before := c.(pluggedCheck)
-		own[i], told[before.cause.RuleID] = before.Check, before.told
+		own[i], last[before.cause.RuleID] = before.Check, before.lastSnapshot
 	}
 	bound, names := p.Guard.Bind(name, own)
 	var all []Check
@@ -40,8 +40,8 @@ func (p plugged) Bind(name string, old []Check) (checks []Check, named bool) {
 		if s.cause == nil {
 			panic("the Cause of a Check is nil")
 		}
-		if s.told = told[s.cause.RuleID]; s.told == nil {
-			s.told = atomic.NewPointer(&stat.RuleSnapshot{
+		if s.lastSnapshot = last[s.cause.RuleID]; s.lastSnapshot == nil {
+			s.lastSnapshot = atomic.NewPointer(&stat.RuleSnapshot{
 				ID: s.cause.RuleID, Kind: s.cause.Kind, Threshold: s.cause.Threshold, Interval: s.cause.Interval,
 			})
 		}
@@ -56,8 +56,8 @@ type pluggedCheck struct {
 	Check
 	cause  *Cause
 	faults *faultLog
-	// told is what Snapshot gave last: when it panics, counts must not go back.
-	told *atomic.Pointer[stat.RuleSnapshot]
+	// lastSnapshot is what Snapshot returned last: when it panics, counts must not go back.
+	lastSnapshot *atomic.Pointer[stat.RuleSnapshot]
 }
 
 func (c pluggedCheck) Cause() *Cause { return c.cause }
@@ -163,10 +163,10 @@ func (c pluggedCheck) Interval() time.Duration {
 }
 
 func (c pluggedCheck) Snapshot(now int64) (s stat.RuleSnapshot) {
-	s = *c.told.Load()
+	s = *c.lastSnapshot.Load()
 	defer c.faults.recover("Snapshot")
 	s = c.Check.Snapshot(now)
-	c.told.Store(&s)
+	c.lastSnapshot.Store(&s)
 	return s
 }
 

@@ -73,10 +73,10 @@ func (g *registry) rebind(name string, now int64, stateful *[]*checks) bool {
 	generation := g.generation.Load()
 	g.mu.Lock()
 	r := g.table.Get(name)
-	old, ghost := g.checksOf(r, name, now)
+	old, remembered := g.checksOf(r, name, now)
 	g.mu.Unlock()
 	checks, named := g.bind(name, old)
-	back := ghost.back(now)
+	back := remembered.restore(now)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed.Load() {
@@ -86,7 +86,7 @@ func (g *registry) rebind(name string, now int64, stateful *[]*checks) bool {
 		r = g.table.Get(name)
 	}
 	// The checks alone would not do: they may have come and gone again meanwhile.
-	if still, since := g.checksOf(r, name, now); g.generation.Load() != generation || still != old || since != ghost {
+	if still, since := g.checksOf(r, name, now); g.generation.Load() != generation || still != old || since != remembered {
 		return false
 	}
 	switch {
@@ -96,7 +96,7 @@ func (g *registry) rebind(name string, now int64, stateful *[]*checks) bool {
 			r.named = named
 			g.list(r)
 		}
-		g.depart(r.home, checks.allHolds(), now)
+		g.dismiss(r.home, checks.allLifetimes(), now)
 		r.home, r.bound = r.home.with(checks), generation
 		r.set.Store(r.home)
 		if !named {
@@ -114,12 +114,12 @@ func (g *registry) rebind(name string, now int64, stateful *[]*checks) bool {
 }
 
 // checksOf returns the checks that a resource has, or those that are remembered of its name
-// if it is nil, with their ghost; nil if it is not known. The caller holds mu.
-func (g *registry) checksOf(r *Resource, name string, now int64) (*checks, *ghost) {
+// if it is nil, with what is remembered; nil if it is not known. The caller holds mu.
+func (g *registry) checksOf(r *Resource, name string, now int64) (*checks, *rememberedResource) {
 	if r != nil {
 		return r.home.checks, nil
 	}
-	if old := g.ghosts.table.Get(name); old != nil && old.until > now {
+	if old := g.remembered.table.Get(name); old != nil && old.until > now {
 		return old.checks, old
 	}
 	return nil, nil

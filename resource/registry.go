@@ -21,9 +21,6 @@ import (
 // that keeps the totals of those that were evicted.
 const Other = names.Other
 
-// ErrName is the error of an empty or too long name. It is not a block.
-var ErrName = names.Err
-
 // Config is what [NewRegistry] is told.
 type Config struct {
 	Now          func() int64                               // the clock; nil is the real one
@@ -57,18 +54,18 @@ type registry struct {
 	full       atomic.Bool   // all places are taken; written under mu
 	crowded    atomic.Bool   // the last search for a place found none
 	closed     atomic.Bool   // written under mu
-	newcomers  pace          // of names that take the place of another
+	newcomers  cpuBudget     // of names that take the place of another
 	other      *Resource     // serves the names without a place
 
-	mu      sync.Mutex  // guards what is below; no callback runs under it
-	places  []*Resource // those that may be evicted, max at most
-	kept    []*Resource // those that rules name, and other
-	hand    int         // goes round the places in search of a victim
-	serial  int64       // of the last resource that got a place
-	evicted int64       // how many resources
-	ghosts  ghosts      // what is remembered of resources that are gone
-	carried carried     // what was counted in resources that are gone; shows in other
-	past    past        // what rules have counted where they bind no more
+	mu            sync.Mutex          // guards what is below; no callback runs under it
+	places        []*Resource         // those that may be evicted, max at most
+	kept          []*Resource         // those that rules name, and other
+	hand          int                 // goes round the places in search of a victim
+	serial        int64               // of the last resource that got a place
+	evicted       int64               // how many resources
+	remembered    rememberedResources // what is remembered of resources that are gone
+	evictedTotals evictedTotals       // what was counted in resources that are gone; shows in other
+	former        formerRules         // what rules have counted where they bind no more
 
 	rebinding sync.Mutex   // guards unbound
 	unbound   []*names.Set // those that are not carried out yet, oldest first
@@ -84,13 +81,13 @@ func NewRegistry(cfg Config) *registry { //nolint:revive // what users have no u
 		cfg.Logger = slog.Default()
 	}
 	g := &registry{
-		clock:   clock.New(cfg.Now),
-		sleep:   cfg.Sleep,
-		table:   names.New[Resource](cfg.MaxResources),
-		outcome: cfg.Outcome,
-		guards:  slices.Clone(cfg.Guards),
-		max:     cfg.MaxResources,
-		ghosts:  newGhosts(cfg.MaxResources),
+		clock:      clock.New(cfg.Now),
+		sleep:      cfg.Sleep,
+		table:      names.New[Resource](cfg.MaxResources),
+		outcome:    cfg.Outcome,
+		guards:     slices.Clone(cfg.Guards),
+		max:        cfg.MaxResources,
+		remembered: newRemembered(cfg.MaxResources),
 	}
 	switch {
 	case g.outcome != nil:
@@ -112,7 +109,7 @@ func NewRegistry(cfg Config) *registry { //nolint:revive // what users have no u
 	return g
 }
 
-// Find gives the resource that serves a name: its own, which is registered if
+// Find returns the resource that serves a name: its own, which is registered if
 // need be, or that named [Other] if there is no place for it.
 func (g *registry) Find(name string) (*Resource, error) {
 	if r := g.table.Get(name); r != nil {
@@ -124,8 +121,8 @@ func (g *registry) Find(name string) (*Resource, error) {
 	return g.register(name, nil, g.clock.Now()), nil
 }
 
-// Resource gives a handle for a name. It registers the name, if there is a place.
-// The entries of a handle for a name that cannot be are all [ErrName].
+// Resource returns a handle for a name. It registers the name, if there is a place.
+// The entries of a handle for a name that cannot be are all leapgate.ErrName.
 func (g *registry) Resource(name string) *Resource {
 	r, err := g.Find(name)
 	if err != nil || r.name != name {
@@ -147,7 +144,7 @@ func (g *registry) newResource(name string) *Resource {
 
 // attach finds where to count a call through r, which has no place itself: in r,
 // registered anew, or in another resource of that name, or in other; but not in
-// void, which is retired. It gives no set if the gate is closed.
+// void, which is retired. It returns no set if the gate is closed.
 func (g *registry) attach(r *Resource, void *meter.Meter, now int64) (*guardSet, error) {
 	if err := names.Check(r.name); err != nil {
 		return nil, err
@@ -174,7 +171,7 @@ func (g *registry) attach(r *Resource, void *meter.Meter, now int64) (*guardSet,
 func (g *registry) register(name string, handle *Resource, now int64) *Resource {
 	for !g.closed.Load() {
 		var r *Resource
-		if old := g.ghosts.table.Get(name); old != nil || !g.full.Load() {
+		if old := g.remembered.table.Get(name); old != nil || !g.full.Load() {
 			r = g.place(name, handle, now, old)
 		} else {
 			r = g.replace(name, handle, now)
@@ -215,7 +212,7 @@ func (g *registry) replace(name string, handle *Resource, now int64) *Resource {
 
 // place binds a name and registers it. old is what is remembered of it, if anything. It
 // returns nil if that or the rules were changed meanwhile.
-func (g *registry) place(name string, handle *Resource, now int64, old *ghost) *Resource {
+func (g *registry) place(name string, handle *Resource, now int64, old *rememberedResource) *Resource {
 	generation := g.generation.Load()
 	var checks *checks
 	var named bool
@@ -227,13 +224,13 @@ func (g *registry) place(name string, handle *Resource, now int64, old *ghost) *
 	default:
 		checks, named = g.bind(name, old.checks)
 	}
-	back := old.back(now)
+	back := old.restore(now)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if r := g.table.Get(name); r != nil {
 		return r
 	}
-	if g.generation.Load() != generation || g.ghosts.table.Get(name) != old {
+	if g.generation.Load() != generation || g.remembered.table.Get(name) != old {
 		return nil
 	}
 	if g.closed.Load() || !named && !g.makeRoom(now, 1) {
@@ -266,17 +263,17 @@ func (g *registry) bind(name string, old *checks) (all *checks, named bool) {
 
 // settle gives r a place. back is what was remembered of it, if anything. The caller
 // holds mu.
-func (g *registry) settle(r *Resource, now int64, checks *checks, back *comeback) {
+func (g *registry) settle(r *Resource, now int64, checks *checks, back *restored) {
 	g.serial++
 	r.born, r.serial = now, g.serial
 	r.home = newGuardSet(g, checks)
 	r.bound = g.generation.Load()
 	if r.used = 0; back != nil {
 		r.used = back.used
-		g.revive(back, r.home)
+		g.resume(back, r.home)
 	}
-	if old := g.ghosts.table.Get(r.name); old != nil {
-		g.ghosts.drop(old)
+	if old := g.remembered.table.Get(r.name); old != nil {
+		g.remembered.drop(old)
 	}
 	g.list(r)
 	r.set.Store(r.home)
@@ -309,18 +306,18 @@ func (g *registry) listOf(r *Resource) *[]*Resource {
 	return &g.places
 }
 
-// Snapshot gives the figures of every resource, by name. They are read at one
+// Snapshot returns the figures of every resource, by name. They are read at one
 // now, but one after the other: calls come and go meanwhile. The sum of a total
 // over all resources never goes down from one Snapshot to the next. The resource
 // [Other] is left out as long as nothing has been counted in it.
 func (g *registry) Snapshot() []stat.Snapshot {
-	var carried carried
-	cut := g.cut(func() { carried = g.carried })
+	var evicted evictedTotals
+	cut := g.cut(func() { evicted = g.evictedTotals })
 	now := g.clock.Now()
 	at := g.clock.Wall(now)
 	snapshots := make([]stat.Snapshot, 0, len(cut))
 	for _, p := range cut {
-		s := p.home.snapshot(p.name, now, at, carried)
+		s := p.home.snapshot(p.name, now, at, evicted)
 		if p.name == Other && s.Pass+s.Block == 0 && s.Rules == nil {
 			continue // nobody has needed it
 		}
@@ -329,9 +326,9 @@ func (g *registry) Snapshot() []stat.Snapshot {
 	return snapshots
 }
 
-// homeOf gives where r is counted, or was when the gate was closed, and what other
+// homeOf returns where r is counted, or was when the gate was closed, and what other
 // carries; nil if r has no place. Counting itself does without the lock.
-func (g *registry) homeOf(r *Resource) (home *guardSet, carried carried) {
+func (g *registry) homeOf(r *Resource) (home *guardSet, evicted evictedTotals) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	home = r.home
@@ -340,7 +337,7 @@ func (g *registry) homeOf(r *Resource) (home *guardSet, carried carried) {
 			home = namesake.home
 		}
 	}
-	return home, g.carried
+	return home, g.evictedTotals
 }
 
 // Sum is the number of events of a resource in the last second, 0 if it is not there.
@@ -353,7 +350,7 @@ func (g *registry) Sum(name string, now int64, e metric.Event) int64 {
 	return 0
 }
 
-// GuardFaults tells how often guards that the program brought, and OnChange, have panicked.
+// GuardFaults returns how often guards that the program brought, and OnChange, have panicked.
 func (g *registry) GuardFaults() (n int64) {
 	for _, l := range g.faults {
 		l.mu.Lock()
@@ -363,7 +360,7 @@ func (g *registry) GuardFaults() (n int64) {
 	return n
 }
 
-// Closed tells whether the registry is closed.
+// Closed reports whether the registry is closed.
 func (g *registry) Closed() bool { return g.closed.Load() }
 
 // Close makes entries pass unguarded and uncounted from now on. Calls in flight

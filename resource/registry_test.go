@@ -39,7 +39,7 @@ func TestFind_GivesTheSameResourceForTheSameName(t *testing.T) {
 	require.Same(t, a, again)
 	require.Same(t, a, g.Resource("a"))
 	_, err = g.Find("")
-	require.ErrorIs(t, err, resource.ErrName)
+	require.ErrorIs(t, err, leapgate.ErrName)
 }
 
 func TestOther_IsThereFromTheBeginningAndShowsWhenItIsUsed(t *testing.T) {
@@ -66,7 +66,7 @@ func TestBlockError_ReadsAloud(t *testing.T) {
 		require.EqualError(t, &resource.BlockError{Cause: cause, Observed: 2, RetryAfter: wait}, want)
 	}
 	require.EqualError(t, &resource.BlockError{}, "leapgate: blocked")
-	require.ErrorIs(t, &resource.BlockError{}, resource.ErrBlocked)
+	require.ErrorIs(t, &resource.BlockError{}, leapgate.ErrBlocked)
 }
 
 func TestRuleErrors_AreErrRule(t *testing.T) {

@@ -42,7 +42,7 @@ func (r *Resource) Name() string { return r.name }
 
 // Entry begins a call. A rule may let it wait. The error is a [*BlockError] if a rule
 // refused it, or
-// [ErrName] if the handle was made for a name that cannot be.
+// leapgate.ErrName if the handle was made for a name that cannot be.
 func (r *Resource) Entry() (Entry, error) {
 	set := r.set.Load()
 	clock, now := &set.registry.clock, int64(0) // as clock.Now does, but inlined
@@ -89,10 +89,11 @@ func (r *Resource) enterAnswered(set *guardSet, now int64, v Verdict) (Entry, er
 	}
 }
 
-// EntryContext begins a call with options. If ctx has ended, it gives ctx.Err()
+// EntryContext begins a call with options. If ctx has ended, it returns ctx.Err()
 // and counts nothing. A rule may let the call wait; if ctx ends meanwhile, the call is
-// blocked, and the error is both [ErrBlocked] and ctx.Err(). A count out of range is
-// [ErrCount], an origin that is too long [ErrOrigin], a bad argument [ErrArg].
+// blocked, and the error is both leapgate.ErrBlocked and ctx.Err(). A count out of range is
+// leapgate.ErrCount, an origin that is too long leapgate.ErrOrigin, a bad argument
+// leapgate.ErrArg.
 func (r *Resource) EntryContext(ctx context.Context, opts ...EntryOption) (Entry, error) {
 	if ctx != nil {
 		if err := ctx.Err(); err != nil {
@@ -170,19 +171,19 @@ func (r *Resource) QPS(e metric.Event) float64 {
 	return set.metric.QPS(now, uint8(e))
 }
 
-// Snapshot gives the figures of the resource. If it has no place in the registry,
+// Snapshot returns the figures of the resource. If it has no place in the registry,
 // they are all zero.
 func (r *Resource) Snapshot() stat.Snapshot {
-	home, carried := r.registry.homeOf(r)
+	home, evicted := r.registry.homeOf(r)
 	now := r.registry.clock.Now()
 	at := r.registry.clock.Wall(now)
 	if home == nil {
 		return stat.Snapshot{Resource: r.name, At: at}
 	}
-	return home.snapshot(r.name, now, at, carried)
+	return home.snapshot(r.name, now, at, evicted)
 }
 
-// History gives the last minute second by second; the 60 seconds before that of
+// History returns the last minute second by second; the 60 seconds before that of
 // now, and that of now as far as it has come, oldest first. Seconds in which nothing happened
 // are there too, with the calls that were in flight. It is
 // nil if the resource has no place in the registry.
@@ -194,10 +195,10 @@ func (r *Resource) History() []stat.Second {
 	return home.stat.History(r.registry.clock.Now())
 }
 
-// Recent gives the latencies of the last ten seconds.
+// Recent returns the latencies of the last ten seconds.
 func (r *Resource) Recent() metric.Latencies { return r.latencies((*stats.Stats).Recent) }
 
-// Minute gives the latencies of the last minute.
+// Minute returns the latencies of the last minute.
 func (r *Resource) Minute() metric.Latencies { return r.latencies((*stats.Stats).Minute) }
 
 func (r *Resource) latencies(of func(*stats.Stats, int64) metric.Latencies) metric.Latencies {

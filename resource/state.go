@@ -41,7 +41,7 @@ import (
 // other call waits for it. Then changes gather: when 64 wait, each further one is joined with
 // the newest of them, which counts it as Skipped.
 //
-// Who only reads figures never calls OnChange, since that may be done under a lock: what a
+// Reading figures never calls OnChange, since that may be done under a lock: what a
 // check finds out in Snapshot waits for the next call into the resource. So does what is set
 // outside of any call, as by a timer; Rebind of the gate, with the name of the resource, tells
 // it at once. What still waits when its rule is removed, or its resource is forgotten, is not

@@ -498,7 +498,7 @@ func TestState_GoesOnWhenItsResourceComesAgain(t *testing.T) {
 // past is how many changes the rules on resources that are gone have seen.
 func past(g *leapgate.Gate) (n int64) {
 	for _, t := range g.Totals() {
-		n += t.Past["scripted"].Changes
+		n += t.FormerRules["scripted"].Changes
 	}
 	return n
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// Totals is everything that was counted of one resource since it got its place, for who
-// exports it. It is a plain value.
+// Totals is everything that was counted of one resource since it got its place, for
+// exporters. It is a plain value.
 //
 // Successes are counted as Latencies has them, and Success ≤ Pass. Exceptions and the
 // sums of times are read a moment later and may have a few calls more; so may
 // the rules be some calls apart from the blocks.
 type Totals struct {
 	Resource string
-	// Serial tells one stay of a resource in the gate from the next: it is another one
+	// Serial tells one tenure of a resource in the gate from the next: it is another one
 	// if the resource was evicted and has come again, with totals that began anew, those of
 	// its rules included, whatever their windows remember. It grows from one resource to
 	// the next, from 1 on.
@@ -32,25 +32,25 @@ type Totals struct {
 	Waiting   int64               // calls that wait now
 	Rules     []stat.RuleSnapshot // as in a Snapshot
 
-	// Past is what rules have counted on resources that are gone, or that they bind no
+	// FormerRules is what rules have counted on resources that are gone, or that they bind no
 	// more, by the kind of their guards. [Other] alone has it.
-	Past map[string]RuleTotals
+	FormerRules map[string]RuleTotals
 }
 
-// Totals gives the totals of every resource, by name, also of [Other] if nothing was
+// Totals returns the totals of every resource, by name, also of [Other] if nothing was
 // counted in it. They are read one after the other: calls come and go meanwhile. What
 // was counted in resources that are gone is in other. So the sum over all resources of
 // any event, and of any cell of the latencies, never goes down from one Totals to the
-// next; and no more does what the rules of a kind have counted, with Past.
+// next; and no more does what the rules of a kind have counted, with FormerRules.
 //
 // (A call that comes at the very moment in which its resource is evicted is admitted
 // in another; a rule in mode shadow may have counted it on both.)
 func (g *registry) Totals() []Totals {
-	var carried carried
-	var past map[string]RuleTotals
-	var pending []*departed
+	var evicted evictedTotals
+	var former map[string]RuleTotals
+	var pending []*formerCheck
 	cut := g.cut(func() {
-		carried, past, pending = g.carried, maps.Clone(g.past.settled), slices.Collect(maps.Keys(g.past.pending))
+		evicted, former, pending = g.evictedTotals, maps.Clone(g.former.settled), slices.Collect(maps.Keys(g.former.pending))
 	})
 	now := g.clock.Now()
 	at := g.clock.Wall(now)
@@ -63,17 +63,17 @@ func (g *registry) Totals() []Totals {
 		t.Counts, t.Latencies = counts, metric.Latencies(latencies)
 		t.Rules = p.home.rules(now, at)
 		if t.Resource == Other {
-			t.Counts = t.Counts.Plus(carried.counts)
-			t.Latencies = t.Latencies.Plus(carried.latencies)
-			t.Waits = t.Waits.Plus(carried.waits)
+			t.Counts = t.Counts.Plus(evicted.counts)
+			t.Latencies = t.Latencies.Plus(evicted.latencies)
+			t.Waits = t.Waits.Plus(evicted.waits)
 			for _, d := range pending {
 				kind, sum := d.figures()
-				if past == nil {
-					past = make(map[string]RuleTotals)
+				if former == nil {
+					former = make(map[string]RuleTotals)
 				}
-				past[kind] = past[kind].plus(sum)
+				former[kind] = former[kind].plus(sum)
 			}
-			t.Past = past
+			t.FormerRules = former
 		}
 	}
 	return all
@@ -88,10 +88,10 @@ type place struct {
 	named        bool
 }
 
-// cut gives all resources that are there, by name. carried is called at the same moment,
-// under the lock, to take what those who are not there have left. Whoever registers a
+// cut returns all resources that are there, by name. take is called at the same moment,
+// under the lock, to read what those that are gone have left. Whoever registers a
 // name waits for that, so it must be short.
-func (g *registry) cut(carried func()) []place {
+func (g *registry) cut(take func()) []place {
 	g.mu.Lock()
 	all := make([]place, 0, len(g.places)+len(g.kept))
 	for _, list := range [...][]*Resource{g.places, g.kept} {
@@ -99,7 +99,7 @@ func (g *registry) cut(carried func()) []place {
 			all = append(all, place{r.name, r.home, r.serial, r.born, r.named})
 		}
 	}
-	carried()
+	take()
 	g.mu.Unlock()
 	slices.SortFunc(all, func(a, b place) int { return strings.Compare(a.name, b.name) })
 	return all

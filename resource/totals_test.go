@@ -45,7 +45,7 @@ func sumsOf(all []resource.Totals) sums {
 			r := &t.Rules[i]
 			s.add(r.Kind, resource.RuleTotals{Blocked: r.Blocked, WouldBlock: r.WouldBlock, CandidateWouldBlock: r.CandidateWouldBlock})
 		}
-		for kind, sum := range t.Past {
+		for kind, sum := range t.FormerRules {
 			s.add(kind, sum)
 		}
 	}
@@ -120,9 +120,9 @@ func TestTotals_AreThoseOfTheResource(t *testing.T) {
 	require.EqualValues(t, 1, b.Counts.Concurrency())
 	require.Equal(t, []int64{1, 2, 3}, []int64{other.Serial, a.Serial, b.Serial})
 	require.Zero(t, other.Counts)
-	require.Nil(t, other.Past)
+	require.Nil(t, other.FormerRules)
 	open.Exit()
-	require.Nil(t, a.Past)
+	require.Nil(t, a.FormerRules)
 }
 
 func TestTotals_OfWhatIsGoneAreInOther(t *testing.T) {
@@ -142,9 +142,9 @@ func TestTotals_OfWhatIsGoneAreInOther(t *testing.T) {
 	require.Equal(t, metric.Counts{metric.Pass: 4, metric.Block: 2, metric.Success: 4}, other.Counts)
 	require.EqualValues(t, 4, other.Latencies.Count())
 	want := map[string]resource.RuleTotals{"flow": {Blocked: 2, CandidateWouldBlock: 4}}
-	require.Equal(t, want, other.Past)
+	require.Equal(t, want, other.FormerRules)
 	collect(t, g)
-	require.Equal(t, want, totalsOf(t, g, resource.Other).Past, "settled")
+	require.Equal(t, want, totalsOf(t, g, resource.Other).FormerRules, "settled")
 }
 
 // collect lets the garbage collector find out that no call holds what rules have left.
@@ -165,7 +165,7 @@ func TestTotals_OfRulesThatAreReloaded(t *testing.T) {
 		for _, r := range totalsOf(t, g, "a").Rules {
 			now += r.Blocked
 		}
-		return now, totalsOf(t, g, resource.Other).Past["flow"].Blocked
+		return now, totalsOf(t, g, resource.Other).FormerRules["flow"].Blocked
 	}
 	total := int64(0)
 	for i, step := range []struct {
@@ -219,7 +219,7 @@ func TestTotals_RefusalByARuleThatIsGone(t *testing.T) {
 		assert.NoError(t, g.LoadFlowRules(rules)) // r stays, in a set that the call does not hold
 		assert.NoError(t, g.LoadFlowRules(nil))
 		collect(t, g)
-		assert.Zero(t, totalsOf(t, g, resource.Other).Past["flow"].Blocked)
+		assert.Zero(t, totalsOf(t, g, resource.Other).FormerRules["flow"].Blocked)
 		return context.Canceled
 	}})
 	require.NoError(t, g.LoadFlowRules(rules[:1]))
@@ -227,7 +227,7 @@ func TestTotals_RefusalByARuleThatIsGone(t *testing.T) {
 	_, err := g.Entry("a")
 	require.ErrorIs(t, err, context.Canceled)
 	for range 2 {
-		require.EqualValues(t, 1, totalsOf(t, g, resource.Other).Past["flow"].Blocked)
+		require.EqualValues(t, 1, totalsOf(t, g, resource.Other).FormerRules["flow"].Blocked)
 		collect(t, g)
 	}
 }
@@ -375,7 +375,7 @@ func TestTotals_HammerWhileResourcesAndRulesComeAndGo(t *testing.T) {
 	require.Equal(t, passed.Load(), end.counts[metric.Success])
 	require.Equal(t, blocked.Load(), end.counts[metric.Block])
 	require.Equal(t, blocked.Load(), end.rules["flow"].Blocked)
-	require.NotZero(t, totalsOf(t, g, resource.Other).Past["flow"].Blocked)
+	require.NotZero(t, totalsOf(t, g, resource.Other).FormerRules["flow"].Blocked)
 }
 
 // What rules have left does not pile up, also if nobody reads totals.

@@ -65,14 +65,14 @@ func (f *Fault) Unwrap() error { return ErrFault }
 
 // clip shortens what may be of any length, for a message.
 func clip(s string) string {
-	most := 64
-	if len(s) <= most {
+	end := 64
+	if len(s) <= end {
 		return s
 	}
-	for !utf8.RuneStart(s[most]) {
-		most--
+	for !utf8.RuneStart(s[end]) {
+		end--
 	}
-	return s[:most] + "…"
+	return s[:end] + "…"
 }
 
 // Faults is everything that is wrong with a list of rules, in order, one to a line.

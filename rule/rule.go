@@ -14,24 +14,3 @@ const (
 	// the longest name and "/1".
 	MaxIDLength = MaxNameLength + 16
 )
-
-// Everything is what the Resource of a rule reads that matches by [Default].
-const Everything = "*"
-
-// Head points to the fields that rules of every kind have.
-type Head struct {
-	ID       *string
-	Resource *string // the name of the resource, or the pattern that names must match
-	Match    *Match
-	Mode     *Mode
-	Source   *string // where the rule is kept: a rule file, or nothing if the program made it
-}
-
-// Target is what a rule without an ID is called after: its Resource, or [Everything] if it
-// matches by [Default].
-func (h Head) Target() string {
-	if *h.Match == Default {
-		return Everything
-	}
-	return *h.Resource
-}

@@ -10,15 +10,6 @@ import (
 	"github.com/leapgate-go/leapgate/rule"
 )
 
-func TestHead_TargetIsWhatARuleIsCalledAfter(t *testing.T) {
-	t.Parallel()
-	name, match := "GET /orders", rule.Glob
-	head := rule.Head{Resource: &name, Match: &match}
-	require.Equal(t, "GET /orders", head.Target())
-	match = rule.Default
-	require.Equal(t, "*", head.Target())
-}
-
 func TestMatchAndMode_Text(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "exact glob regexp default match(4)", fmt.Sprint(rule.Exact, rule.Glob, rule.Regexp, rule.Default, rule.Match(4)))

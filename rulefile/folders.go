@@ -110,7 +110,7 @@ func interestOf(path string) interest {
 // walk goes the way of a path and notes what matters. It reports whether the path ends in a
 // folder, and in which.
 func (in *interest) walk(path string) (folder string, isFolder bool) {
-	const mostLinks = 40 // as in Linux
+	const maxLinks = 40 // as in Linux
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", false
@@ -139,7 +139,7 @@ func (in *interest) walk(path string) (folder string, isFolder bool) {
 		case info.Mode()&fs.ModeSymlink != 0:
 			in.note(at, next)
 			target, err := os.Readlink(next)
-			if links++; err != nil || links > mostLinks {
+			if links++; err != nil || links > maxLinks {
 				return "", false
 			}
 			if filepath.IsAbs(target) {

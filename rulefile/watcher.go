@@ -330,12 +330,12 @@ func (w *Watcher) tell() {
 // oneLine is the text of an error for a log: in one line, with nothing in it that cannot be
 // printed, and of bounded length.
 func oneLine(err error) string {
-	const most = 10
+	const maxLines = 10
 	lines := strings.Split(err.Error(), "\n")
 	more := ""
-	if len(lines) > most {
-		more = fmt.Sprintf("; and %d more", len(lines)-most)
-		lines = lines[:most]
+	if len(lines) > maxLines {
+		more = fmt.Sprintf("; and %d more", len(lines)-maxLines)
+		lines = lines[:maxLines]
 	}
 	for i, line := range lines {
 		lines[i] = escape.Text(line)

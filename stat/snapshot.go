@@ -1,4 +1,4 @@
-// Package stat has the figures that a gate tells of its resources and rules. They are plain
+// Package stat has the figures that a gate has of its resources and rules. They are plain
 // values.
 package stat
 
@@ -47,7 +47,7 @@ type Snapshot struct {
 	Ignored int64
 	// Waits is how many calls have waited, and WaitTime how long together. A call that
 	// waits for several rules is one, and so is one that gave up or was blocked after
-	// it had waited. Response times begin when the wait is over: who called saw both.
+	// it had waited. Response times begin when the wait is over: the caller saw both.
 	Waits    int64
 	WaitTime time.Duration
 
@@ -106,7 +106,7 @@ type Change struct {
 // Refusal is one refusal of a call.
 type Refusal struct {
 	At         time.Time     // by the wall clock
-	Origin     string        // who called, if that was told
+	Origin     string        // the caller, if it was named
 	Observed   float64       // what was held against the threshold, the refused call included
 	Threshold  float64       // what the rule admitted at that time
 	Detail     string        // what the error said besides: " in flight"

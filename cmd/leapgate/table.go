@@ -7,6 +7,7 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/escape"
+	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/rule"
 )
@@ -30,7 +31,7 @@ func printTable(w io.Writer, rules leapgate.Rules) error {
 	return table.Flush()
 }
 
-func target(h rule.Head) string {
+func target(h field.Head) string {
 	name := escape.Text(*h.Resource)
 	switch *h.Match {
 	case rule.Glob:

@@ -26,16 +26,16 @@ import (
 )
 
 const (
-	many        = 1000
-	viewers     = 5
-	longestTask = 250 * time.Millisecond // of the page, on a machine that is loaded; 50 ms and less alone
-	mostOfACore = 0.02
-	serverRole  = "LEAPGATE_BROWSER_SERVER"
+	many           = 1000
+	viewers        = 5
+	maxTask        = 250 * time.Millisecond // of the page, on a machine that is loaded; 50 ms and less alone
+	maxPartOfACore = 0.02
+	serverRole     = "LEAPGATE_BROWSER_SERVER"
 )
 
 // TestMany_StaysSmooth: with 1,000 resources that all change each second, and five viewers, no
-// task of the page is longer than longestTask, while it is scrolled, sorted and filtered. What
-// the handler costs is less than mostOfACore: the processor time of the server's process, which
+// task of the page is longer than maxTask, while it is scrolled, sorted and filtered. What
+// the handler costs is less than maxPartOfACore: the processor time of the server's process, which
 // does nothing else but its traffic, with viewers less without.
 func TestMany_StaysSmooth(t *testing.T) {
 	base := startMany(t)
@@ -84,9 +84,9 @@ func TestMany_StaysSmooth(t *testing.T) {
 		len(frames), frames[len(frames)/2], frames[len(frames)*99/100], frames[len(frames)-1])
 	t.Logf("the server: %.2f %% of a core with nobody looking, %.2f %% with %d viewers: %.2f %% for the handler",
 		100*idle, 100*watched, viewers, 100*(watched-idle))
-	require.Less(t, watched-idle, mostOfACore)
+	require.Less(t, watched-idle, maxPartOfACore)
 	for _, task := range append(start, all...) {
-		require.LessOrEqual(t, time.Duration(task)*time.Millisecond, longestTask, "a task of the page")
+		require.LessOrEqual(t, time.Duration(task)*time.Millisecond, maxTask, "a task of the page")
 	}
 }
 

@@ -262,8 +262,8 @@ func unreadComments(data []byte, doc *yaml.Node) bool {
 // hashes returns where in a text a # stands that could begin a comment, as far as anybody looks.
 func hashes(s string) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		const most = 8
-		for i, n := 0, 0; i < len(s) && n < most; i++ {
+		const maxHashes = 8
+		for i, n := 0, 0; i < len(s) && n < maxHashes; i++ {
 			if s[i] != '#' || i > 0 && strings.IndexByte(" \t\n", s[i-1]) < 0 {
 				continue
 			}
@@ -276,9 +276,9 @@ func hashes(s string) iter.Seq[int] {
 
 // head is how a text in quotes goes on, as far as it is compared.
 func head(s string) string {
-	const most = 32
+	const maxLength = 32
 	if end := strings.IndexAny(s, "\"'\\\n"); end >= 0 {
 		s = s[:end]
 	}
-	return strings.TrimSpace(s[:min(len(s), most)])
+	return strings.TrimSpace(s[:min(len(s), maxLength)])
 }

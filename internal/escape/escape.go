@@ -43,10 +43,10 @@ func Quoted(s string) string {
 // head returns the first characters of a text, and reports whether there are more. It does not
 // look at the rest, which may be megabytes.
 func head(s string) (first string, cut bool) {
-	const most = 64
+	const maxShown = 64
 	n := 0
 	for i := range s {
-		if n == most {
+		if n == maxShown {
 			return s[:i], true
 		}
 		n++

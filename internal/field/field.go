@@ -71,7 +71,7 @@ var (
 
 // HeadFields are the fields that rules of every kind have. Their Mode comes last: it is
 // what people change last.
-func HeadFields[R any](head func(*R) rule.Head) (first []Field[R], mode Field[R]) {
+func HeadFields[R any](head func(*R) Head) (first []Field[R], mode Field[R]) {
 	first = []Field[R]{
 		Define(String, func(r *R) *string { return head(r).ID }, About{
 			Name: "id", GoName: "ID", Label: "ID", Hint: "Empty: the resource and a number.", Synonyms: []string{"name", "ruleId"},

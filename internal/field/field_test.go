@@ -137,8 +137,17 @@ type quotaRule struct {
 	most                 int64
 }
 
-func headOf(r *quotaRule) rule.Head {
-	return rule.Head{ID: &r.id, Resource: &r.resource, Match: &r.match, Mode: &r.mode, Source: &r.source}
+func TestHead_TargetIsWhatARuleIsCalledAfter(t *testing.T) {
+	t.Parallel()
+	name, match := "GET /orders", rule.Glob
+	head := field.Head{Resource: &name, Match: &match}
+	require.Equal(t, "GET /orders", head.Target())
+	match = rule.Default
+	require.Equal(t, "*", head.Target())
+}
+
+func headOf(r *quotaRule) field.Head {
+	return field.Head{ID: &r.id, Resource: &r.resource, Match: &r.match, Mode: &r.mode, Source: &r.source}
 }
 
 func TestField_ReadsAndWritesItsPlaceInARule(t *testing.T) {

@@ -25,7 +25,7 @@ type Kind interface {
 	// Len is how many rules of the kind there are.
 	Len(rules *Rules) int
 	// Head points to what every rule has.
-	Head(rules *Rules, i int) rule.Head
+	Head(rules *Rules, i int) field.Head
 	// Describe says in one line what a rule does, which may be without its defaults.
 	Describe(rules *Rules, i int) string
 	// Warnings says what is allowed in a good rule but probably not meant.
@@ -48,7 +48,7 @@ type Kind interface {
 	// Set replaces a rule by one of another list.
 	Set(rules *Rules, i int, from *Rules, j int)
 	// Delete leaves out the rules that are unwanted.
-	Delete(rules *Rules, unwanted func(rule.Head) bool)
+	Delete(rules *Rules, unwanted func(field.Head) bool)
 	// Append adds copies of the rules of another list.
 	Append(rules, more *Rules)
 
@@ -98,8 +98,8 @@ func (k *kind[R]) Fields() []Field { return k.about }
 
 func (k *kind[R]) at(rules *Rules, i int) *R { return &(*k.list(rules))[i] }
 
-func (k *kind[R]) Len(rules *Rules) int               { return len(*k.list(rules)) }
-func (k *kind[R]) Head(rules *Rules, i int) rule.Head { return k.Kind.Head(k.at(rules, i)) }
+func (k *kind[R]) Len(rules *Rules) int                { return len(*k.list(rules)) }
+func (k *kind[R]) Head(rules *Rules, i int) field.Head { return k.Kind.Head(k.at(rules, i)) }
 
 func (k *kind[R]) Describe(rules *Rules, i int) string {
 	r := *k.at(rules, i)
@@ -145,7 +145,7 @@ func (k *kind[R]) Write(rules *Rules, i, fieldIndex int) (s field.Scalar, zero b
 
 func (k *kind[R]) Set(rules *Rules, i int, from *Rules, j int) { *k.at(rules, i) = *k.at(from, j) }
 
-func (k *kind[R]) Delete(rules *Rules, unwanted func(rule.Head) bool) {
+func (k *kind[R]) Delete(rules *Rules, unwanted func(field.Head) bool) {
 	list := k.list(rules)
 	*list = slices.DeleteFunc(*list, func(r R) bool { return unwanted(k.Kind.Head(&r)) })
 }

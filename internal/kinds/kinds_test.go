@@ -13,7 +13,6 @@ import (
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
-	"github.com/leapgate-go/leapgate/rule"
 )
 
 // Every list of rules has a kind, and is that of a gate.
@@ -81,7 +80,7 @@ func TestKind_EditsRulesByTheirFields(t *testing.T) {
 		require.NotEmpty(t, k.Describe(&rules, 0))
 
 		k.Append(&others, &rules)
-		k.Delete(&others, func(h rule.Head) bool { return *h.ID == "named" })
+		k.Delete(&others, func(h field.Head) bool { return *h.ID == "named" })
 		require.Equal(t, []int{1, 2}, []int{k.Len(&others), k.Len(&rules)})
 	}
 }

@@ -1,26 +1,23 @@
 package names
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/leapgate-go/leapgate/internal/callerror"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
 // Other is the name of the resource that serves the names for which there is no place.
 const Other = "other"
 
-// Err is the error of an empty or too long name.
-var Err = errors.New("leapgate: bad resource name")
-
-// Check returns what is wrong with a name, if anything: [Err].
+// Check returns what is wrong with a name, if anything: callerror.ErrName.
 func Check(name string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("%w: it is empty; want 1 to %d bytes", Err, rule.MaxNameLength)
+		return fmt.Errorf("%w: it is empty; want 1 to %d bytes", callerror.ErrName, rule.MaxNameLength)
 	case len(name) > rule.MaxNameLength:
-		return fmt.Errorf("%w: %.32q… has %d bytes; want 1 to %d", Err, name, len(name), rule.MaxNameLength)
+		return fmt.Errorf("%w: %.32q… has %d bytes; want 1 to %d", callerror.ErrName, name, len(name), rule.MaxNameLength)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package ruleset
 import (
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/resource"
-	"github.com/leapgate-go/leapgate/rule"
 )
 
 // Kind describes one kind of rules, which are of type R: plain values that compare by what
@@ -14,7 +13,7 @@ type Kind[R comparable] struct {
 	// Status is what a refusal is over HTTP, unless Compile sets another in the check's Cause.
 	Status int
 	// Head points to what every rule has.
-	Head func(r *R) rule.Head
+	Head func(r *R) field.Head
 	// Fields are those besides the ones of Head, in the order in which they are written.
 	Fields []field.Field[R]
 	// Complete fills in the defaults of what Fields describes, and reports all that is wrong

@@ -3,18 +3,18 @@ package ruleset
 import (
 	"strconv"
 
-	"github.com/leapgate-go/leapgate/rule"
+	"github.com/leapgate-go/leapgate/internal/field"
 )
 
 // idOf is the ID of a rule that has none of its own: what it is called after, and its
 // number among the rules of a list that are called after the same.
-func idOf(h rule.Head, number int) string { return h.Target() + "/" + strconv.Itoa(number) }
+func idOf(h field.Head, number int) string { return h.Target() + "/" + strconv.Itoa(number) }
 
 // Number gives the rules of a list, from the first one on, the IDs that they lack. They are
 // numbered among themselves, and leave out the IDs that other rules have. Those that have
 // nothing to be called after, which is a fault, get none.
 func (k *Kind[R]) Number(rules []R, first int) {
-	head := func(i int) rule.Head { return k.Head(&rules[i]) }
+	head := func(i int) field.Head { return k.Head(&rules[i]) }
 	var taken map[string]bool
 	numbers := make(map[string]int)
 	for i := first; i < len(rules); i++ {

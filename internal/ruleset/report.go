@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
+	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/internal/pattern"
 	"github.com/leapgate-go/leapgate/rule"
@@ -91,7 +92,7 @@ func Unused[T comparable](r *Report, field string, value T, users string) {
 
 // head completes and checks what the rules of all kinds have in common: the ID, and which
 // resources the rule binds.
-func (r *Report) head(h rule.Head) {
+func (r *Report) head(h field.Head) {
 	if len(*h.ID) > rule.MaxIDLength {
 		r.Fault("ID", *h.ID, fmt.Sprintf("at most %d bytes", rule.MaxIDLength))
 	}
@@ -100,9 +101,9 @@ func (r *Report) head(h rule.Head) {
 		r.Fault("Match", uint8(*h.Match), "Exact (0), Glob (1), Regexp (2) or Default (3)")
 	case *h.Match == rule.Default:
 		if *h.Resource == "" {
-			*h.Resource = rule.Everything
+			*h.Resource = field.Everything
 		}
-		if *h.Resource != rule.Everything {
+		if *h.Resource != field.Everything {
 			r.Fault("Resource", *h.Resource, `"*" or nothing with {Match Default}`)
 		}
 		r.compile(*h.Resource, *h.Match)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/atomic"
 
+	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
@@ -55,8 +56,8 @@ func (s set) load(given []limited) (changed names.Set, err error) {
 func newSet() set {
 	return set{New(&Kind[limited]{
 		Name: "test",
-		Head: func(r *limited) rule.Head {
-			return rule.Head{ID: &r.ID, Resource: &r.Resource, Match: &r.Match, Mode: &r.Mode, Source: &r.Source}
+		Head: func(r *limited) field.Head {
+			return field.Head{ID: &r.ID, Resource: &r.Resource, Match: &r.Match, Mode: &r.Mode, Source: &r.Source}
 		},
 		Complete: complete,
 		Compile: func(_ *Env, r *limited, name string, before resource.Check) resource.Check {

@@ -16,7 +16,7 @@ const Most = 64
 
 // Wanted is how many stripes what is counted much should have.
 func Wanted() int {
-	n := max(runtime.GOMAXPROCS(0), least)
+	n := max(runtime.GOMAXPROCS(0), minStripes)
 	return min(1<<bits.Len(uint(n-1)), Most)
 }
 

@@ -4,9 +4,9 @@ package stripes
 
 import _ "unsafe" // for go:linkname
 
-// least: the processor's index never collides, so that as many stripes
+// minStripes: the processor's index never collides, so that as many stripes
 // as processors are enough.
-const least = 1
+const minStripes = 1
 
 // Hint gives the index of the processor that the caller runs on. It
 // may be moved to another one at any time; stripes need no more than a hint.

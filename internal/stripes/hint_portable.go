@@ -4,9 +4,9 @@ package stripes
 
 import "unsafe"
 
-// least: two goroutines whose stacks hash alike share a stripe for as
+// minStripes: two goroutines whose stacks hash alike share a stripe for as
 // long as they live; with sixteen stripes that is rare enough.
-const least = 16
+const minStripes = 16
 
 // Hint hashes the address of the caller's stack: goroutines that run
 // at the same time have different ones.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
-	"github.com/leapgate-go/leapgate/rule"
 )
 
 const kindName = "everynth"
@@ -14,8 +13,8 @@ const kindName = "everynth"
 var Kind = ruleset.Kind[Rule]{
 	Name:   kindName,
 	Status: 418, // I'm a teapot, so that it is no other kind's
-	Head: func(r *Rule) rule.Head {
-		return rule.Head{ID: &r.ID, Resource: &r.Resource, Match: &r.Match, Mode: &r.Mode, Source: &r.Source}
+	Head: func(r *Rule) field.Head {
+		return field.Head{ID: &r.ID, Resource: &r.Resource, Match: &r.Match, Mode: &r.Mode, Source: &r.Source}
 	},
 	Fields: []field.Field[Rule]{
 		field.Define(field.Int64, func(r *Rule) *int64 { return &r.N }, field.About{

@@ -8,8 +8,8 @@ import (
 	"github.com/leapgate-go/leapgate/internal/quota"
 )
 
-// judge decides by one threshold. A rule has one, and another for its candidate.
-type judge struct {
+// decider decides by one threshold. A rule has one, and another for its candidate.
+type decider struct {
 	threshold float64
 	limit     int64   // the threshold in whole calls
 	memory    *memory // with MemoryAdaptive, if it can be known
@@ -29,19 +29,19 @@ type memory struct {
 	threshold float64 // from high on
 }
 
-// track is what a judge remembers.
+// track is what a decider remembers.
 type track struct {
 	quota  *quota.Quota // with Reject
 	pacer  *pacer       // with Pace
 	warmth *warmth      // with WarmUp
 }
 
-// newJudge makes the judge of a complete rule, with what is left of the track that
+// newDecider makes the decider of a complete rule, with what is left of the track that
 // the rule had.
-func newJudge(r *Rule, threshold float64, t track, used memoryInUse) judge {
-	j := judge{threshold: threshold, limit: whole(threshold)}
+func newDecider(r *Rule, threshold float64, t track, used memoryInUse) decider {
+	d := decider{threshold: threshold, limit: whole(threshold)}
 	if r.Strategy == MemoryAdaptive && used != nil {
-		j.memory = &memory{used, r.LowMemory, r.HighMemory, r.HighMemoryThreshold}
+		d.memory = &memory{used, r.LowMemory, r.HighMemory, r.HighMemoryThreshold}
 	}
 	switch {
 	case r.Behavior == Pace && t.pacer == nil:
@@ -58,8 +58,8 @@ func newJudge(r *Rule, threshold float64, t track, used memoryInUse) judge {
 	} else if t.warmth == nil || !t.warmth.fits(r) {
 		t.warmth = newWarmth(r, t.admitted)
 	}
-	j.track = t
-	return j
+	d.track = t
+	return d
 }
 
 // whole is a threshold in whole calls.
@@ -79,33 +79,33 @@ func (t track) admitted() int64 {
 }
 
 // at is the threshold that holds at now, which may be in the future.
-func (j *judge) at(now int64) float64 {
+func (d *decider) at(now int64) float64 {
 	switch {
-	case j.track.warmth != nil:
-		return coldest(j.threshold*j.track.warmth.at(now, j.threshold), j.threshold)
-	case j.memory != nil:
-		return j.byMemory()
+	case d.track.warmth != nil:
+		return coldest(d.threshold*d.track.warmth.at(now, d.threshold), d.threshold)
+	case d.memory != nil:
+		return d.byMemory()
 	default:
-		return j.threshold
+		return d.threshold
 	}
 }
 
 // byMemory is the threshold that holds while so much memory is in use as now.
-func (j *judge) byMemory() float64 {
-	used, known := j.memory.used.Used()
-	low, high := j.memory.low, j.memory.high
+func (d *decider) byMemory() float64 {
+	used, known := d.memory.used.Used()
+	low, high := d.memory.low, d.memory.high
 	switch {
 	case !known || used <= low:
-		return j.threshold
+		return d.threshold
 	case used >= high:
-		return j.memory.threshold
+		return d.memory.threshold
 	default:
 		part := float64(used-low) / float64(high-low)
-		return j.threshold - part*(j.threshold-j.memory.threshold)
+		return d.threshold - part*(d.threshold-d.memory.threshold)
 	}
 }
 
-// outcome is the answer of a judge.
+// outcome is the answer of a decider.
 type outcome struct {
 	ok        bool
 	ticket    int64         // if ok
@@ -115,62 +115,62 @@ type outcome struct {
 	turn      *turn         // if the call has to wait for its turn in a queue
 }
 
-func (j *judge) reserve(r *Rule, now, n int64, priority bool) outcome {
-	limit, threshold := j.limit, j.threshold
+func (d *decider) reserve(r *Rule, now, n int64, priority bool) outcome {
+	limit, threshold := d.limit, d.threshold
 	if r.Strategy != Direct {
-		if j.track.warmth != nil {
-			j.track.warmth.turn(now, j.threshold)
+		if d.track.warmth != nil {
+			d.track.warmth.turn(now, d.threshold)
 		}
-		threshold = j.at(now)
+		threshold = d.at(now)
 		limit = whole(threshold)
 	}
 	if r.Behavior == Pace {
-		return j.pace(r, now, n, threshold)
+		return d.pace(r, now, n, threshold)
 	}
 	var o quota.Outcome
 	if priority {
-		o = j.track.quota.Borrow(now, n, limit, longestWait(r))
+		o = d.track.quota.Borrow(now, n, limit, maxBorrowWait(r))
 	} else {
-		o = j.track.quota.Take(now, n, limit)
+		o = d.track.quota.Take(now, n, limit)
 	}
 	if !o.OK && r.Strategy != Direct { // the limit may be another by then
-		o.Wait = j.wait(r, now, n)
+		o.Wait = d.wait(r, now, n)
 	}
 	return outcome{ok: o.OK, ticket: o.Ticket, threshold: threshold, observed: float64(o.Held + n), wait: o.Wait}
 }
 
-// longestWait is how long a call with priority may wait for room.
-func longestWait(r *Rule) time.Duration {
+// maxBorrowWait is how long a call with priority may wait for room.
+func maxBorrowWait(r *Rule) time.Duration {
 	if r.MaxWait > 0 {
 		return r.MaxWait
 	}
 	return min(priorityWait, r.Interval)
 }
 
-func (j *judge) pace(r *Rule, now, n int64, threshold float64) outcome {
-	gap, ok := j.gap(r, n, threshold)
+func (d *decider) pace(r *Rule, now, n int64, threshold float64) outcome {
+	gap, ok := d.gap(r, n, threshold)
 	if !ok {
 		return outcome{threshold: threshold, observed: float64(n), wait: quota.Unknown}
 	}
-	at, turn, ok := j.track.pacer.take(now, gap, int64(r.MaxWait), j.waits)
+	at, turn, ok := d.track.pacer.take(now, gap, int64(r.MaxWait), d.waits)
 	o := outcome{ok: ok, ticket: at, threshold: threshold, wait: clock.Until(now, at), turn: turn}
 	// The rate at which the queue would have to move to be as short as it may be.
 	faster := float64(int64(o.wait)+gap) / float64(int64(r.MaxWait)+gap)
 	o.observed = min(threshold*faster, math.MaxFloat64)
 	if ok {
-		j.track.pacer.admitted.Add(n)
+		d.track.pacer.admitted.Add(n)
 	} else {
-		o.wait = j.wait(r, now, n)
+		o.wait = d.wait(r, now, n)
 	}
 	return o
 }
 
 // gap is how far n calls must be from those before, which is never if n is more than
 // the threshold of the rule.
-func (j *judge) gap(r *Rule, n int64, threshold float64) (gap int64, ok bool) {
-	const longest = math.MaxInt64 / 8
+func (d *decider) gap(r *Rule, n int64, threshold float64) (gap int64, ok bool) {
+	const maxGap = math.MaxInt64 / 8
 	ns := math.Ceil(float64(n) * float64(r.Interval) / threshold)
-	if float64(n) > j.threshold || !(ns < longest) {
+	if float64(n) > d.threshold || !(ns < maxGap) {
 		return 0, false
 	}
 	return int64(ns), true
@@ -189,32 +189,32 @@ func (r *Rule) longestGap() time.Duration {
 	}
 }
 
-func (j *judge) refund(r *Rule, ticket, n int64) {
+func (d *decider) refund(r *Rule, ticket, n int64) {
 	if r.Behavior == Reject {
-		j.track.quota.Refund(ticket, n)
+		d.track.quota.Refund(ticket, n)
 		return
 	}
 	// The gap at the full threshold is the shortest: with it, what is given back
 	// is never too much.
-	gap, _ := j.gap(r, n, j.threshold)
-	j.track.pacer.giveBack(ticket, gap)
-	j.track.pacer.admitted.Add(-n)
+	gap, _ := d.gap(r, n, d.threshold)
+	d.track.pacer.giveBack(ticket, gap)
+	d.track.pacer.admitted.Add(-n)
 }
 
-// wait tells how long after now n more would be admitted if nobody else came,
+// wait returns how long after now n more would be admitted if nobody else came,
 // [quota.Unknown] if that is never or cannot be told.
-func (j *judge) wait(r *Rule, now, n int64) time.Duration {
+func (d *decider) wait(r *Rule, now, n int64) time.Duration {
 	if r.Strategy == Direct && r.Behavior == Reject {
-		return j.track.quota.Wait(now, n, j.limit)
+		return d.track.quota.Wait(now, n, d.limit)
 	}
 	// The threshold changes with time, and so does what is to be waited for.
 	const enough = 16
 	t := now
 	for range enough {
-		more := j.waitAt(r, t, n, j.at(t))
-		if j.track.warmth != nil {
+		more := d.waitAt(r, t, n, d.at(t))
+		if d.track.warmth != nil {
 			// It rises once at most: if nobody comes, it only falls from then on.
-			rise, rises := j.track.warmth.rises(t, j.threshold)
+			rise, rises := d.track.warmth.rises(t, d.threshold)
 			if rises && (more < 0 || more > clock.Until(t, rise)) {
 				t = rise
 				continue
@@ -232,13 +232,13 @@ func (j *judge) wait(r *Rule, now, n int64) time.Duration {
 }
 
 // waitAt is wait if the threshold were to stand.
-func (j *judge) waitAt(r *Rule, now, n int64, threshold float64) time.Duration {
+func (d *decider) waitAt(r *Rule, now, n int64, threshold float64) time.Duration {
 	if r.Behavior == Reject {
-		return j.track.quota.Wait(now, n, whole(threshold))
+		return d.track.quota.Wait(now, n, whole(threshold))
 	}
-	gap, ok := j.gap(r, n, threshold)
+	gap, ok := d.gap(r, n, threshold)
 	if !ok {
 		return quota.Unknown
 	}
-	return max(0, clock.Until(now, j.track.pacer.next(gap))-r.MaxWait)
+	return max(0, clock.Until(now, d.track.pacer.next(gap))-r.MaxWait)
 }

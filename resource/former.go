@@ -9,93 +9,93 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// carried is what was counted in resources that are gone.
-type carried struct {
+// evictedTotals is what was counted in resources that are gone.
+type evictedTotals struct {
 	counts    metric.Counts
 	latencies metric.Latencies
 	waits     metric.Latencies
 }
 
-// carryBlock counts a block in a resource that is gone.
-func (g *registry) carryBlock(n int64) {
+// addEvictedBlock counts a block in a resource that is gone.
+func (g *registry) addEvictedBlock(n int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.carried.counts[metric.Block] += n
+	g.evictedTotals.counts[metric.Block] += n
 }
 
-// past is what the rules have counted on resources that are gone, or that they bind no
+// formerRules are what the rules have counted on resources that are gone, or that they bind no
 // more, so that sums over all rules of a guard never go down. A call that began before
 // may still be counted by such a rule. So its check is kept until no call can be, which
 // the garbage collector knows; then its figures are settled.
 //
 // The registry's lock guards it.
-type past struct {
+type formerRules struct {
 	settled map[string]RuleTotals // by the kind of the guard
-	pending map[*departed]struct{}
+	pending map[*formerCheck]struct{}
 }
 
-// departed is a check that a resource had until then.
-type departed struct {
+// formerCheck is a check that a resource had until then.
+type formerCheck struct {
 	Check
-	before  counted // of which stays before that are in the past already
-	then    int64
-	cleanup runtime.Cleanup
+	baseline counted // of which earlier tenures that are settled already
+	then     int64
+	cleanup  runtime.Cleanup
 }
 
-// hold belongs to a rule on a resource, whatever is changed of the rule. Every set of
+// lifetime belongs to a rule on a resource, whatever is changed of the rule. Every set of
 // checks in which the rule counts has it. So when the garbage collector has taken it, no
 // call can be counted by the rule any more. It must not be so small that the runtime
 // would let several share one piece of memory.
-type hold struct{ _ [4]*hold }
+type lifetime struct{ _ [4]*lifetime }
 
-// goesOn tells whether a check goes on counting where c did. Built-in guards keep the
-// last refusal beside the counts, so the place of it tells.
+// goesOn reports whether a check goes on counting where c did. Built-in guards keep the
+// last refusal beside the counts, so its address is what is compared.
 func goesOn(c, next Check) bool {
 	before, after := c.Cause(), next.Cause()
 	same := before.Last == after.Last || before.State != nil && before.State == after.State
 	return before.RuleID == after.RuleID && before.Kind == after.Kind && same
 }
 
-// depart takes the checks that a resource had until now, but for those with a hold that
+// dismiss takes the checks that a resource had until now, but for those with a lifetime that
 // stays. It returns those that it took, in their order. The caller holds mu.
-func (g *registry) depart(home *guardSet, staying []*hold, now int64) (gone []*departed) {
+func (g *registry) dismiss(home *guardSet, staying []*lifetime, now int64) (gone []*formerCheck) {
 	for c, h := range home.all() {
 		if slices.Contains(staying, h) {
 			continue
 		}
-		d := &departed{Check: c, before: home.before[h], then: now}
-		if g.past.pending == nil {
-			g.past.pending = make(map[*departed]struct{})
+		d := &formerCheck{Check: c, baseline: home.baseline[h], then: now}
+		if g.former.pending == nil {
+			g.former.pending = make(map[*formerCheck]struct{})
 		}
-		g.past.pending[d] = struct{}{}
-		d.cleanup = runtime.AddCleanup(h, g.settlePast, d)
+		g.former.pending[d] = struct{}{}
+		d.cleanup = runtime.AddCleanup(h, g.settleFormer, d)
 		gone = append(gone, d)
 	}
 	return gone
 }
 
-// settlePast settles the figures of a check that no call can be counted by any more. The
+// settleFormer settles the figures of a check that no call can be counted by any more. The
 // runtime calls it.
-func (g *registry) settlePast(d *departed) {
+func (g *registry) settleFormer(d *formerCheck) {
 	kind, sum := d.figures()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.past.settle(d, kind, sum)
+	g.former.settle(d, kind, sum)
 }
 
-func (p *past) settle(d *departed, kind string, sum RuleTotals) {
-	delete(p.pending, d)
-	if p.settled == nil {
-		p.settled = make(map[string]RuleTotals)
+func (f *formerRules) settle(d *formerCheck, kind string, sum RuleTotals) {
+	delete(f.pending, d)
+	if f.settled == nil {
+		f.settled = make(map[string]RuleTotals)
 	}
-	p.settled[kind] = p.settled[kind].plus(sum)
+	f.settled[kind] = f.settled[kind].plus(sum)
 }
 
-// figures gives what the check has counted, and the kind of its guard. That may be the
+// figures returns what the check has counted, and the kind of its guard. That may be the
 // program's, so no lock is held.
-func (d *departed) figures() (kind string, sum RuleTotals) {
+func (d *formerCheck) figures() (kind string, sum RuleTotals) {
 	s := snapshotOf(d.Check, d.then, time.Time{})
-	d.before.takeOff(&s)
+	d.baseline.takeOff(&s)
 	return s.Kind, totalsOf(&s)
 }
 

@@ -1,0 +1,165 @@
+package resource
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leapgate-go/leapgate/internal/names"
+	"github.com/leapgate-go/leapgate/stat"
+)
+
+// rememberedResource is what is remembered of a resource that was evicted before its rules had
+// forgotten what it used: its checks. If the resource comes again, its checks go on with
+// their windows, queues and warmth. So eviction refunds nothing. A resource without rules is
+// remembered as well, until it would have been idle: its name does not count as a new one
+// then. It does not change, except for its index.
+type rememberedResource struct {
+	name   string
+	checks *checks
+	bound  uint32         // the generation of the rules that checks are of
+	former []*formerCheck // of checks, in their order
+	used   int64          // calls that passed
+	until  int64          // when nothing is left to be remembered
+	index  int            // in the list
+}
+
+// minRemembered is how many there may be even if there are fewer places.
+const minRemembered = 1000
+
+// rememberedResources are all of them, max at most. The registry's lock guards them, but
+// looking one up takes none.
+type rememberedResources struct {
+	table *names.Table[rememberedResource]
+	list  []*rememberedResource
+	hand  int // goes round the list in search of one to forget
+	max   int
+
+	forgotten, forgottenCalls int64
+}
+
+func newRemembered(places int) rememberedResources {
+	return rememberedResources{table: names.New[rememberedResource](1), max: max(places, minRemembered)}
+}
+
+// add remembers a resource. It looks at a few others, and drops those whose rules have
+// forgotten everything by now. If there are still too many, it forgets the least used of
+// those few, which refunds least: an attacker who wants one forgotten has to use as much
+// on other names, many times.
+func (g *rememberedResources) add(one *rememberedResource, now int64) {
+	least := one
+	for step := 0; step < handSteps && step < len(g.list); step++ {
+		g.hand = (g.hand + 1) % len(g.list)
+		switch other := g.list[g.hand]; {
+		case other.until <= now:
+			g.drop(other)
+		case other.used <= least.used:
+			least = other
+		}
+	}
+	if len(g.list) >= g.max {
+		if least.checks != nil && least.checks.longest > 0 {
+			g.forgotten++
+			g.forgottenCalls += least.used
+		}
+		if least == one {
+			return
+		}
+		g.drop(least)
+	}
+	one.index = len(g.list)
+	g.list = append(g.list, one)
+	g.table.Put(one.name, one)
+}
+
+// drop takes a resource out.
+func (g *rememberedResources) drop(one *rememberedResource) {
+	g.table.Delete(one.name)
+	last := len(g.list) - 1
+	g.list[one.index] = g.list[last]
+	g.list[one.index].index = one.index
+	g.list[last] = nil
+	g.list = g.list[:last]
+}
+
+// restored is what a resource that is about to come again takes over.
+type restored struct {
+	checks []restoredCheck
+	used   int64
+}
+
+// restoredCheck is a check that goes on.
+type restoredCheck struct {
+	lifetime *lifetime
+	former   *formerCheck
+	counted  counted // in all its time
+	kind     string
+	sum      RuleTotals // of the last tenure of the resource
+}
+
+// restore asks the checks of a remembered resource, nil for none, what they have counted.
+// They may be the program's, so no lock is held. It returns nil if nothing is left to be
+// remembered.
+func (o *rememberedResource) restore(now int64) *restored {
+	if o == nil || o.until <= now {
+		return nil
+	}
+	b := &restored{used: o.used}
+	i := 0
+	for c, h := range o.checks.all() {
+		s := snapshotOf(c, now, time.Time{})
+		r := restoredCheck{lifetime: h, former: o.former[i], counted: counted{s.Admitted, totalsOf(&s)}, kind: s.Kind}
+		r.former.baseline.takeOff(&s)
+		r.sum = totalsOf(&s)
+		b.checks = append(b.checks, r)
+		i++
+	}
+	return b
+}
+
+// resume lets checks go on in home, as far as home has them. What they have counted so far
+// stays with the former rules, since the figures of a resource begin anew when it comes
+// again. The caller holds mu.
+func (g *registry) resume(b *restored, home *guardSet) {
+	for _, r := range b.checks {
+		if !slices.Contains(home.allLifetimes(), r.lifetime) {
+			continue
+		}
+		if home.baseline == nil {
+			home.baseline = make(baseline)
+		}
+		home.baseline[r.lifetime] = r.counted
+		r.former.cleanup.Stop()
+		g.former.settle(r.former, r.kind, r.sum)
+	}
+}
+
+// baseline is what checks had counted when their resource got its place, by their lifetimes.
+type baseline map[*lifetime]counted
+
+// of returns what is there of checks.
+func (b baseline) of(checks *checks) (some baseline) {
+	for _, h := range checks.allLifetimes() {
+		if c, there := b[h]; there {
+			if some == nil {
+				some = make(baseline)
+			}
+			some[h] = c
+		}
+	}
+	return some
+}
+
+// counted is what a rule has counted.
+type counted struct {
+	admitted int64
+	RuleTotals
+}
+
+// takeOff takes what was counted before off the figures of a rule.
+func (c counted) takeOff(s *stat.RuleSnapshot) {
+	s.Admitted = max(0, s.Admitted-c.admitted)
+	s.Blocked -= c.Blocked
+	s.WouldBlock -= c.WouldBlock
+	s.CandidateWouldBlock -= c.CandidateWouldBlock
+	s.Changes -= c.Changes
+}
