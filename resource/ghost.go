@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"slices"
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/names"
@@ -120,7 +119,7 @@ func (o *ghost) back(now int64) *comeback {
 // caller holds mu.
 func (g *registry) revive(b *comeback, home *guardSet) {
 	for _, r := range b.checks {
-		if !slices.Contains(home.allHolds(), r.hold) {
+		if !home.holds(r.hold) {
 			continue
 		}
 		if home.before == nil {
@@ -137,7 +136,7 @@ type before map[*hold]counted
 
 // of returns what is there of checks.
 func (b before) of(checks *checks) (some before) {
-	for _, h := range checks.allHolds() {
+	for _, h := range checks.all() {
 		if c, there := b[h]; there {
 			if some == nil {
 				some = make(before)

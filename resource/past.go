@@ -2,7 +2,6 @@ package resource
 
 import (
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/leapgate-go/leapgate/metric"
@@ -57,9 +56,9 @@ func goesOn(c, next Check) bool {
 
 // depart takes the checks that a resource had until now, but for those with a hold that
 // stays. It returns those that it took, in their order. The caller holds mu.
-func (g *registry) depart(home *guardSet, staying []*hold, now int64) (gone []*departed) {
+func (g *registry) depart(home *guardSet, staying *checks, now int64) (gone []*departed) {
 	for c, h := range home.all() {
-		if slices.Contains(staying, h) {
+		if staying.holds(h) {
 			continue
 		}
 		d := &departed{Check: c, before: home.before[h], then: now}
