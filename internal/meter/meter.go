@@ -279,13 +279,16 @@ func (m *Meter) Total(e uint8) int64 {
 	return sum
 }
 
-func (m *Meter) readTotal(e uint8) (sum int64) {
+func (m *Meter) readTotal(e uint8) int64 {
+	if set := m.stripes.Load(); set != nil || e >= striped {
+		return m.addTotal(set, e)
+	}
+	return m.first.counts[e].Load()
+}
+
+func (m *Meter) addTotal(set *stripeSet, e uint8) (sum int64) {
 	if e >= striped {
 		return m.rare.events[e-striped].Load()
-	}
-	set := m.stripes.Load()
-	if set == nil {
-		return m.first.counts[e].Load()
 	}
 	for _, s := range set.list[:set.mask+1] {
 		sum += s.counts[e].Load()
@@ -398,7 +401,11 @@ func (m *Meter) oldestMark(now int64) *Counts {
 // bucket of now is not over yet, so it is low by what the rest of that bucket
 // will bring.
 func (m *Meter) QPS(now int64, e uint8) float64 {
-	return float64(m.Sum(now, e)) / m.seconds
+	sum := float64(m.Sum(now, e))
+	if m.seconds == 1 { // as always in a gate, which is spared the division
+		return sum
+	}
+	return sum / m.seconds
 }
 
 // AvgRT is the average response time of the calls completed in the window, 0
