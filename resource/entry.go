@@ -109,7 +109,7 @@ func (e *Entry) Exit() {
 // finish tells the checks of the end, and the program of what they make of it.
 func (e *Entry) finish(set *guardSet, now int64, rt time.Duration, outcome Outcome) {
 	n := int64(uint32(e.word))
-	for _, f := range set.checks.finish {
+	for _, f := range set.finish {
 		f.Finish(now, n, rt, outcome)
 	}
 	for took := uint16(e.word >> tookShift); took != 0; took &= took - 1 {
