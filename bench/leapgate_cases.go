@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -116,11 +118,22 @@ func amongRules(n int) func() func() func(int) {
 	}
 }
 
-// byName makes workers that enter and exit resources by their names.
+// byName makes workers that enter and exit resources by their names, one after the other.
 func byName(size int, rules ...flow.Rule) func() func() func(int) {
+	return byNameOf(resourceNames(size), rules...)
+}
+
+// inRandomOrder is byName in an order in which neither the resources nor their names lie in
+// memory.
+func inRandomOrder(size int, rules ...flow.Rule) func() func() func(int) {
+	names := resourceNames(size)
+	rand.New(rand.NewPCG(1, 2)).Shuffle(size, func(i, k int) { names[i], names[k] = names[k], names[i] })
+	return byNameOf(names, rules...)
+}
+
+func byNameOf(names []string, rules ...flow.Rule) func() func() func(int) {
 	return func() func() func(int) {
-		names := resourceNames(size)
-		g := gateWith(names, rules...)
+		g := gateWith(slices.Sorted(slices.Values(names)), rules...)
 		k := 0
 		return func() func(int) {
 			k = (k + 311) % len(names) // workers do not walk in step
@@ -217,6 +230,7 @@ var leapgateCases = []Case{
 	{Name: "leapgate/by name, 1", Floor: FloorByName, Make: byName(1)},
 	{Name: "leapgate/by name, 1,000", Floor: FloorByName, Make: byName(1000)},
 	{Name: "leapgate/by name, 5,000", Floor: FloorByName, Make: byName(5000)},
+	{Name: "leapgate/by name, 10,000, random order", Floor: FloorByName, Make: inRandomOrder(10_000, flow.Rule{Threshold: unreachable})},
 	{Name: "leapgate/by name, 1,000, exact rule", Floor: FloorByName, Make: byName(1000, flow.Rule{Threshold: unreachable})},
 	{Name: "leapgate/QPS", Floor: FloorClock, Make: func() func() func(int) {
 		r := gateWith([]string{"orders"}).Resource("orders")

@@ -28,9 +28,9 @@ type controller struct {
 	counts    *counts
 	rule      *Rule // complete; not changed
 	cause     resource.Cause
-	shadowed  resource.BlockError // of every refusal in mode shadow, which nobody reads
 	live      decider
-	candidate decider // of the candidate threshold, if there is one
+	candidate *decider             // of the candidate threshold; nil if there is none
+	shadowed  *resource.BlockError // of every refusal in mode shadow, which nobody reads; else nil
 	passes    func(name string, now int64) int64
 
 	named    []string                       // the origins that are not others
@@ -60,7 +60,9 @@ func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) reso
 	c := &controller{rule: r, passes: env.Passes}
 	var live, candidate track
 	if had && sameWindow(old.rule, r) {
-		live, candidate = old.live.track, old.candidate.track
+		if live = old.live.track; old.candidate != nil {
+			candidate = old.candidate.track
+		}
 	}
 	if had && old.cause.Resource == name {
 		c.counts = old.counts
@@ -70,12 +72,15 @@ func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) reso
 	c.live = newDecider(r, r.Threshold, live, env.Memory)
 	c.live.waits = r.Mode == rule.Enforce && c.waits()
 	if r.Candidate > 0 {
-		c.candidate = newDecider(r, r.Candidate, candidate, env.Memory)
+		tried := newDecider(r, r.Candidate, candidate, env.Memory)
+		c.candidate = &tried
 	}
 	if r.Strategy == Direct && r.Behavior == Reject && r.Associated == "" && r.Origin == "" && r.Candidate == 0 {
 		c.plain, c.limit = c.live.track.quota, c.live.limit
 	}
-	c.shadowed.Cause = &c.cause
+	if r.Mode == rule.Shadow {
+		c.shadowed = &resource.BlockError{Cause: &c.cause}
+	}
 	c.cause = resource.Cause{
 		Resource: name, Kind: kindName, RuleID: r.ID, Threshold: r.Threshold, Interval: r.Interval,
 		Last: &c.counts.last,
@@ -102,9 +107,9 @@ func (c *controller) beside(named []string) *controller {
 		return c
 	}
 	other := &controller{
-		counts: c.counts, rule: c.rule, cause: c.cause, live: c.live, candidate: c.candidate, passes: c.passes, named: named,
+		counts: c.counts, rule: c.rule, cause: c.cause, live: c.live, candidate: c.candidate, shadowed: c.shadowed,
+		passes: c.passes, named: named,
 	}
-	other.shadowed.Cause = &other.cause
 	return other
 }
 
@@ -168,7 +173,7 @@ func (c *controller) reserve(now, n int64, by resource.Caller) resource.Verdict 
 	}
 	o := c.live.reserve(c.rule, now, n, by.Priority)
 	ticket := resource.Ticket{A: o.ticket}
-	if c.rule.Candidate > 0 {
+	if c.candidate != nil {
 		tried := c.candidate.reserve(c.rule, now, n, by.Priority)
 		ticket.B = tried.ticket
 		if !tried.ok {
@@ -196,7 +201,7 @@ func (c *controller) reserve(now, n int64, by resource.Caller) resource.Verdict 
 func (c *controller) refuse(n int64, threshold, observed float64, wait time.Duration) resource.Verdict {
 	if c.rule.Mode == rule.Shadow {
 		c.counts.wouldBlock.Add(n)
-		return resource.Verdict{Refused: &c.shadowed}
+		return resource.Verdict{Refused: c.shadowed}
 	}
 	c.counts.blocked.Add(n)
 	return resource.Verdict{Refused: &resource.BlockError{Cause: c.causeOf(threshold), Observed: observed, RetryAfter: wait}}
@@ -260,7 +265,7 @@ func (c *controller) Refund(ticket resource.Ticket, n int64) {
 }
 
 func (c *controller) refundCandidate(ticket resource.Ticket, n int64) {
-	if c.rule.Candidate > 0 && ticket.B != untaken {
+	if c.candidate != nil && ticket.B != untaken {
 		c.candidate.refund(c.rule, ticket.B, n)
 	}
 }

@@ -44,7 +44,6 @@ var ErrConfig = errors.New("leaparray: bad configuration")
 type LeapArray[T any] struct {
 	current   atomic.Pointer[WindowWrap[T]] // the newest bucket; nil before the first
 	length    int64                         // of one bucket, in nanoseconds
-	interval  int64                         // of all of them
 	slots     []atomic.Pointer[WindowWrap[T]]
 	newBucket func(start int64, prev *WindowWrap[T]) *T
 }
@@ -82,24 +81,35 @@ func (w *WindowWrap[T]) Value() *T { return w.value }
 //
 // The error, if any, is [ErrConfig] and says what would be right.
 func New[T any](buckets int, interval time.Duration, newBucket func(start int64, prev *WindowWrap[T]) *T) (*LeapArray[T], error) {
+	a := new(LeapArray[T])
+	if err := a.Init(buckets, interval, newBucket); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Init makes the ring, as [New] does, in memory that is there already: a ring that is a field
+// of what is read with it spares a cache line. It must come before all other methods.
+func (a *LeapArray[T]) Init(buckets int, interval time.Duration, newBucket func(start int64, prev *WindowWrap[T]) *T) error {
 	switch {
 	case buckets < 1 || buckets > MaxBuckets:
-		return nil, fmt.Errorf("%w: %d buckets; want 1 to %d", ErrConfig, buckets, MaxBuckets)
+		return fmt.Errorf("%w: %d buckets; want 1 to %d", ErrConfig, buckets, MaxBuckets)
 	case interval <= 0:
-		return nil, fmt.Errorf("%w: interval %v; want more than 0", ErrConfig, interval)
+		return fmt.Errorf("%w: interval %v; want more than 0", ErrConfig, interval)
 	case interval%time.Duration(buckets) != 0:
-		return nil, fmt.Errorf("%w: interval %v does not divide by %d buckets; %d buckets would do",
+		return fmt.Errorf("%w: interval %v does not divide by %d buckets; %d buckets would do",
 			ErrConfig, interval, buckets, nearestDivisor(interval, buckets))
 	case newBucket == nil:
-		return nil, fmt.Errorf("%w: newBucket is nil; want a function that makes a bucket", ErrConfig)
+		return fmt.Errorf("%w: newBucket is nil; want a function that makes a bucket", ErrConfig)
 	}
-	return &LeapArray[T]{
-		length:    int64(interval) / int64(buckets),
-		interval:  int64(interval),
-		slots:     make([]atomic.Pointer[WindowWrap[T]], buckets),
-		newBucket: newBucket,
-	}, nil
+	a.length = int64(interval) / int64(buckets)
+	a.slots = make([]atomic.Pointer[WindowWrap[T]], buckets)
+	a.newBucket = newBucket
+	return nil
 }
+
+// interval is the length of all buckets.
+func (a *LeapArray[T]) interval() int64 { return a.length * int64(len(a.slots)) }
 
 // nearestDivisor finds the number of buckets closest to n that divides interval.
 func nearestDivisor(interval time.Duration, n int) int {
@@ -212,7 +222,7 @@ func (a *LeapArray[T]) liveBefore(c *WindowWrap[T], now int64) int {
 	switch since := now - c.start; {
 	case uint64(since) < uint64(a.length) || now < c.start:
 		return last
-	case uint64(since) >= uint64(a.interval): // or it has overflowed
+	case uint64(since) >= uint64(a.interval()): // or it has overflowed
 		return -1
 	default:
 		return last - int(since/a.length)
@@ -243,7 +253,7 @@ func (a *LeapArray[T]) Trim(now int64) {
 	now = max(now, c.start)
 	for i := range a.slots {
 		// A slot that changed since it was looked at holds a newer bucket.
-		if w := a.slots[i].Load(); w != nil && w != c && now-w.start >= a.interval {
+		if w := a.slots[i].Load(); w != nil && w != c && now-w.start >= a.interval() {
 			a.slots[i].CompareAndSwap(w, nil)
 		}
 	}

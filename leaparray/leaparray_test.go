@@ -116,7 +116,7 @@ func TestNew_SentinelsConfigurations(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, a.slots, 20)
 	require.Equal(t, 500*time.Millisecond, a.Length())
-	require.EqualValues(t, 10*time.Second, a.interval)
+	require.EqualValues(t, 10*time.Second, a.interval())
 
 	_, err = New(30, 10_000*time.Nanosecond, noBucket)
 	require.ErrorIs(t, err, ErrConfig)

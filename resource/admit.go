@@ -53,14 +53,25 @@ func (a *admission) counted(ok bool) bool {
 	return ok
 }
 
-// block counts a call that was refused.
 func (a *admission) block() {
-	if !a.set.metric.Block(a.now, a.n) {
-		a.set.registry.addEvictedBlock(a.n)
-	}
 	a.blocked.RetryAfter = a.retryAfter(a.blocked.RetryAfter)
-	a.blocked.Last.keep(a.now, a.by.Origin, a.blocked)
+	_ = a.set.block(a.now, a.n, a.by.Origin, a.blocked)
 }
+
+// block counts a call that was refused, and returns why.
+func (set *guardSet) block(now, n int64, origin string, b *BlockError) error {
+	if !set.metric.Block(now, n) {
+		set.registry.addEvictedBlock(n)
+	}
+	if b.RetryAfter < 0 || b.RetryAfter > never {
+		b.RetryAfter = 0
+	}
+	b.Last.keep(now, origin, b)
+	return b
+}
+
+// never is a wait that will not end. What is longer must not overflow.
+const never = math.MaxInt64 / 4
 
 // entry is the entry of a call that was admitted.
 func (a *admission) entry() Entry {
@@ -164,12 +175,7 @@ func (a *admission) pass(wouldBlock bool) (ok bool) {
 // one that refused says: those that were not asked may have no room either. It is
 // 0 if any of them cannot tell.
 func (a *admission) retryAfter(first time.Duration) time.Duration {
-	// What is longer is never, in other words, and must not overflow.
-	const never = math.MaxInt64 / 4
-	if first < 0 || first > never {
-		return 0
-	}
-	if len(a.set.enforce) == 1 {
+	if first < 0 || first > never || len(a.set.enforce) == 1 {
 		return first
 	}
 	// A check that has room now may have none by then: its threshold may fall.

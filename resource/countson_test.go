@@ -49,7 +49,7 @@ func TestState_ChangesAreCountedOnceAlsoIfTheLastRefusalIsNew(t *testing.T) {
 			for _, r := range t.Rules {
 				n += r.Changes
 			}
-			for _, p := range t.Past {
+			for _, p := range t.FormerRules {
 				n += p.Changes
 			}
 		}

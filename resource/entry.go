@@ -101,28 +101,26 @@ func (e *Entry) Exit() {
 		set.metric.Add(now, meter.Ignored, int64(uint32(e.word)))
 	}
 	set.metric.Complete(now, int(uint8(e.word>>stripeShift)), int64(uint32(e.word)), rt, outcome == Failure)
-	if set.checks != nil {
-		for _, f := range set.finish {
-			f.Finish(now, int64(uint32(e.word)), time.Duration(rt), outcome)
-		}
-		if e.word >= 1<<tookShift {
-			e.finishOthers(set, now, time.Duration(rt), outcome)
-		}
-		if set.stateful != nil {
-			set.deliver(set.registry)
-		}
+	if set.told || e.word >= 1<<tookShift {
+		e.finish(set, now, time.Duration(rt), outcome)
 	}
 }
 
-// finishOthers tells the end to the checks that know only of some calls when they end.
-func (e *Entry) finishOthers(set *guardSet, now int64, rt time.Duration, outcome Outcome) {
+// finish tells the checks of the end, and the program of what they make of it.
+func (e *Entry) finish(set *guardSet, now int64, rt time.Duration, outcome Outcome) {
 	n := int64(uint32(e.word))
+	for _, f := range set.finish {
+		f.Finish(now, n, rt, outcome)
+	}
 	for took := uint16(e.word >> tookShift); took != 0; took &= took - 1 {
 		set.finishIf[bits.TrailingZeros16(took)].Finish(now, n, rt, outcome)
 	}
 	if e.args != nil {
 		e.args.finish(now, n, rt, outcome)
 		e.args = nil
+	}
+	if set.stateful != nil {
+		set.deliver(set.registry)
 	}
 }
 

@@ -2,7 +2,6 @@ package resource
 
 import (
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/leapgate-go/leapgate/metric"
@@ -58,9 +57,9 @@ func goesOn(c, next Check) bool {
 
 // dismiss takes the checks that a resource had until now, but for those with a lifetime that
 // stays. It returns those that it took, in their order. The caller holds mu.
-func (g *registry) dismiss(home *guardSet, staying []*lifetime, now int64) (gone []*formerCheck) {
+func (g *registry) dismiss(home *guardSet, staying *checks, now int64) (gone []*formerCheck) {
 	for c, h := range home.all() {
-		if slices.Contains(staying, h) {
+		if staying.has(h) {
 			continue
 		}
 		d := &formerCheck{Check: c, baseline: home.baseline[h], then: now}

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/leapgate-go/leapgate/rule"
 
@@ -16,14 +17,19 @@ import (
 
 // guardSet is what a call into a resource needs: where it is counted, and who is
 // asked. It does not change; loading rules gives the resource another one, and
-// the entries in flight keep theirs. It has half a cache line, so that it never lies on
-// two; what is seldom needed is in its tenure.
+// the entries in flight keep theirs. It is one cache line: all that is read of an entry
+// with no rule or a single one. What is seldom needed is in its tenure and its checks.
 type guardSet struct {
 	registry *registry
 	metric   *meter.Meter // nil: the resource has no place in the registry
 	*tenure               // nil if metric is
 	*checks               // nil: nobody is to be asked
+	only     Check        // the one of enforce, if there is no more to an entry than to ask it; or nil
+	told     bool         // some checks are told of the exit, or may have changes to deliver then
+	_        [lineSize - 6*unsafe.Sizeof(uintptr(0)) - 4]byte
 }
+
+const lineSize = 64
 
 // tenure is what else belongs to a resource as long as it has its place.
 type tenure struct {
@@ -33,16 +39,29 @@ type tenure struct {
 
 // checks are those of one resource, sorted by what they do.
 type checks struct {
-	only     Check // the one of enforce, if there is no more to an entry than to ask it; or nil
 	finish   []Finisher
 	stateful []*Cause      // of those that have a state
 	finishIf []Finisher    // the first of shadow; which of them, the entry knows
 	enforce  []asked       // those that block, in the order in which they are asked
 	shadow   []asked       // those that would; asked when all of enforce admitted
 	look     []Looker      // those of enforce that may refuse before any is asked
-	byGuard  [][]Check     // in the registry's order, as the guards returned them
-	lives    []*lifetime   // of each of them
+	bound    []Check       // of all guards, one after the other, as they returned them
+	owners   []owner       // of each of them
 	longest  time.Duration // how far back any of them remembers
+
+	// Most resources with rules have one. Its lists lie here: loading many rules costs
+	// mostly what is allocated.
+	lone struct {
+		bound   [1]Check
+		owners  [1]owner
+		enforce [1]asked
+	}
+}
+
+// owner is whose a check is.
+type owner struct {
+	guard    int // its index in the registry
+	lifetime *lifetime
 }
 
 // maxShadowFinishers is how many checks in mode shadow a resource can have that want
@@ -52,7 +71,7 @@ const maxShadowFinishers = 16
 // newGuardSet makes the set of a resource that appears.
 func newGuardSet(registry *registry, checks *checks) *guardSet {
 	s := stats.New()
-	return &guardSet{registry, s.Meter(), &tenure{stat: s}, checks}
+	return (&guardSet{registry: registry, metric: s.Meter(), tenure: &tenure{stat: s}}).with(checks)
 }
 
 // with returns the set of the same resource when other rules are loaded.
@@ -61,38 +80,54 @@ func (set *guardSet) with(checks *checks) *guardSet {
 	if all.baseline != nil { // a lifetime must not outlive its check
 		all = &tenure{all.stat, all.baseline.of(checks)}
 	}
-	return &guardSet{set.registry, set.metric, all, checks}
+	next := &guardSet{registry: set.registry, metric: set.metric, tenure: all, checks: checks}
+	if checks != nil {
+		next.only, next.told = checks.only(), checks.finish != nil || checks.stateful != nil
+	}
+	return next
 }
 
-// newChecks makes the checks of a resource that had old ones, nil if it had none.
-func newChecks(byGuard [][]Check, old *checks) *checks {
-	s := &checks{byGuard: byGuard}
-	var enforce, shadow []Check
-	for _, some := range byGuard {
-		for _, c := range some {
-			s.lives = append(s.lives, s.lifetimeOf(c, old))
-			s.longest = max(s.longest, c.Interval())
-			if cause := c.Cause(); cause.State != nil {
-				s.stateful = append(s.stateful, cause)
-			}
-			switch c.Mode() {
-			case rule.Enforce:
-				enforce = append(enforce, c)
-			case rule.Shadow:
-				shadow = append(shadow, c)
-			case rule.Off:
-			}
-		}
+// newChecks makes a list of checks that is empty.
+func newChecks() *checks {
+	s := new(checks)
+	s.bound, s.owners, s.enforce = s.lone.bound[:0], s.lone.owners[:0], s.lone.enforce[:0]
+	return s
+}
+
+// add adds the checks of a guard. old are those that the resource had, nil if it had none.
+func (s *checks) add(guard int, some []Check, old *checks) {
+	for _, c := range some {
+		s.bound = append(s.bound, c)
+		s.owners = append(s.owners, owner{guard, s.lifetimeOf(c, old)})
 	}
-	if s.lives == nil {
-		return nil
+}
+
+// arrange sorts the checks that were added by what they do.
+func (s *checks) arrange() {
+	var enforce, shadow []Check
+	for _, c := range s.bound {
+		s.longest = max(s.longest, c.Interval())
+		if cause := c.Cause(); cause.State != nil {
+			s.stateful = append(s.stateful, cause)
+		}
+		switch c.Mode() {
+		case rule.Enforce:
+			enforce = append(enforce, c)
+		case rule.Shadow:
+			shadow = append(shadow, c)
+		case rule.Off:
+		}
 	}
 	s.setEnforce(enforce)
 	s.setShadow(shadow)
+}
+
+// only returns the one of enforce if there is no more to an entry than to ask it, or nil.
+func (s *checks) only() Check {
 	if len(s.enforce) == 1 && s.shadow == nil && s.enforce[0].args == nil && s.stateful == nil {
-		s.only = enforce[0]
+		return s.enforce[0].Check
 	}
-	return s
+	return nil
 }
 
 // setEnforce sets those that block.
@@ -103,8 +138,10 @@ func (s *checks) setEnforce(checks []Check) {
 		if f, ok := finisherOf(c); ok {
 			s.finish = append(s.finish, f)
 		}
-		if l, ok := as[Looker](c); ok && checks[0].Stage() < c.Stage() {
-			s.look = append(s.look, l)
+		if checks[0].Stage() < c.Stage() {
+			if l, ok := as[Looker](c); ok {
+				s.look = append(s.look, l)
+			}
 		}
 	}
 }
@@ -151,14 +188,19 @@ func finisherOf(c Check) (Finisher, bool) {
 // lifetimeOf returns the lifetime of the old check whose counts c goes on with, or a new one.
 func (s *checks) lifetimeOf(c Check, old *checks) *lifetime {
 	for before, h := range old.all() {
-		if goesOn(before, c) && !slices.Contains(s.lives, h) {
+		if goesOn(before, c) && !s.has(h) {
 			return h
 		}
 	}
 	return new(lifetime)
 }
 
-// snapshot returns the figures of a resource. What was carried over from resources
+// has reports whether a lifetime is that of any of the checks, nil for none.
+func (s *checks) has(h *lifetime) bool {
+	return s != nil && slices.ContainsFunc(s.owners, func(o owner) bool { return o.lifetime == h })
+}
+
+// snapshot gives the figures of a resource. What was carried over from resources
 // that are gone shows in other.
 func (set *guardSet) snapshot(name string, now int64, at time.Time, evicted evictedTotals) stat.Snapshot {
 	s := set.stat.Snapshot(now)
@@ -211,22 +253,26 @@ func (s *checks) all() iter.Seq2[Check, *lifetime] {
 		if s == nil {
 			return
 		}
-		i := 0
-		for _, some := range s.byGuard {
-			for _, c := range some {
-				if !yield(c, s.lives[i]) {
-					return
-				}
-				i++
+		for i, c := range s.bound {
+			if !yield(c, s.owners[i].lifetime) {
+				return
 			}
 		}
 	}
 }
 
-// allLifetimes returns the lifetimes of a resource's checks, nil for none.
-func (s *checks) allLifetimes() []*lifetime {
+// of returns the checks of one guard, as it returned them.
+func (s *checks) of(guard int) []Check {
 	if s == nil {
 		return nil
 	}
-	return s.lives
+	first := slices.IndexFunc(s.owners, func(o owner) bool { return o.guard == guard })
+	if first < 0 {
+		return nil
+	}
+	end := first
+	for end < len(s.owners) && s.owners[end].guard == guard {
+		end++
+	}
+	return s.bound[first:end:end]
 }

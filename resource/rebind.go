@@ -96,7 +96,7 @@ func (g *registry) rebind(name string, now int64, stateful *[]*checks) bool {
 			r.named = named
 			g.list(r)
 		}
-		g.dismiss(r.home, checks.allLifetimes(), now)
+		g.dismiss(r.home, checks, now)
 		r.home, r.bound = r.home.with(checks), generation
 		r.set.Store(r.home)
 		if !named {

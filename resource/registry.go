@@ -247,18 +247,19 @@ func (g *registry) place(name string, handle *Resource, now int64, old *remember
 // bind asks every guard for its checks of a resource, and whether any names it. old
 // are the checks that it has, if it is there.
 func (g *registry) bind(name string, old *checks) (all *checks, named bool) {
-	byGuard := make([][]Check, len(g.guards))
 	named = name == Other
 	for i, guard := range g.guards {
-		var before []Check
-		if old != nil {
-			before = old.byGuard[i]
+		some, names := guard.Bind(name, old.of(i))
+		if all == nil && len(some) > 0 {
+			all = newChecks()
 		}
-		some, names := guard.Bind(name, before)
-		byGuard[i] = some
+		all.add(i, some, old)
 		named = named || names
 	}
-	return newChecks(byGuard, old), named
+	if all != nil {
+		all.arrange()
+	}
+	return all, named
 }
 
 // settle gives r a place. back is what was remembered of it, if anything. The caller

@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"slices"
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/names"
@@ -121,7 +120,7 @@ func (o *rememberedResource) restore(now int64) *restored {
 // again. The caller holds mu.
 func (g *registry) resume(b *restored, home *guardSet) {
 	for _, r := range b.checks {
-		if !slices.Contains(home.allLifetimes(), r.lifetime) {
+		if !home.has(r.lifetime) {
 			continue
 		}
 		if home.baseline == nil {
@@ -138,7 +137,7 @@ type baseline map[*lifetime]counted
 
 // of returns what is there of checks.
 func (b baseline) of(checks *checks) (some baseline) {
-	for _, h := range checks.allLifetimes() {
+	for _, h := range checks.all() {
 		if c, there := b[h]; there {
 			if some == nil {
 				some = make(baseline)

@@ -60,8 +60,11 @@ func (r *Resource) Entry() (Entry, error) {
 		}
 	case set.only != nil: // enter does the same, at the cost of all that may happen else
 		v := set.only.Reserve(now, 1, Caller{})
-		if v.Refused != nil || v.Delay != nil {
-			return r.enterAnswered(set, now, v)
+		if v.Refused != nil {
+			return Entry{}, set.block(now, 1, "", v.Refused)
+		}
+		if v.Delay != nil {
+			return r.enterDelayed(set, now, v)
 		}
 		stripe := set.metric.Pass(now, 1)
 		if set.metric.Holds() {
@@ -72,10 +75,10 @@ func (r *Resource) Entry() (Entry, error) {
 	return r.enter(context.Background(), now, 1, Caller{}, nil)
 }
 
-// enterAnswered is the rest of Entry when the only check does not admit the call at once.
+// enterDelayed is the rest of Entry when the only check lets the call wait.
 //
 //go:noinline
-func (r *Resource) enterAnswered(set *guardSet, now int64, v Verdict) (Entry, error) {
+func (r *Resource) enterDelayed(set *guardSet, now int64, v Verdict) (Entry, error) {
 	ctx := context.Background()
 	var a admission
 	a.set, a.now, a.n = set, now, 1

@@ -28,24 +28,29 @@ import (
 	"github.com/leapgate-go/leapgate/leaparray"
 )
 
-// Meter is a set of totals with a window of marks. Make one with [New].
+// Meter is a set of totals with a window of marks. Make one with [New]. It has three cache
+// lines: what every call reads, what every call writes, and the rest.
 type Meter struct {
 	head
 	_     [64 - unsafe.Sizeof(head{})]byte
-	first stripe // on a cache line of its own
+	first stripe
+	rest
+	_ [64 - unsafe.Sizeof(rest{})]byte
 }
 
 // head is what is read much and seldom written.
 type head struct {
-	ring    *leaparray.LeapArray[bucket]
+	ring    leaparray.LeapArray[bucket]
 	stripes uber.Pointer[stripeSet] // nil while the first stripe is enough
 	state   uber.Uint32             // see Retire
-	opening func(int64, *Mark)      // nil, or what is called before a bucket opens
-	seconds float64                 // the interval
-	// rare are apart: a metric of two cache lines lies on cache lines everywhere, and what is
-	// written now and then does not disturb those who read the head.
-	rare  *rare
-	final *finalTotals // of a retired metric
+}
+
+// rest is what few calls read.
+type rest struct {
+	opening func(int64, *Mark) // nil, or what is called before a bucket opens
+	seconds float64            // the interval
+	rare    *rare              // apart, since it is written now and then
+	final   *finalTotals       // of a retired metric
 }
 
 // rare is what few calls cause.
@@ -67,23 +72,22 @@ const noRT = math.MaxInt64
 
 // bucket is a mark of the metric's own ring.
 type bucket struct {
+	// serial counts the buckets, so that the peak of a stripe is known to be of this one. It
+	// lies beside the minimum of the mark, which a call reads as well.
+	serial uint32
 	Mark
 	// before is the oldest mark of the window that ends with this bucket, so that
 	// reading the window of now need not look for it.
 	before Counts
-	// serial counts the buckets, so that the peak of a stripe is known to be of this one.
-	serial uint32
 }
 
 // New makes a metric whose window has the given number of buckets and covers
 // interval. What is wrong with either is [leaparray.ErrConfig].
 func New(buckets int, interval time.Duration) (*Meter, error) {
-	m := &Meter{head: head{seconds: interval.Seconds(), rare: new(rare)}}
-	ring, err := leaparray.New(buckets, interval, m.open)
-	if err != nil {
+	m := &Meter{rest: rest{seconds: interval.Seconds(), rare: new(rare)}}
+	if err := m.ring.Init(buckets, interval, m.open); err != nil {
 		return nil, err
 	}
-	m.ring = ring
 	return m, nil
 }
 
@@ -275,13 +279,16 @@ func (m *Meter) Total(e uint8) int64 {
 	return sum
 }
 
-func (m *Meter) readTotal(e uint8) (sum int64) {
+func (m *Meter) readTotal(e uint8) int64 {
+	if set := m.stripes.Load(); set != nil || e >= striped {
+		return m.addTotal(set, e)
+	}
+	return m.first.counts[e].Load()
+}
+
+func (m *Meter) addTotal(set *stripeSet, e uint8) (sum int64) {
 	if e >= striped {
 		return m.rare.events[e-striped].Load()
-	}
-	set := m.stripes.Load()
-	if set == nil {
-		return m.first.counts[e].Load()
 	}
 	for _, s := range set.list[:set.mask+1] {
 		sum += s.counts[e].Load()
@@ -394,7 +401,11 @@ func (m *Meter) oldestMark(now int64) *Counts {
 // bucket of now is not over yet, so it is low by what the rest of that bucket
 // will bring.
 func (m *Meter) QPS(now int64, e uint8) float64 {
-	return float64(m.Sum(now, e)) / m.seconds
+	sum := float64(m.Sum(now, e))
+	if m.seconds == 1 { // as always in a gate, which is spared the division
+		return sum
+	}
+	return sum / m.seconds
 }
 
 // AvgRT is the average response time of the calls completed in the window, 0

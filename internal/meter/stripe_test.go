@@ -20,7 +20,9 @@ func TestStripe_Layout(t *testing.T) {
 	var m Meter
 	require.EqualValues(t, 64, unsafe.Sizeof(stripe{}), "a stripe is one cache line")
 	require.EqualValues(t, 64, unsafe.Offsetof(m.first), "the head has a line of its own")
-	require.EqualValues(t, 128, unsafe.Sizeof(m))
+	require.EqualValues(t, 192, unsafe.Sizeof(m))
+	var b bucket
+	require.EqualValues(t, 8, unsafe.Offsetof(b.minRT), "beside the serial")
 	require.Zero(t, unsafe.Offsetof(m.first.counts)%8)
 }
 

@@ -30,6 +30,9 @@ type Set struct {
 
 // And returns the names of both sets.
 func (s Set) And(t Set) Set {
+	if len(s.Names) == 0 && s.Matching == nil {
+		return t // as it mostly is, and may be long
+	}
 	both := Set{Names: slices.Concat(s.Names, t.Names), Matching: s.Matching}
 	switch {
 	case both.Matching == nil:

@@ -37,7 +37,7 @@ const MaxLimit = math.MaxInt64 / 4
 // Quota is the window of one rule or one key. Make one with [New]. All methods
 // may be called by any number of goroutines at once, and none takes a lock.
 type Quota struct {
-	ring     *leaparray.LeapArray[bucket]
+	ring     leaparray.LeapArray[bucket]
 	interval int64 // after which what a bucket admitted is forgotten, from its start
 }
 
@@ -97,11 +97,9 @@ func New(interval time.Duration, buckets int, strict bool) (*Quota, error) {
 		buckets++
 	}
 	q := &Quota{interval: int64(interval)}
-	ring, err := leaparray.New(buckets, interval, q.open)
-	if err != nil {
+	if err := q.ring.Init(buckets, interval, q.open); err != nil {
 		return nil, err
 	}
-	q.ring = ring
 	return q, nil
 }
 

@@ -27,13 +27,11 @@ func newQuota(t testing.TB, interval time.Duration, buckets int, strict bool) *Q
 // where an opener that is suspended does most harm.
 func whenOpening(t testing.TB, q *Quota, f func(start int64)) {
 	t.Helper()
-	ring, err := leaparray.New(int(q.interval/int64(q.ring.Length())), time.Duration(q.interval), func(start int64, prev *leaparray.WindowWrap[bucket]) *bucket {
+	require.NoError(t, q.ring.Init(int(q.interval/int64(q.ring.Length())), time.Duration(q.interval), func(start int64, prev *leaparray.WindowWrap[bucket]) *bucket {
 		b := q.open(start, prev)
 		f(start)
 		return b
-	})
-	require.NoError(t, err)
-	q.ring = ring
+	}))
 }
 
 // try takes 1 k times and tells how often it was admitted.
@@ -53,6 +51,7 @@ func refused(held int64, wait time.Duration) Outcome { return Outcome{Held: held
 func TestBucket_IsOneCacheLine(t *testing.T) {
 	t.Parallel()
 	require.EqualValues(t, 64, unsafe.Sizeof(bucket{}))
+	require.LessOrEqual(t, unsafe.Sizeof(Quota{}), uintptr(64))
 	q := newQuota(t, time.Second, 10, false)
 	for now := minute; now < minute+100*100*ms; now += 100 * ms {
 		require.True(t, q.Take(now, 1, 100).OK)

@@ -55,12 +55,16 @@ type difference[R comparable] struct {
 	report Report
 
 	numbers map[string]int   // of rules so far that are called after it; nil if IDs do not depend on it
+	room    []R              // for rules; see newRule
 	claimed []int32          // by which of the given rules each of before is claimed, + 1
 	fresh   map[string]int32 // ID → index of the given rules that have no old one
 
 	touched  []*target[R]
 	patterns bool // there are other patterns, or in another order
 }
+
+// roomFor is how many rules are allocated at once.
+const roomFor = 16
 
 // change is what becomes of one of the given rules.
 type change[R comparable] struct {
@@ -149,7 +153,7 @@ func (d *difference[R]) completeOne(i int) {
 		d.claim(i)
 		return
 	}
-	c.rule = new(R)
+	c.rule = d.newRule()
 	*c.rule = *given
 	h := d.kind.Head(c.rule)
 	d.report.at(d.first+i, *h.ID, *h.Resource)
@@ -173,6 +177,17 @@ func (d *difference[R]) completeOne(i int) {
 		c.old = d.byID[c.id]
 	}
 	d.claim(i)
+}
+
+// newRule returns room for a rule. Many are allocated at once, which is most of what each
+// costs, but not all: a rule keeps those beside it in memory.
+func (d *difference[R]) newRule() *R {
+	if len(d.room) == 0 {
+		d.room = make([]R, min(roomFor, len(d.after)))
+	}
+	r := &d.room[0]
+	d.room = d.room[1:]
+	return r
 }
 
 // claim claims the ID of a rule that comes, unless another rule has it.

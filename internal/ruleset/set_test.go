@@ -214,6 +214,17 @@ func TestSet_FaultsInRulesOfTheSameShape(t *testing.T) {
 	require.Equal(t, 1, s.Rules()[0].Limit)
 }
 
+// The ID that the second rule has had all the time is now given to the first.
+func TestSet_FaultInARuleThatIsAsBefore(t *testing.T) {
+	t.Parallel()
+	s := newSet()
+	load(t, s, limited{Resource: "b"}, limited{Resource: "a"})
+	_, err := s.load([]limited{{ID: "a/1", Resource: "b"}, {Resource: "a"}})
+	require.Equal(t, rule.Faults{
+		{Kind: "test", Index: 1, Resource: "a", Field: "ID", Value: "a/1", Want: "one that is not the ID of rule 0"},
+	}, inShort(err))
+}
+
 func TestSet_UnchangedRuleKeepsItsController(t *testing.T) {
 	t.Parallel()
 	list := []limited{{Resource: "a", Limit: 1}, {Resource: "b", Limit: 2}, {Resource: "b", ID: "x", Limit: 3}}
