@@ -24,13 +24,13 @@ import (
 
 // stateful is a guard whose checks have a state, and do what a test says.
 type stateful struct {
+	made    atomic.Int64 // checks; first, for 32-bit processors want it aligned
 	states  []string
 	named   string                                                  // the resource that its rules name
 	bind    func(name string, s *resource.State)                    // when a check is made
 	reserve func(now int64, s *resource.State) *resource.BlockError // when a call begins
 	finish  func(now int64, s *resource.State)                      // when it ends
 	show    func(now int64, s *resource.State)                      // when the figures are read
-	made    atomic.Int64                                            // checks
 }
 
 func (g *stateful) Kind() string { return "scripted" }

@@ -29,7 +29,7 @@ import (
 )
 
 // Meter is a set of totals with a window of marks. Make one with [New]. It has three cache
-// lines: what every call reads, what every call writes, and the rest.
+// lines on 64-bit processors: what every call reads, what every call writes, and the rest.
 type Meter struct {
 	head
 	_     [64 - unsafe.Sizeof(head{})]byte
