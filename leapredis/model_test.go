@@ -287,10 +287,12 @@ func (s *server) logIn(key string, fields bool, limit, length, n, most int64) ([
 		}
 	}
 	if most != takeNothing && taken > 0 {
+		if !fields || at == now { // else at may come back to now, and what has left is in the window again
+			l.drop(func(i int) bool { return l.at[i] <= now-length })
+		}
 		if len(l.at) > 0 {
 			at = max(now, l.last+1)
 		}
-		l.drop(func(i int) bool { return l.at[i] <= now-length }) // at may come back to now
 		l.last = at
 		l.at, l.n = append(l.at, at), append(l.n, taken)
 		s.logs[key] = l
