@@ -62,7 +62,7 @@ class Panel {
       return [key, { name, value, group: el("div", { class: key === "blocked" ? "block" : key }, name, value) }];
     }));
     this.seen = []; // refusals, the newest first: the server knows the last of them alone
-    this.change = el("p", { class: "last change" });
+    this.change = el("p", { class: "change" });
     this.last = el("p", { class: "last" });
     this.before = el("ol");
     this.earlier = el("details", { class: "earlier" }, el("summary", { text: "Refusals before it that this page has seen" }), this.before);
