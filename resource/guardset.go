@@ -134,8 +134,9 @@ func (s *checks) only() Check {
 func (s *checks) setEnforce(checks []Check) {
 	byStage(checks)
 	for _, c := range checks {
-		s.enforce = append(s.enforce, newAsked(c))
-		if f, ok := finisherOf(c); ok {
+		a := newAsked(c)
+		s.enforce = append(s.enforce, a)
+		if f, ok := a.ofAllCalls(); ok {
 			s.finish = append(s.finish, f)
 		}
 		if checks[0].Stage() < c.Stage() {
@@ -152,12 +153,13 @@ func (s *checks) setShadow(checks []Check) {
 	byStage(checks)
 	var others []asked
 	for _, c := range checks {
-		f, ok := finisherOf(c)
+		a := newAsked(c)
+		f, ok := a.ofAllCalls()
 		switch {
 		case !ok:
-			others = append(others, newAsked(c))
+			others = append(others, a)
 		case len(s.finishIf) < maxShadowFinishers:
-			s.shadow = append(s.shadow, newAsked(c))
+			s.shadow = append(s.shadow, a)
 			s.finishIf = append(s.finishIf, f)
 		}
 	}
@@ -177,12 +179,13 @@ func newAsked(c Check) asked {
 	return a
 }
 
-// finisherOf returns the check as a finisher of all calls.
-func finisherOf(c Check) (Finisher, bool) {
-	if a := newAsked(c); a.finisher != nil {
+// ofAllCalls returns the check as a finisher of all calls, those included for which it holds
+// nothing.
+func (a *asked) ofAllCalls() (Finisher, bool) {
+	if a.finisher != nil {
 		return nil, false
 	}
-	return as[Finisher](c)
+	return as[Finisher](a.Check)
 }
 
 // lifetimeOf returns the lifetime of the old check whose counts c goes on with, or a new one.
