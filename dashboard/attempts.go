@@ -74,7 +74,8 @@ func (a *attempts) askReader(r *http.Request) (who string, err error) {
 
 func (a *attempts) addressOf(r *http.Request) string { return clip(a.address(r), maxAddress) }
 
-// ask asks whether the one who sends a request may change rules, and counts it if not.
+// ask returns the name of the user who sends a request, if that user may change rules. If not,
+// it counts the attempt.
 func (a *attempts) ask(r *http.Request) (who string, err error) {
 	address := a.addressOf(r)
 	credentials := r.Header["Authorization"]

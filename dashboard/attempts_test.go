@@ -95,8 +95,8 @@ func TestAttempts_GuessesAreFew(t *testing.T) {
 	}
 }
 
-// A page sends what it has with all that it reads: that is one failure. And those who may, and
-// those who have no credentials and only read, fail never.
+// A page sends its credentials with all that it reads: that is one failure. Users who may change
+// rules never fail, nor do readers without credentials.
 func TestAttempts_WhatCounts(t *testing.T) {
 	t.Parallel()
 	g, l := refusing(t, gatetest.ClockAt(start))

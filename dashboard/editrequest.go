@@ -15,7 +15,8 @@ import (
 // maxBody is the size of the largest rule that is read. The longest names in \u escapes fit.
 const maxBody = 64 << 10
 
-// authorized returns the name of the one who wants to change a rule, or answers that it is not allowed.
+// authorized returns the name of the user who wants to change a rule, or answers that this is
+// not allowed.
 func (d *Dashboard) authorized(w http.ResponseWriter, r *http.Request) (who string, ok bool) {
 	if d.cfg.Authorize == nil {
 		fail(w, problem{Status: http.StatusForbidden, Detail: "rules cannot be changed here: the program has not turned it on"})

@@ -41,8 +41,8 @@ func jsonOf(v any) []byte {
 	return data
 }
 
-// frameEncoder makes the frames of a stream. It knows what all viewers have seen, and those
-// who come will see first.
+// frameEncoder makes the frames of a stream. It knows what all viewers have seen, and what
+// new ones will see first.
 type frameEncoder struct {
 	at           time.Time // of the last frame
 	rulesVersion string

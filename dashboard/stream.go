@@ -58,8 +58,8 @@ func newStream(read func() reading, viewers, perAddress int) *stream {
 	}
 }
 
-// join takes a slot for one who comes from an address and may see so much. If there is none,
-// or the stream is closed, it returns why not.
+// join takes a slot for a viewer at an address, who may see so much. If no slot is free, or the
+// stream is closed, it returns why not.
 func (s *stream) join(address string, sees visibility) (v *viewer, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

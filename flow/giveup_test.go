@@ -179,8 +179,8 @@ func TestPace_ReloadKeepsTheQueue(t *testing.T) {
 	}
 }
 
-// A small call behind a large one that gives up may begin at once, but those behind it are a gap
-// after when it begins, and not after when it might have.
+// When a large call gives up, a small one behind it may begin at once. The gap to the next call
+// counts from its begin, not from the time at which it might have begun.
 func TestPace_GapAfterACallThatMovesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
