@@ -110,6 +110,7 @@ type Collector struct {
 	values   map[string]bool // of the label "resource" that are taken
 	unnamed  int             // sources that no rule named when they came
 	newest   int64           // the highest serial that was read
+	lastRule int64           // the last serial of a rule that there was then
 	readings int64
 	other    *source // for the labels and the rules of the resource other
 	guards   map[string]string
@@ -209,6 +210,7 @@ func (c *Collector) readAll(all []resource.Totals) *rest {
 		src.forget()
 	}
 	newest := c.newest
+	var former map[int64]resource.RuleTotals
 	for i := range all {
 		t := &all[i]
 		newest = max(newest, t.Serial)
@@ -222,22 +224,23 @@ func (c *Collector) readAll(all []resource.Totals) *rest {
 				guard := c.guard(kind)
 				left.rules[guard] = plus(left.rules[guard], past)
 			}
+			former = t.FormerBySerial
 			if c.other.created == nil {
 				c.other.created = timestamppb.New(t.Since)
 			}
-			c.other.readRules(c, t.Rules)
+			c.other.readRules(c, t)
 		} else if src := c.source(t); src != nil {
 			src.read(c, t)
 		} else {
 			left.add(t)
 		}
 	}
-	c.newest = newest
+	c.newest, c.lastRule = newest, all[0].LastRuleSerial
 	c.bound()
-	left.leaveRules(c.other)
+	left.leaveRules(c.other, former)
 	for _, src := range c.sources {
 		left.leave(src)
-		left.leaveRules(src)
+		left.leaveRules(src, former)
 	}
 	return left
 }

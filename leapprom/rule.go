@@ -26,6 +26,7 @@ type ruleSeries struct {
 	info   []*dto.LabelPair // with the mode, as it was last
 	states []stateSeries    // one for each state that it can be in, as they were last
 
+	serial             int64               // of the rule's counts that last is from
 	now                *stat.RuleSnapshot  // of the reading at hand; nil if it is not there
 	left               int64               // the reading in which it was missed first; 0 if it was there last
 	last, offset, base resource.RuleTotals // as those of a source
@@ -39,11 +40,6 @@ type stateSeries struct {
 	labels []*dto.LabelPair
 }
 
-// startAnew is for totals that begin anew.
-func (r *ruleSeries) startAnew() {
-	r.base, r.last, r.offset = r.shown(), resource.RuleTotals{}, resource.RuleTotals{}
-}
-
 // shown is what the series show.
 func (r *ruleSeries) shown() resource.RuleTotals { return minus(plus(r.base, r.last), r.offset) }
 
@@ -54,9 +50,9 @@ const maxLeft = 5
 // resource any more stay as they are, and go on if the rule comes again: if other showed
 // at once what they have counted in all their time, its rate would be false. Only when
 // there are too many do the oldest end, and other takes what they showed.
-func (s *source) readRules(c *Collector, rules []stat.RuleSnapshot) {
-	for i := range rules {
-		now := &rules[i]
+func (s *source) readRules(c *Collector, t *resource.Totals) {
+	for i := range t.Rules {
+		now, serial := &t.Rules[i], t.RuleSerials[i]
 		totals := totalsOf(now)
 		id := ruleID{kind: now.Kind, id: now.ID}
 		r := s.rules[id]
@@ -65,15 +61,15 @@ func (s *source) readRules(c *Collector, rules []stat.RuleSnapshot) {
 		}
 		if r == nil {
 			r = s.newRule(c, id)
-			if s.promoted {
-				r.offset = totals
-			}
 			s.rules[id] = r
 		}
-		if r.left != 0 || !covers(totals, r.last) { // the rule was removed and loaded again
-			r.startAnew()
+		if r.serial != serial {
+			r.base, r.offset = r.shown(), resource.RuleTotals{}
+			if serial <= c.lastRule { // other has shown these
+				r.offset = totals
+			}
 		}
-		r.last, r.now, r.left = totals, now, 0
+		r.serial, r.last, r.now, r.left = serial, totals, now, 0
 		r.blocks = r.blocks || now.Mode == rule.Enforce || now.Blocked > 0
 		r.would = r.would || now.Mode == rule.Shadow || now.WouldBlock > 0
 		r.candidate = r.candidate || now.Candidate > 0 || now.CandidateWouldBlock > 0
@@ -198,9 +194,4 @@ func plus(t, u resource.RuleTotals) resource.RuleTotals {
 
 func minus(t, u resource.RuleTotals) resource.RuleTotals {
 	return plus(t, resource.RuleTotals{Blocked: -u.Blocked, WouldBlock: -u.WouldBlock, CandidateWouldBlock: -u.CandidateWouldBlock, Changes: -u.Changes})
-}
-
-// covers reports whether t may be a later state of u: nothing in it is less.
-func covers(t, u resource.RuleTotals) bool {
-	return t.Blocked >= u.Blocked && t.WouldBlock >= u.WouldBlock && t.CandidateWouldBlock >= u.CandidateWouldBlock && t.Changes >= u.Changes
 }

@@ -70,9 +70,6 @@ func (s *source) read(c *Collector, t *resource.Totals) {
 	if s.serial != t.Serial {
 		if s.serial != 0 {
 			s.base, s.offset = s.shown(), figures{}
-			for _, r := range s.rules {
-				r.startAnew()
-			}
 		}
 		s.serial = t.Serial
 	}
@@ -80,7 +77,7 @@ func (s *source) read(c *Collector, t *resource.Totals) {
 		s.offset = now
 	}
 	s.last, s.present, s.inFlight, s.waiting = now, true, t.Counts.Concurrency(), t.Waiting
-	s.readRules(c, t.Rules)
+	s.readRules(c, t)
 }
 
 // shown is what the series show.
@@ -124,11 +121,15 @@ func (r *rest) leave(s *source) {
 	r.waits.add(shown.waits, -1)
 }
 
-// leaveRules takes off what the rules of a source show.
-func (r *rest) leaveRules(s *source) {
+// leaveRules takes off what the rules of a source show. former has those of them that are
+// not there, but may still go on.
+func (r *rest) leaveRules(s *source, former map[int64]resource.RuleTotals) {
 	for _, series := range s.rules {
 		if series.labels == nil {
 			continue
+		}
+		if totals, there := former[series.serial]; there {
+			series.last = totals
 		}
 		r.rules[series.guard] = minus(r.rules[series.guard], series.shown())
 	}

@@ -193,35 +193,46 @@ func TestFlood_FewPlacesDecideAsMany(t *testing.T) {
 	})
 }
 
-// The figures of a resource that comes again begin anew, and the sum over all is what was
-// counted.
+// The figures of a resource that comes again begin anew, but for those of rules that are
+// remembered; and the sum over all is what was counted.
 func TestFlood_FiguresOfAResourceThatComesAgain(t *testing.T) {
 	t.Parallel()
 	g := gates.Small(t, gatetest.NewClock(), 1, daily(2))
 	blocked := int64(0)
+	var serial int64
 	for i := range 5 {
 		pass(t, g, "user", 3)
 		blocked += 3
 		if i == 0 {
 			blocked -= 2
 		}
-		s := gates.Snapshot(t, g, "user").Rules[0]
-		want := []int64{0, 3}
-		if i == 0 {
-			want = []int64{2, 1}
-		}
-		require.Equal(t, want, []int64{s.Admitted, s.Blocked})
+		s := gates.Snapshot(t, g, "user")
+		require.Equal(t, min(blocked, 3), s.Block)
+		require.Equal(t, []int64{2, blocked}, []int64{s.Rules[0].Admitted, s.Rules[0].Blocked})
 		require.Equal(t, blocked, sumsOf(g.Totals()).rules["flow"].Blocked)
+		now := totalsOf(t, g, "user")
+		require.Len(t, now.RuleSerials, 1)
+		if i == 0 {
+			serial = now.RuleSerials[0]
+		}
+		require.Equal(t, serial, now.RuleSerials[0])
 		if i == 2 {
 			require.NoError(t, g.LoadFlowRules([]flow.Rule{daily(1)}))
 			require.Equal(t, blocked, sumsOf(g.Totals()).rules["flow"].Blocked)
-			require.EqualValues(t, 3, gates.Snapshot(t, g, "user").Rules[0].Blocked)
 		}
 		flood(t, g, 1)
 		require.NotContains(t, names(g), "user")
 		collect(t, g)
 		require.Equal(t, blocked, sumsOf(g.Totals()).rules["flow"].Blocked)
+		require.Equal(t, blocked, totalsOf(t, g, resource.Other).FormerBySerial[serial].Blocked)
 	}
+	pass(t, g, "user", 3)
+	require.NoError(t, g.LoadFlowRules(nil))
+	require.NoError(t, g.LoadFlowRules([]flow.Rule{daily(1)}))
+	pass(t, g, "user", 3)
+	now := totalsOf(t, g, "user")
+	require.Greater(t, now.RuleSerials[0], serial, "it was removed and loaded again")
+	require.EqualValues(t, 2, now.Rules[0].Blocked)
 }
 
 // What was loaded while a name had no place holds for it, and goes on where it left off.

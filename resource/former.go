@@ -36,16 +36,18 @@ type formerRules struct {
 // formerCheck is a check that a resource had until then.
 type formerCheck struct {
 	Check
-	baseline counted // of which earlier tenures that are settled already
-	then     int64
-	cleanup  runtime.Cleanup
+	serial  int64 // of its lifetime
+	then    int64
+	cleanup runtime.Cleanup
 }
 
 // lifetime belongs to a rule on a resource, whatever is changed of the rule. Every set of
 // checks in which the rule counts has it. So when the garbage collector has taken it, no
-// call can be counted by the rule any more. It must not be so small that the runtime
-// would let several share one piece of memory.
-type lifetime struct{ _ [4]*lifetime }
+// call can be counted by the rule any more.
+type lifetime struct {
+	serial int64
+	_      *lifetime // without a pointer the runtime would let several share one piece of memory
+}
 
 // goesOn reports whether a check goes on counting where c did. Built-in guards keep the
 // last refusal beside the counts, so its address is what is compared.
@@ -62,7 +64,7 @@ func (g *registry) dismiss(home *guardSet, staying *checks, now int64) (gone []*
 		if staying.has(h) {
 			continue
 		}
-		d := &formerCheck{Check: c, baseline: home.baseline[h], then: now}
+		d := &formerCheck{Check: c, serial: h.serial, then: now}
 		if g.former.pending == nil {
 			g.former.pending = make(map[*formerCheck]struct{})
 		}
@@ -79,22 +81,30 @@ func (g *registry) settleFormer(d *formerCheck) {
 	kind, sum := d.figures()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.former.settle(d, kind, sum)
+	delete(g.former.pending, d)
+	if g.former.settled == nil {
+		g.former.settled = make(map[string]RuleTotals)
+	}
+	g.former.settled[kind] = g.former.settled[kind].plus(sum)
 }
 
-func (f *formerRules) settle(d *formerCheck, kind string, sum RuleTotals) {
-	delete(f.pending, d)
-	if f.settled == nil {
-		f.settled = make(map[string]RuleTotals)
+// resume takes back what dismiss did: the checks of a resource that comes again go on in
+// home, as far as home has them. The caller holds mu.
+func (g *registry) resume(back *rememberedResource, home *guardSet) {
+	i := 0
+	for _, h := range back.checks.all() {
+		if d := back.former[i]; home.has(h) {
+			d.cleanup.Stop()
+			delete(g.former.pending, d)
+		}
+		i++
 	}
-	f.settled[kind] = f.settled[kind].plus(sum)
 }
 
 // figures returns what the check has counted, and the kind of its guard. That may be the
 // program's, so no lock is held.
 func (d *formerCheck) figures() (kind string, sum RuleTotals) {
 	s := snapshotOf(d.Check, d.then, time.Time{})
-	d.baseline.takeOff(&s)
 	return s.Kind, totalsOf(&s)
 }
 

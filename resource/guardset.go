@@ -7,6 +7,8 @@ import (
 	"time"
 	"unsafe"
 
+	"go.uber.org/atomic"
+
 	"github.com/leapgate-go/leapgate/rule"
 
 	"github.com/leapgate-go/leapgate/internal/meter"
@@ -18,11 +20,11 @@ import (
 // guardSet is what a call into a resource needs: where it is counted, and who is
 // asked. It does not change; loading rules gives the resource another one, and
 // the entries in flight keep theirs. It is one cache line: all that is read of an entry
-// with no rule or a single one. What is seldom needed is in its tenure and its checks.
+// with no rule or a single one. What is seldom needed is in its checks.
 type guardSet struct {
 	registry *registry
 	metric   *meter.Meter // nil: the resource has no place in the registry
-	*tenure               // nil if metric is
+	stat     *stats.Stats // the metric's
 	*checks               // nil: nobody is to be asked
 	only     Check        // the one of enforce, if there is no more to an entry than to ask it; or nil
 	told     bool         // some checks are told of the exit, or may have changes to deliver then
@@ -30,12 +32,6 @@ type guardSet struct {
 }
 
 const lineSize = 64
-
-// tenure is what else belongs to a resource as long as it has its place.
-type tenure struct {
-	stat     *stats.Stats // the metric's
-	baseline baseline     // what the checks had counted when the resource got its place
-}
 
 // checks are those of one resource, sorted by what they do.
 type checks struct {
@@ -71,16 +67,12 @@ const maxShadowFinishers = 16
 // newGuardSet makes the set of a resource that appears.
 func newGuardSet(registry *registry, checks *checks) *guardSet {
 	s := stats.New()
-	return (&guardSet{registry: registry, metric: s.Meter(), tenure: &tenure{stat: s}}).with(checks)
+	return (&guardSet{registry: registry, metric: s.Meter(), stat: s}).with(checks)
 }
 
 // with returns the set of the same resource when other rules are loaded.
 func (set *guardSet) with(checks *checks) *guardSet {
-	all := set.tenure
-	if all.baseline != nil { // a lifetime must not outlive its check
-		all = &tenure{all.stat, all.baseline.of(checks)}
-	}
-	next := &guardSet{registry: set.registry, metric: set.metric, tenure: all, checks: checks}
+	next := &guardSet{registry: set.registry, metric: set.metric, stat: set.stat, checks: checks}
 	if checks != nil {
 		next.only, next.told = checks.only(), checks.finish != nil || checks.stateful != nil
 	}
@@ -94,11 +86,16 @@ func newChecks() *checks {
 	return s
 }
 
-// add adds the checks of a guard. old are those that the resource had, nil if it had none.
-func (s *checks) add(guard int, some []Check, old *checks) {
+// add adds the checks of a guard. old are those that the resource had, nil if it had none,
+// and lifetimes is how many there were so far.
+func (s *checks) add(guard int, some []Check, old *checks, lifetimes *atomic.Int64) {
 	for _, c := range some {
+		h := s.continued(c, old)
+		if h == nil {
+			h = &lifetime{serial: lifetimes.Add(1)}
+		}
 		s.bound = append(s.bound, c)
-		s.owners = append(s.owners, owner{guard, s.lifetimeOf(c, old)})
+		s.owners = append(s.owners, owner{guard, h})
 	}
 }
 
@@ -188,14 +185,14 @@ func (a *asked) ofAllCalls() (Finisher, bool) {
 	return as[Finisher](a.Check)
 }
 
-// lifetimeOf returns the lifetime of the old check whose counts c goes on with, or a new one.
-func (s *checks) lifetimeOf(c Check, old *checks) *lifetime {
+// continued returns the lifetime of the old check whose counts c goes on with, or nil.
+func (s *checks) continued(c Check, old *checks) *lifetime {
 	for before, h := range old.all() {
 		if goesOn(before, c) && !s.has(h) {
 			return h
 		}
 	}
-	return new(lifetime)
+	return nil
 }
 
 // has reports whether a lifetime is that of any of the checks, nil for none.
@@ -225,9 +222,8 @@ func (set *guardSet) snapshot(name string, now int64, at time.Time, evicted evic
 
 // rules returns the figures of the rules that bind the resource.
 func (set *guardSet) rules(now int64, at time.Time) (rules []stat.RuleSnapshot) {
-	for c, h := range set.all() {
+	for c := range set.all() {
 		rule := snapshotOf(c, now, at)
-		set.baseline[h].takeOff(&rule)
 		if last := c.Cause().Last; last != nil {
 			rule.LastRefusal = last.load(now, at)
 		}

@@ -76,7 +76,6 @@ func (g *registry) rebind(name string, now int64, stateful *[]*checks) bool {
 	old, remembered := g.checksOf(r, name, now)
 	g.mu.Unlock()
 	checks, named := g.bind(name, old)
-	back := remembered.restore(now)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed.Load() {
@@ -105,7 +104,7 @@ func (g *registry) rebind(name string, now int64, stateful *[]*checks) bool {
 	case named:
 		r = g.newResource(name)
 		r.named = true
-		g.settle(r, now, checks, back)
+		g.settle(r, now, checks, remembered)
 	}
 	if checks != nil && checks.stateful != nil {
 		*stateful = append(*stateful, checks)

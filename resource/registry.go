@@ -62,6 +62,7 @@ type registry struct {
 	kept          []*Resource         // those that rules name, and other
 	hand          int                 // goes round the places in search of a victim
 	serial        int64               // of the last resource that got a place
+	lifetimes     atomic.Int64        // the serial of the last lifetime
 	evicted       int64               // how many resources
 	remembered    rememberedResources // what is remembered of resources that are gone
 	evictedTotals evictedTotals       // what was counted in resources that are gone; shows in other
@@ -224,7 +225,6 @@ func (g *registry) place(name string, handle *Resource, now int64, old *remember
 	default:
 		checks, named = g.bind(name, old.checks)
 	}
-	back := old.restore(now)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if r := g.table.Get(name); r != nil {
@@ -240,7 +240,7 @@ func (g *registry) place(name string, handle *Resource, now int64, old *remember
 		handle = g.newResource(name)
 	}
 	handle.named = named
-	g.settle(handle, now, checks, back)
+	g.settle(handle, now, checks, old)
 	return handle
 }
 
@@ -253,7 +253,7 @@ func (g *registry) bind(name string, old *checks) (all *checks, named bool) {
 		if all == nil && len(some) > 0 {
 			all = newChecks()
 		}
-		all.add(i, some, old)
+		all.add(i, some, old, &g.lifetimes)
 		named = named || names
 	}
 	if all != nil {
@@ -262,14 +262,14 @@ func (g *registry) bind(name string, old *checks) (all *checks, named bool) {
 	return all, named
 }
 
-// settle gives r a place. back is what was remembered of it, if anything. The caller
+// settle gives r a place. back is what is remembered of it, if anything. The caller
 // holds mu.
-func (g *registry) settle(r *Resource, now int64, checks *checks, back *restored) {
+func (g *registry) settle(r *Resource, now int64, checks *checks, back *rememberedResource) {
 	g.serial++
 	r.born, r.serial = now, g.serial
 	r.home = newGuardSet(g, checks)
 	r.bound = g.generation.Load()
-	if r.used = 0; back != nil {
+	if r.used = 0; back != nil && back.until > now {
 		r.used = back.used
 		g.resume(back, r.home)
 	}

@@ -1,11 +1,6 @@
 package resource
 
-import (
-	"time"
-
-	"github.com/leapgate-go/leapgate/internal/names"
-	"github.com/leapgate-go/leapgate/stat"
-)
+import "github.com/leapgate-go/leapgate/internal/names"
 
 // rememberedResource is what is remembered of a resource that was evicted before its rules had
 // forgotten what it used: its checks. If the resource comes again, its checks go on with
@@ -78,87 +73,4 @@ func (g *rememberedResources) drop(one *rememberedResource) {
 	g.list[one.index].index = one.index
 	g.list[last] = nil
 	g.list = g.list[:last]
-}
-
-// restored is what a resource that is about to come again takes over.
-type restored struct {
-	checks []restoredCheck
-	used   int64
-}
-
-// restoredCheck is a check that goes on.
-type restoredCheck struct {
-	lifetime *lifetime
-	former   *formerCheck
-	counted  counted // in all its time
-	kind     string
-	sum      RuleTotals // of the last tenure of the resource
-}
-
-// restore asks the checks of a remembered resource, nil for none, what they have counted.
-// They may be the program's, so no lock is held. It returns nil if nothing is left to be
-// remembered.
-func (o *rememberedResource) restore(now int64) *restored {
-	if o == nil || o.until <= now {
-		return nil
-	}
-	b := &restored{used: o.used}
-	i := 0
-	for c, h := range o.checks.all() {
-		s := snapshotOf(c, now, time.Time{})
-		r := restoredCheck{lifetime: h, former: o.former[i], counted: counted{s.Admitted, totalsOf(&s)}, kind: s.Kind}
-		r.former.baseline.takeOff(&s)
-		r.sum = totalsOf(&s)
-		b.checks = append(b.checks, r)
-		i++
-	}
-	return b
-}
-
-// resume lets checks go on in home, as far as home has them. What they have counted so far
-// stays with the former rules, since the figures of a resource begin anew when it comes
-// again. The caller holds mu.
-func (g *registry) resume(b *restored, home *guardSet) {
-	for _, r := range b.checks {
-		if !home.has(r.lifetime) {
-			continue
-		}
-		if home.baseline == nil {
-			home.baseline = make(baseline)
-		}
-		home.baseline[r.lifetime] = r.counted
-		r.former.cleanup.Stop()
-		g.former.settle(r.former, r.kind, r.sum)
-	}
-}
-
-// baseline is what checks had counted when their resource got its place, by their lifetimes.
-type baseline map[*lifetime]counted
-
-// of returns what is there of checks.
-func (b baseline) of(checks *checks) (some baseline) {
-	for _, h := range checks.all() {
-		if c, there := b[h]; there {
-			if some == nil {
-				some = make(baseline)
-			}
-			some[h] = c
-		}
-	}
-	return some
-}
-
-// counted is what a rule has counted.
-type counted struct {
-	admitted int64
-	RuleTotals
-}
-
-// takeOff takes what was counted before off the figures of a rule.
-func (c counted) takeOff(s *stat.RuleSnapshot) {
-	s.Admitted = max(0, s.Admitted-c.admitted)
-	s.Blocked -= c.Blocked
-	s.WouldBlock -= c.WouldBlock
-	s.CandidateWouldBlock -= c.CandidateWouldBlock
-	s.Changes -= c.Changes
 }

@@ -19,9 +19,8 @@ import (
 type Totals struct {
 	Resource string
 	// Serial tells one tenure of a resource in the gate from the next: it is another one
-	// if the resource was evicted and has come again, with totals that began anew, those of
-	// its rules included, whatever their windows remember. It grows from one resource to
-	// the next, from 1 on.
+	// if the resource was evicted and has come again, with totals that began anew, but for
+	// those of rules that are remembered. It grows from one resource to the next, from 1 on.
 	Serial int64
 	Since  time.Time // when the totals began, by the wall clock
 	Named  bool      // by a rule; then the resource is never evicted
@@ -32,9 +31,18 @@ type Totals struct {
 	Waiting   int64               // calls that wait now
 	Rules     []stat.RuleSnapshot // as in a Snapshot
 
+	// RuleSerials has a number for each of Rules. It stays as long as the rule goes on
+	// counting on the resource, and is another one if it began anew, because it was removed
+	// and loaded again, or its resource evicted and forgotten. It grows from one rule to the
+	// next, from 1 on. LastRuleSerial is the last that there was when the totals were read.
+	RuleSerials    []int64
+	LastRuleSerial int64
+
 	// FormerRules is what rules have counted on resources that are gone, or that they bind no
-	// more, by the kind of their guards. [Other] alone has it.
-	FormerRules map[string]RuleTotals
+	// more, by the kind of their guards; and FormerBySerial those of them that may still go
+	// on, by their RuleSerials. [Other] alone has them.
+	FormerRules    map[string]RuleTotals
+	FormerBySerial map[int64]RuleTotals
 }
 
 // Totals returns the totals of every resource, by name, also of [Other] if nothing was
@@ -49,7 +57,9 @@ func (g *registry) Totals() []Totals {
 	var evicted evictedTotals
 	var former map[string]RuleTotals
 	var pending []*formerCheck
+	var last int64
 	cut := g.cut(func() {
+		last = g.lifetimes.Load()
 		evicted, former, pending = g.evictedTotals, maps.Clone(g.former.settled), slices.Collect(maps.Keys(g.former.pending))
 	})
 	now := g.clock.Now()
@@ -61,7 +71,10 @@ func (g *registry) Totals() []Totals {
 		t.Waits, t.Waiting = metric.Latencies(p.home.metric.Waits()), p.home.metric.Waiting()
 		counts, latencies := p.home.metric.TotalsAndLatencies()
 		t.Counts, t.Latencies = counts, metric.Latencies(latencies)
-		t.Rules = p.home.rules(now, at)
+		t.Rules, t.LastRuleSerial = p.home.rules(now, at), last
+		for _, h := range p.home.all() {
+			t.RuleSerials = append(t.RuleSerials, h.serial)
+		}
 		if t.Resource == Other {
 			t.Counts = t.Counts.Plus(evicted.counts)
 			t.Latencies = t.Latencies.Plus(evicted.latencies)
@@ -71,7 +84,11 @@ func (g *registry) Totals() []Totals {
 				if former == nil {
 					former = make(map[string]RuleTotals)
 				}
+				if t.FormerBySerial == nil {
+					t.FormerBySerial = make(map[int64]RuleTotals)
+				}
 				former[kind] = former[kind].plus(sum)
+				t.FormerBySerial[d.serial] = sum
 			}
 			t.FormerRules = former
 		}

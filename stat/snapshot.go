@@ -58,7 +58,9 @@ type Snapshot struct {
 
 // RuleSnapshot is the figures of one rule on one resource. The counts begin when
 // the rule was first loaded, and go on whatever is changed of it, but its ID and the
-// resource. Admitted begins anew with a new window.
+// resource. They also go on when the resource was evicted and comes again while it is
+// remembered; the resource's own counts begin anew then. Admitted begins anew with a new
+// window.
 type RuleSnapshot struct {
 	ID, Kind   string
 	Mode       rule.Mode
@@ -82,8 +84,7 @@ type RuleSnapshot struct {
 	// are empty if there is only one thing that it does. Since is when the last change was,
 	// zero if there was none; Changes is how many there were, and LastChanges are the last
 	// 16 of them, oldest first. They go on when the rule is changed, and when a resource that
-	// was evicted comes again while it is remembered; but then Changes begins anew, as all
-	// counts do.
+	// was evicted comes again while it is remembered.
 	State       string
 	States      []string
 	Since       time.Time
