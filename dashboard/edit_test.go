@@ -12,17 +12,16 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leapgate-go/leapgate"
-	"github.com/leapgate-go/leapgate/internal/gatetest"
-	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/dashboard"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // versions gives If-Match for a rule.

@@ -6,14 +6,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/ruleset"
-	"github.com/leapgate-go/leapgate/rule"
-
 	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate/internal/quota"
+	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/internal/stripes"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 

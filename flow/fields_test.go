@@ -7,13 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate"
-
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // with gives a rule of the resource a, changed.

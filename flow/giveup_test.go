@@ -10,13 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/gatetest"
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // crowd is a number of clients of the resource "a", in fake time.

@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // drawKinds draws rules of every kind that bind the resource a.

@@ -8,14 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // warming is the rule of the cases: 100 per second after 10 s, a third of it before.

@@ -8,15 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/callerror"
-	"github.com/leapgate-go/leapgate/internal/ruleset"
-
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/internal/callerror"
 	"github.com/leapgate-go/leapgate/internal/names"
+	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/structured"
-
 	"github.com/leapgate-go/leapgate/limit"
 )
 

@@ -6,19 +6,18 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/leapgate-go/leapgate/internal/gatetest"
-	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/common/expfmt"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/leapprom"
 	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // Names of all kinds, and those that look alike as labels.

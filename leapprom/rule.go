@@ -5,11 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 

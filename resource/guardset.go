@@ -7,11 +7,10 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/leapgate-go/leapgate/internal/meter"
 	"github.com/leapgate-go/leapgate/internal/stats"
 	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 

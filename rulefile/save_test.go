@@ -10,11 +10,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leapgate-go/leapgate"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
 )
 

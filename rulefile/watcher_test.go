@@ -13,13 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // memory is a gate that keeps what it is given.

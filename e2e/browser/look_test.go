@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -20,6 +18,7 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // names gives the names of the rows that are in the page, in order.

@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/stretchr/testify/require"
@@ -28,6 +26,7 @@ import (
 	"github.com/leapgate-go/leapgate/leapprom"
 	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 

@@ -18,10 +18,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
