@@ -82,7 +82,7 @@ func gateTotals(g *leapgate.Gate) (c metric.Counts, concurrency int64, negative 
 	return c, concurrency, negative
 }
 
-// allFree tells whether all places are free: as many calls as there are places get in,
+// allFree reports whether all places are free: as many calls as there are places get in,
 // and no more.
 func allFree(t require.TestingT, c *gatetest.Clock, g *leapgate.Gate) {
 	require.NoError(t, g.LoadFlowRules(nil))

@@ -24,7 +24,7 @@ import (
 	"github.com/leapgate-go/leapgate/rule"
 )
 
-// versions gives If-Match for a rule.
+// versions returns If-Match for a rule.
 func ifMatch(t testing.TB, d http.Handler, kind, id string) []string {
 	t.Helper()
 	answer, v := ask(t, d, http.MethodGet, "rule?kind="+kind+"&id="+id, "")

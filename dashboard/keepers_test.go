@@ -43,7 +43,7 @@ isolation:
     maxInFlight: 2
 `
 
-// watched gives a gate whose rules are in a file that is watched.
+// watched returns a gate whose rules are in a file that is watched.
 func watched(t *testing.T) (path string, g *leapgate.Gate, w *rulefile.Watcher) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "rules.yaml")

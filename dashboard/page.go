@@ -47,7 +47,7 @@ var embedded = sync.OnceValue(func() map[string]file {
 		body, err := pageFiles.ReadFile("page/" + entry.Name())
 		mediaType := mediaTypes[path.Ext(entry.Name())]
 		if err != nil || mediaType == "" {
-			continue // a folder, or what is not part of the page; a test tells
+			continue // a folder, or what is not part of the page; a test says so
 		}
 		page[entry.Name()] = file{
 			body, mediaType, fmt.Sprintf("%q", fmt.Sprintf("%x", sha256.Sum256(body))[:32]),

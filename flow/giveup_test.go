@@ -118,7 +118,7 @@ func TestPace_TurnsAreUsedUp(t *testing.T) {
 	}
 }
 
-// keepsItsPromises tells whether the gap held, nobody waited too long, and who was refused at once
+// keepsItsPromises reports whether the gap held, nobody waited too long, and who was refused at once
 // was told when to come again.
 func (c *crowd) keepsItsPromises(t *testing.T, gap, longest time.Duration) {
 	t.Helper()

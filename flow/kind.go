@@ -116,7 +116,7 @@ func bounds(r *Rule) ruleset.Figure {
 	return ruleset.Passes
 }
 
-// relate tells the rules for other callers which callers the rules of the resource name.
+// relate sets in the rules for other callers which callers the rules of the resource name.
 func relate(checks []resource.Check) {
 	var origins []string
 	for _, c := range checks {

@@ -122,7 +122,7 @@ func TestRetryAfter_IsTrue(t *testing.T) {
 	})
 }
 
-// reads tells whether any of the rules reads another resource.
+// reads reports whether any of the rules reads another resource.
 func reads(rules []flow.Rule) bool {
 	for _, r := range rules {
 		if r.Associated != "" {

@@ -327,7 +327,7 @@ func newRapidGate(t *rapid.T, rules ...flow.Rule) *gate {
 	return g
 }
 
-// admits tells whether a call is admitted, and ends it.
+// admits reports whether a call is admitted, and ends it.
 func (g *gate) admits(t *rapid.T) bool {
 	e, err := g.Entry("a")
 	e.Exit()

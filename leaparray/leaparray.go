@@ -63,7 +63,7 @@ func (w *WindowWrap[T]) Start() int64 { return w.start }
 // Covers reports whether now lies in the bucket. A nil bucket covers nothing.
 func (w *WindowWrap[T]) Covers(now int64) bool {
 	// A now before the bucket wraps round to a huge unsigned number, so that one
-	// comparison tells both that it has begun and that it has not ended.
+	// comparison shows both that it has begun and that it has not ended.
 	return w != nil && uint64(now-w.start) < uint64(w.length)
 }
 

@@ -119,7 +119,7 @@ type Collector struct {
 
 var _ prometheus.Collector = (*Collector)(nil)
 
-// New makes a collector of a gate. The error, if any, is [ErrConfig], and tells
+// New makes a collector of a gate. The error, if any, is [ErrConfig], and lists
 // everything that is wrong.
 func New(gate *leapgate.Gate, cfg Config) (*Collector, error) {
 	limiters, ruleSources, err := cfg.complete(gate)
@@ -145,7 +145,7 @@ func Must(gate *leapgate.Gate, cfg Config) *Collector {
 	return c
 }
 
-// Describe gives all metrics.
+// Describe sends the descriptions of all metrics.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range c.descs.all {
 		ch <- d
@@ -200,7 +200,7 @@ func (c *Collector) read() *samples {
 	return s
 }
 
-// readAll lets every source read its totals, and gives what is left.
+// readAll lets every source read its totals, and returns what is left.
 func (c *Collector) readAll(all []resource.Totals) *rest {
 	left := &rest{rules: make(map[string]resource.RuleTotals)}
 	c.readings++
@@ -263,7 +263,7 @@ func (c *Collector) bound() {
 	c.sorted = nil
 }
 
-// source gives the source of a resource, a new one if it can have one, nil if not.
+// source returns the source of a resource, a new one if it can have one, nil if not.
 func (c *Collector) source(t *resource.Totals) *source {
 	if src := c.sources[t.Resource]; src != nil {
 		return src

@@ -98,7 +98,7 @@ func TestOther_EvictedResources(t *testing.T) {
 	}, without(scrape(t, registry).only("entries", "blocks", "response_time_seconds_count", "response_time_seconds_native")))
 }
 
-// without gives those that are shown whatever happens.
+// without returns those that are shown whatever happens.
 func without(r reading) reading {
 	for name := range r {
 		if strings.HasPrefix(name, "would") || strings.HasPrefix(name, "candidate") {

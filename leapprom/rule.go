@@ -12,7 +12,7 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// ruleID is a rule as the gate tells it.
+// ruleID is a rule as the gate reports it.
 type ruleID struct {
 	kind, id string
 	nth      int // of those with the same ID on the resource, which only guards of the program have
@@ -113,7 +113,7 @@ func (s *source) newRule(c *Collector, id ruleID) *ruleSeries {
 	return &ruleSeries{guard: guard, labels: c.ruleLabels(guard, s.value(), value)}
 }
 
-// guard gives the value of the label "guard".
+// guard returns the value of the label "guard".
 func (c *Collector) guard(kind string) string {
 	value, known := c.guards[kind]
 	if !known {

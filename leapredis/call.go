@@ -22,7 +22,7 @@ type call struct {
 	reply reply
 	err   error
 
-	overdue *time.Timer // judges it at its deadline, if its caller has left
+	overdue *time.Timer // records it as late at its deadline, if its caller has left
 }
 
 // request is what is asked of a server.
@@ -58,7 +58,7 @@ func (c *call) run() {
 		c.part.stuck.Add(-1)
 	case left:
 		if c.inTime() {
-			c.err = l.judge(c.passes, c.err)
+			c.err = l.record(c.passes, c.err)
 		} else if c.err == nil {
 			c.part.breaker.heard(c.of)
 		}
@@ -79,7 +79,7 @@ func makeRoom(i int) byte {
 	return room[i]
 }
 
-// leave has a call whose caller leaves judged at its deadline, if it is not answered by then.
+// leave has a call whose caller leaves recorded as late at its deadline, if it is not answered by then.
 func (c *call) leave(deadline int64) {
 	l, p := c.link, c.passes
 	c.overdue = time.AfterFunc(time.Duration(deadline-l.clock.Now()), func() {
@@ -88,7 +88,7 @@ func (c *call) leave(deadline int64) {
 	})
 }
 
-// inTime reports whether a call whose caller left has ended before it was judged.
+// inTime reports whether a call whose caller left has ended before its deadline.
 func (c *call) inTime() bool {
 	if c.overdue.Stop() {
 		return true

@@ -53,7 +53,7 @@ func (g *scripted) note(format string, args ...any) {
 	g.log = append(g.log, fmt.Sprintf(format, args...))
 }
 
-// noted gives what was written down, and forgets it.
+// noted returns what was written down, and forgets it.
 func (g *scripted) noted() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -80,7 +80,7 @@ func (c *inFlightCheck) Finish(_, n int64, _ time.Duration, _ resource.Outcome) 
 	c.finished.Add(n)
 }
 
-// orders gives the check of the resource that the tests call.
+// orders returns the check of the resource that the tests call.
 func (g *inFlight) orders() *inFlightCheck {
 	c, _ := g.checks.Load("orders")
 	return c.(*inFlightCheck)

@@ -29,12 +29,12 @@ func (conflict) Conflict() bool { return true }
 // The gate is asked before anything is changed: rules that it refuses are never in the file. The
 // file is written beside its place and renamed over it, so that nobody ever reads half of
 // it; if the path is a symbolic link, what it leads to is replaced. The file keeps its
-// permissions, and belongs to the one who runs the program.
+// permissions, and belongs to the user who runs the program.
 //
 // A name that ends in .json gets JSON, another YAML. Of YAML, what does not change stays as it was
 // written: the comments, the order, and defaults that are not said. A rule that is removed goes
 // with its comments; indentation is made even, and blank lines may go. Where comments stand
-// so that they cannot be kept, Status.LosesComments tells before.
+// so that they cannot be kept, Status.LosesComments says so before.
 //
 // A folder can be saved if it has one rule file. With rules that are no good the error is
 // [Errors], with a file that others have changed meanwhile [ErrChanged], after Close

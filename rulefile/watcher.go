@@ -226,7 +226,7 @@ func keyOf(c *content, err error) string {
 	return string(c.sum[:])
 }
 
-// load gives what was read to the gate, if it is new and good.
+// load loads what was read into the gate, if it is new and good.
 func (w *Watcher) load(c *content, err error) error {
 	w.seen, w.still, w.moving = keyOf(c, err), time.Time{}, time.Time{}
 	if err == nil && w.loaded && w.seen == w.active {
@@ -249,7 +249,7 @@ func (w *Watcher) load(c *content, err error) error {
 	return nil
 }
 
-// give gives rules to the gate. The parser that has read them knows where they stand, for errors.
+// give loads rules into the gate. The parser that has read them knows where they stand, for errors.
 func (w *Watcher) give(rules leapgate.Rules, p *parser) error {
 	refusal := w.cfg.Gate.ReplaceRules(w.cfg.Path, copied(rules))
 	if refusal == nil {

@@ -7,7 +7,7 @@
 //
 // It starts a redis-server of its own. The speed of a machine with neighbours changes by
 // half within seconds, so the limiters run by turns, in slices of some hundred
-// milliseconds; each turn gives one ratio of two of them, and the medians are printed.
+// milliseconds; each turn yields one ratio of two of them, and the medians are printed.
 package main
 
 import (
@@ -133,7 +133,7 @@ func compare(out io.Writer, p plan, subjects []*subject, goroutines int) error {
 	return nil
 }
 
-// measure runs s for a slice, and gives its decisions a second.
+// measure runs s for a slice, and returns its decisions a second.
 func (s *subject) measure(p plan, goroutines int) (rate float64, all *histogram, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

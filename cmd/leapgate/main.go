@@ -117,7 +117,7 @@ func (c command) run(args []string, std streams) int {
 	return action(flags.Args(), std)
 }
 
-// misused tells that a command was used in another way than it can be.
+// misused reports that a command was used in another way than it can be.
 func misused(std streams, name, format string, args ...any) int {
 	fmt.Fprintf(std.err, "leapgate %s: %s\nRun \"leapgate %s -h\" for usage.\n", name, fmt.Sprintf(format, args...), name)
 	return exitUsage

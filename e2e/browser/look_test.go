@@ -21,7 +21,7 @@ import (
 	"github.com/leapgate-go/leapgate/rule"
 )
 
-// names gives the names of the rows that are in the page, in order.
+// names returns the names of the rows that are in the page, in order.
 const names = `[...document.querySelectorAll(".row .name a")].map((a) => a.textContent)`
 
 // newShop makes a gate under traffic: orders beyond their rule, search below its own.

@@ -225,7 +225,7 @@ func (p *program) count(f func(*tally)) {
 	f(&p.tally)
 }
 
-// text gives what the program exports.
+// text returns what the program exports.
 func (p *program) text(t *testing.T, accept string) string {
 	t.Helper()
 	return get(t, p.server.URL, http.Header{"Accept": {accept}})

@@ -21,7 +21,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is the program. It gives the exit code.
+// run is the program. It returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("custommetric", flag.ContinueOnError)
 	flags.SetOutput(stderr)

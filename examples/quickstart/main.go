@@ -31,7 +31,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the program. It gives the exit code.
+// run is the program. It returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -108,7 +108,7 @@ func show(ctx context.Context, listener net.Listener, transport *http.Transport,
 	return table.err
 }
 
-// watch calls show every second, and at the end of length. It gives the failure
+// watch calls show every second, and at the end of length. It returns the failure
 // that came before the end, if any.
 func watch(ctx context.Context, length time.Duration, failures <-chan error, show func(elapsed time.Duration)) error {
 	start := time.Now()

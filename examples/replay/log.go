@@ -72,7 +72,7 @@ func readLog(r io.Reader) (*accessLog, error) {
 	return log, nil
 }
 
-// readLine gives a line without its end. Of a line that is too long it gives the
+// readLine returns a line without its end. Of a line that is too long it returns the
 // beginning and errLong, and passes over the rest.
 func readLine(r *bufio.Reader) (string, error) {
 	line, err := r.ReadSlice('\n')
@@ -92,7 +92,7 @@ func readLine(r *bufio.Reader) (string, error) {
 	return strings.TrimRight(string(line), "\r\n"), err
 }
 
-// A request is what one line of the log tells.
+// A request is what one line of the log says.
 type request struct {
 	at   time.Time // to the second
 	path string    // without its query; empty if the client sent nothing like HTTP
@@ -160,7 +160,7 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-// pathOf gives the path of what a client sent, such as "GET /orders?page=2 HTTP/1.1".
+// pathOf returns the path of what a client sent, such as "GET /orders?page=2 HTTP/1.1".
 // Clients send all kinds of things: what is not HTTP has an empty path.
 func pathOf(sent string) string {
 	parts := strings.Split(sent, " ")

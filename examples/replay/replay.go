@@ -60,7 +60,7 @@ func replay(requests []request, rules []flow.Rule) (*outcome, error) {
 	return &outcome{rules: gate.FlowRules(), decisions: decisions, snapshots: gate.Snapshot()}, nil
 }
 
-// matcher gives a function that finds the resource of a path: the longest prefix
+// matcher returns a function that finds the resource of a path: the longest prefix
 // of any rule.
 func matcher(rules []flow.Rule) func(path string) string {
 	var prefixes []string

@@ -1,6 +1,6 @@
 // Rulefile shows rules that come from a file and change while the program runs. It writes a
 // rule file into a folder for temporary files, edits it in the ways in which people and
-// programs do, some of them wrong, and tells after each what becomes of twenty calls.
+// programs do, some of them wrong, and prints after each what becomes of twenty calls.
 //
 //	go run ./examples/rulefile
 //

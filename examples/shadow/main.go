@@ -5,7 +5,7 @@
 // A minute of traffic, about 60 calls a second with a rush in the middle, meets a rule
 // that blocks beyond 100. The same rule tries 80 as its candidate, and a second rule, in
 // mode shadow, tries 150 calls in any two seconds. Neither changes what callers get; the
-// snapshot tells what would have been. No time passes in truth: the gate is given its
+// snapshot says what would have been. No time passes in truth: the gate is given its
 // clock.
 package main
 

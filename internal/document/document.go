@@ -130,7 +130,7 @@ func checkUTF8(data []byte) *Fault {
 	return nil
 }
 
-// cursor tells the line and the column of offsets that are asked for in rising order.
+// cursor returns the line and the column of offsets that are asked for in rising order.
 type cursor struct {
 	data         []byte
 	at           int

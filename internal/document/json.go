@@ -12,7 +12,7 @@ import (
 )
 
 // parseJSON reads what encoding/json takes for valid. It is written out because that
-// package tells no positions.
+// package reports no positions.
 func parseJSON(data []byte) (*Node, *Fault) {
 	p := &jsonParser{data: data, cursor: cursor{data: data, line: 1, column: 1}}
 	p.space()

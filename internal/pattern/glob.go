@@ -67,7 +67,7 @@ func newGlob(text string) (*glob, error) {
 	return g, nil
 }
 
-// classEnd gives the place of the ] that ends the class which begins at start. A ]
+// classEnd returns the place of the ] that ends the class which begins at start. A ]
 // that comes first belongs to the class.
 func classEnd(runes []rune, start int) int {
 	i := start + 1

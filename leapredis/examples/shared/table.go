@@ -46,7 +46,7 @@ func run(out io.Writer, redis string, window time.Duration) (err error) {
 		t.say("the server is back, and has nothing")
 		t.show(4)
 	}
-	return t.judge()
+	return t.verify()
 }
 
 func start() (*redistest.Server, error) {
@@ -184,8 +184,8 @@ func of(sum int) string {
 
 func (t *table) say(what string) { fmt.Fprintf(t.out, "        %s\n", what) }
 
-// judge says how many there were at most, and reports what was too many.
-func (t *table) judge() error {
+// verify says how many there were at most, and returns what was too many.
+func (t *table) verify() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
