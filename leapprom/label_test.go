@@ -60,13 +60,11 @@ func TestLabels_HostileNames(t *testing.T) {
 	require.Contains(t, r, `leapgate_entries_total{resource="a�b",result="pass"}`)
 }
 
-// hostileKind is a guard with a name of all bytes.
+// hostileKind is a guard whose checks say that they are of a kind with a name of all bytes.
 type hostileKind struct{ twins }
 
-func (hostileKind) Kind() string { return strings.Repeat("\xff\"\n<b>", 1000) }
-
 func (k hostileKind) Bind(name string, _ []resource.Check) ([]resource.Check, bool) {
-	cause := &resource.Cause{Resource: name, Kind: k.Kind(), RuleID: strings.Repeat("\x00é", 5000)}
+	cause := &resource.Cause{Resource: name, Kind: strings.Repeat("\xff\"\n<b>", 1000), RuleID: strings.Repeat("\x00é", 5000)}
 	return []resource.Check{twin{cause: cause, blocked: &k.blocked[0]}}, false
 }
 
