@@ -31,6 +31,7 @@ type Watcher struct {
 	ended     chan struct{} // closed when the goroutine has ended
 	closeOnce sync.Once
 
+	saving  sync.Mutex // one Save at a time; taken before loading
 	loading sync.Mutex // one load at a time; guards the rest of this block
 	closed  bool
 	loaded  bool      // whether active is
