@@ -48,6 +48,13 @@ func body(w http.ResponseWriter, r *http.Request) (data []byte, ok bool) {
 		fail(w, problem{Status: http.StatusUnsupportedMediaType, Detail: "want Content-Type: application/json"})
 		return nil, false
 	}
+	for _, encoding := range r.Header.Values("Content-Encoding") {
+		if !strings.EqualFold(encoding, "identity") {
+			w.Header().Set("Accept-Encoding", "identity") // RFC 9110, section 12.5.3
+			fail(w, problem{Status: http.StatusUnsupportedMediaType, Detail: "want no Content-Encoding, or identity"})
+			return nil, false
+		}
+	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var tooLarge *http.MaxBytesError
 	switch {
