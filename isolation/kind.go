@@ -10,8 +10,10 @@ import (
 
 const kindName = "isolation"
 
-// Kind describes isolation rules to the rest of Leapgate.
-var Kind = ruleset.Kind[Rule]{
+// Kind describes isolation rules to the rest of Leapgate. Programs have no use for it.
+var Kind ruleset.Kind[Rule] = kind
+
+var kind = ruleset.Kind[Rule]{
 	Name:   kindName,
 	Status: 503, // Service Unavailable; net/http would reach the root
 	Head: func(r *Rule) field.Head {
