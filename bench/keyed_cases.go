@@ -24,7 +24,6 @@ import (
 
 // Keyed limiters: one decision on one of many keys, all of them known, none near its limit.
 
-// keySizes are how many keys there are.
 var keySizes = []int{1, 100_000, 1_000_000}
 
 // keyDivisor makes the cases smaller for tests, which only see to it that they run.

@@ -108,7 +108,6 @@ func (Challenge) Error() string { return "say who you are" }
 // ErrConfig is what every error of [New] is.
 var ErrConfig = errors.New("dashboard: bad configuration")
 
-// complete fills in the defaults, and returns everything that is wrong.
 func (c *Config) complete(gate *leapgate.Gate) error {
 	var faults []error
 	fault := func(format string, args ...any) {

@@ -36,7 +36,6 @@ type controller struct {
 	changing atomic.Pointer[resource.Cause] // the cause of the last refusal, if the threshold changes by itself
 }
 
-// counts is what a rule has decided.
 type counts struct {
 	admitted            stripes.Counter // by rules that read another resource; the windows of others know
 	blocked             stripes.Counter

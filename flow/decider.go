@@ -62,7 +62,6 @@ func newDecider(r *Rule, threshold float64, h history, used memoryInUse) decider
 	return d
 }
 
-// whole is a threshold in whole calls.
 func whole(threshold float64) int64 {
 	if threshold < quota.MaxLimit {
 		return int64(threshold) // towards 0, which is down
@@ -105,7 +104,6 @@ func (d *decider) byMemory() float64 {
 	}
 }
 
-// outcome is the answer of a decider.
 type outcome struct {
 	ok        bool
 	ticket    int64         // if ok

@@ -20,7 +20,6 @@ type controller struct {
 	state    *state
 }
 
-// state is what a rule remembers.
 type state struct {
 	places     places.Places
 	admitted   stripes.Counter

@@ -57,7 +57,6 @@ func complete(r *Rule, report *ruleset.Report) {
 	}
 }
 
-// describe says what a rule does.
 func describe(r *Rule) string {
 	ends := "blocks"
 	if r.MaxWait > 0 {

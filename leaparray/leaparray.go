@@ -108,7 +108,6 @@ func (a *LeapArray[T]) Init(buckets int, interval time.Duration, newBucket func(
 	return nil
 }
 
-// interval is the length of all buckets.
 func (a *LeapArray[T]) interval() int64 { return a.length * int64(len(a.slots)) }
 
 // nearestDivisor finds the number of buckets closest to n that divides interval.

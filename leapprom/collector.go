@@ -157,7 +157,6 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.read().send(ch)
 }
 
-// read makes the series of one reading.
 func (c *Collector) read() *samples {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -287,7 +286,6 @@ func (c *Collector) source(t *resource.Totals) *source {
 	return src
 }
 
-// collect adds the series of a resource.
 func (c *Collector) collect(s *samples, src *source, of *series) {
 	d, counts, classic := c.descs, &of.counts, !c.cfg.NativeOnly
 	s.count(d.entries, src.block, src.created, counts[metric.Block])

@@ -43,7 +43,6 @@ func (r *ruleSeries) startAnew() {
 	r.base, r.last, r.offset = r.shown(), resource.RuleTotals{}, resource.RuleTotals{}
 }
 
-// shown is what the series show.
 func (r *ruleSeries) shown() resource.RuleTotals { return minus(plus(r.base, r.last), r.offset) }
 
 // maxLeft is how many rules that do not bind a resource any more keep their series there.
@@ -127,7 +126,6 @@ func (c *Collector) ruleLabels(guard, resource, rule string) []*dto.LabelPair {
 	return pairs("gate", c.cfg.Gate, "guard", guard, "resource", resource, "rule", rule)
 }
 
-// collect adds the series of the rule.
 func (r *ruleSeries) collect(c *Collector, s *samples) {
 	if r.labels == nil {
 		return

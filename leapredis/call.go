@@ -25,7 +25,6 @@ type call struct {
 	overdue *time.Timer // records it as late at its deadline, if its caller has left
 }
 
-// request is what is asked of a server.
 type request struct {
 	script, other *script // the other one is for a key of another type; nil: there is none
 	key           string

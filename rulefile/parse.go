@@ -123,7 +123,6 @@ func wrongValue(field, value, want string) string {
 	return fmt.Sprintf("%s is %s; want %s", field, value, want)
 }
 
-// readRoot reads the lists of a file.
 func (p *parser) readRoot(file string, root *document.Node) {
 	switch {
 	case root.Type == document.List && len(root.Items) == 0:

@@ -24,7 +24,6 @@ import (
 	"github.com/leapgate-go/leapgate/internal/redistest"
 )
 
-// plan is what is measured.
 type plan struct {
 	turns      int
 	slice      time.Duration
@@ -109,7 +108,6 @@ func run(out io.Writer, p plan, root string) (err error) {
 	return floors(out, p, server, benchmark, subjects)
 }
 
-// compare runs all subjects by turns.
 func compare(out io.Writer, p plan, subjects []*subject, goroutines int) error {
 	rates := make([][]float64, len(subjects))
 	times := make([]histogram, len(subjects))
@@ -177,7 +175,6 @@ func (s *subject) measure(p plan, goroutines int) (rate float64, all *histogram,
 	return float64(all.count) / time.Since(began).Seconds(), all, err
 }
 
-// ratio is the median of the ratios of the turns.
 func ratio(a, b []float64) string {
 	all := make([]float64, len(a))
 	for i := range a {

@@ -10,7 +10,6 @@ import (
 	"github.com/leapgate-go/leapgate/rule"
 )
 
-// maxWarnings is how many warnings of a file are printed.
 const maxWarnings = 20
 
 // warnings returns what is allowed in good rules, but probably not meant.

@@ -21,7 +21,6 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is the program. It returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("custommetric", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -45,7 +44,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// length is how much time is made up.
 const length = 150 * time.Second
 
 // show plays the day of the shop, and prints a line every so often. The ring never
@@ -71,7 +69,6 @@ func show(out io.Writer, every time.Duration) error {
 	return nil
 }
 
-// open makes up the calls of one second.
 func open(second int, call func(customer string, bytes int64)) {
 	for i := range 40 {
 		customer := fmt.Sprintf("regular-%d", (second*7+i*i)%200)

@@ -51,7 +51,6 @@ func (t *traffic) record(now int64, customer string, bytes int64) {
 	}
 }
 
-// minute is the figures of one minute.
 type minute struct {
 	customers    float64 // different ones
 	sumOfSeconds float64 // the same, added up second by second: too many
@@ -104,7 +103,6 @@ func (s *seen) unite(other *seen) {
 	}
 }
 
-// count estimates the number of names.
 func (s *seen) count() float64 {
 	zeros := seenBits
 	for i := range s.words {

@@ -41,7 +41,6 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the program. It returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("dashboard", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -75,7 +74,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// serve shows the shop on a listener until ctx ends.
 func serve(ctx context.Context, listener net.Listener, token string, out io.Writer, logger *slog.Logger) error {
 	shop, err := newShop()
 	if err != nil {
@@ -121,7 +119,6 @@ func serve(ctx context.Context, listener net.Listener, token string, out io.Writ
 	return err
 }
 
-// newMetrics makes what Prometheus scrapes.
 func newMetrics(shop *shop) (http.Handler, error) {
 	collector, err := leapprom.New(shop.gate, leapprom.Config{
 		Gate:     "shop",
@@ -135,7 +132,6 @@ func newMetrics(shop *shop) (http.Handler, error) {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), nil
 }
 
-// newPage makes the page of a shop.
 func newPage(shop *shop, token string, logger *slog.Logger) (*dashboard.Dashboard, error) {
 	cfg := dashboard.Config{
 		Title:    "Shop",

@@ -27,7 +27,6 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the program. It returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("httpapi", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -52,7 +51,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// serve serves until ctx ends.
 func serve(ctx context.Context, listen string, limits limits, out io.Writer) error {
 	gate, err := newGate()
 	if err != nil {

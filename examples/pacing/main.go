@@ -24,7 +24,6 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is the program. It returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("pacing", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -45,7 +44,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// show is what the program shows.
 func show(out io.Writer) error {
 	gate, err := leapgate.New(leapgate.Config{})
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// An accessLog is a log that was read.
 type accessLog struct {
 	requests  []request // by time; those of one second as in the file
 	lines     int       // the malformed ones too
@@ -20,7 +19,6 @@ type accessLog struct {
 	backwards int       // how often a request is older than the one before it in the file
 }
 
-// A badLine is a line that could not be read.
 type badLine struct {
 	number int    // from 1
 	text   string // its beginning

@@ -22,7 +22,6 @@ type outcome struct {
 	snapshots []stat.Snapshot
 }
 
-// A decision is what was decided about one request.
 type decision struct {
 	request
 	resource string

@@ -79,7 +79,6 @@ func reportRules(w io.Writer, result *outcome, width int) {
 	}
 }
 
-// A second is what happened in one second of the log.
 type second struct {
 	at                          time.Time
 	requests, admitted, blocked int

@@ -24,7 +24,6 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is the program. It returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("rulefile", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -45,7 +44,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// show is what the program shows.
 func show(stdout io.Writer) error {
 	folder, err := os.MkdirTemp("", "leapgate-rulefile")
 	if err != nil {

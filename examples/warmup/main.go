@@ -24,7 +24,6 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is the program. It returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("warmup", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -45,7 +44,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// show is what the program shows.
 func show(out io.Writer) error {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	gate, err := leapgate.New(leapgate.Config{Now: func() int64 { return now.UnixNano() }})

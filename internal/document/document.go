@@ -151,12 +151,10 @@ func (c *cursor) to(offset int) (line, column int) {
 	return c.line, c.column
 }
 
-// tooMany is the fault of a document with too many values.
 func tooMany(line, column int) *Fault {
 	return &Fault{line, column, fmt.Sprintf("more than %d values; split the file", MaxValues)}
 }
 
-// tooDeep is the fault of a document that goes too deep.
 func tooDeep(line, column int) *Fault {
 	return &Fault{line, column, fmt.Sprintf("more than %d lists and mappings in each other", MaxDepth)}
 }

@@ -45,7 +45,6 @@ type rings struct {
 	minute  *leaparray.LeapArray[times]
 }
 
-// times are how long calls took, and how long others waited.
 type times struct{ rt, waits metric.Latencies }
 
 func (s *Stats) times() times {

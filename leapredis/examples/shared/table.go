@@ -57,7 +57,6 @@ func start() (*redistest.Server, error) {
 	return redistest.Start(program)
 }
 
-// table collects what the processes were allowed.
 type table struct {
 	out    io.Writer
 	window time.Duration
@@ -133,7 +132,6 @@ func (t *table) begin() {
 	t.until(t.next)
 }
 
-// until waits until a window has begun.
 func (t *table) until(number int64) {
 	time.Sleep(time.Until(time.Unix(0, number*int64(t.window))))
 }
