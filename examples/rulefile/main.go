@@ -9,7 +9,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,30 +18,11 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/examples/internal/program"
 	"github.com/leapgate-go/leapgate/rulefile"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
-
-func run(args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("rulefile", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.Usage = func() { fmt.Fprint(stderr, "Usage: rulefile\n\nIt takes no flags and no arguments.\n") }
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2
-	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "rulefile: %q is not known; want no arguments\n", flags.Arg(0))
-		return 2
-	}
-	if err := show(stdout); err != nil {
-		fmt.Fprintln(stderr, "rulefile:", err)
-		return 1
-	}
-	return 0
-}
+func main() { program.Main("rulefile", show) }
 
 func show(stdout io.Writer) error {
 	folder, err := os.MkdirTemp("", "leapgate-rulefile")
