@@ -32,12 +32,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/callerror"
+	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
@@ -101,9 +101,8 @@ type Config struct {
 	// It must not panic, or end the goroutine: then nobody gives back what the call has taken.
 	Sleep func(ctx context.Context, d time.Duration) error
 
-	// Guards are asked after the gate's own, in this order. See [resource.Guard]. The kind of
-	// none is that of the gate's own rules. Kinds should differ: metrics do not tell rules with
-	// the same kind and ID apart.
+	// Guards are asked after the gate's own, in this order. See [resource.Guard]. Their kinds
+	// differ from each other and from those of the gate's own rules.
 	Guards []resource.Guard
 
 	// OnChange is told when a rule has gone over from one state to another, as a breaker
@@ -231,8 +230,12 @@ func New(cfg Config) (*Gate, error) {
 		faults = append(faults, fmt.Errorf("%w: MaxResources is %d; want 1 to %d, or 0 for 10000",
 			ErrConfig, cfg.MaxResources, maxMaxResources))
 	}
+	owners := make(map[string]string) // of each kind
+	for _, k := range kinds.All {
+		owners[k.Name()] = "one of the gate's own"
+	}
 	for i, guard := range cfg.Guards {
-		if fault := faultOf(guard); fault != "" {
+		if fault := faultOf(guard, owners, i); fault != "" {
 			faults = append(faults, fmt.Errorf("%w: Guards[%d] %s", ErrConfig, i, fault))
 		}
 	}
@@ -265,17 +268,24 @@ func New(cfg Config) (*Gate, error) {
 
 func (g *Gate) passes(name string, now int64) int64 { return g.registry.Sum(name, now, metric.Pass) }
 
-// faultOf says what is wrong with a guard of the program, if anything. That its Kind panics is
-// counted later, when it is asked for its checks.
-func faultOf(guard resource.Guard) (fault string) {
+// maxKind is the length of the longest kind of a guard of the program, in bytes.
+const maxKind = 64
+
+// faultOf says what is wrong with the guard of the program at index i, if anything, and notes its
+// kind. That its Kind panics is counted later, when it is asked for its checks.
+func faultOf(guard resource.Guard, owners map[string]string, i int) (fault string) {
 	if guard == nil {
 		return "is nil; want a guard"
 	}
 	defer func() { _ = recover() }()
 	kind := guard.Kind()
-	if slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.Name() == kind }) {
-		return fmt.Sprintf("has the kind %q, which is one of the gate's own; want another", kind)
+	if kind == "" || len(kind) > maxKind || escape.Text(kind) != kind {
+		return fmt.Sprintf("has the kind %s; want 1 to %d bytes of printable text", escape.Quoted(kind), maxKind)
 	}
+	if owner, taken := owners[kind]; taken {
+		return fmt.Sprintf("has the kind %q, which is %s; want another", kind, owner)
+	}
+	owners[kind] = fmt.Sprintf("that of Guards[%d]", i)
 	return ""
 }
 

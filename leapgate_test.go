@@ -511,3 +511,16 @@ func TestNew_GuardsAreOfOtherKindsThanTheGatesOwn(t *testing.T) {
 leapgate: bad configuration: Guards[2] is nil; want a guard
 leapgate: bad configuration: Guards[3] has the kind "isolation", which is one of the gate's own; want another`)
 }
+
+func TestNew_KindsOfGuardsDifferAndCanBeShown(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("k", 65)
+	_, err := leapgate.New(leapgate.Config{Guards: []resource.Guard{
+		kindly("mine"), kindly(""), kindly("mine"), kindly("a\nb"), kindly("\xff"), kindly(long), kindly(long[1:]), kindly("für alle"),
+	}})
+	require.EqualError(t, err, `leapgate: bad configuration: Guards[1] has the kind ""; want 1 to 64 bytes of printable text
+leapgate: bad configuration: Guards[2] has the kind "mine", which is that of Guards[0]; want another
+leapgate: bad configuration: Guards[3] has the kind "a\nb"; want 1 to 64 bytes of printable text
+leapgate: bad configuration: Guards[4] has the kind "\xff"; want 1 to 64 bytes of printable text
+leapgate: bad configuration: Guards[5] has the kind "`+long[1:]+`"…; want 1 to 64 bytes of printable text`)
+}

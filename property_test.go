@@ -10,19 +10,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/gatetest"
-	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // held is a call in flight.
@@ -83,7 +82,7 @@ func gateTotals(g *leapgate.Gate) (c metric.Counts, concurrency int64, negative 
 	return c, concurrency, negative
 }
 
-// allFree tells whether all places are free: as many calls as there are places get in,
+// allFree reports whether all places are free: as many calls as there are places get in,
 // and no more.
 func allFree(t require.TestingT, c *gatetest.Clock, g *leapgate.Gate) {
 	require.NoError(t, g.LoadFlowRules(nil))

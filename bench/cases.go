@@ -19,7 +19,7 @@ type Case struct {
 	Floor string
 	// Near names the case of Leapgate that comes nearest, for peers.
 	Near string
-	// Make builds what all workers share. It gives what makes a worker: a function
+	// Make builds what all workers share. It returns what makes a worker: a function
 	// that runs the operation n times.
 	Make func() (worker func() func(n int))
 }
@@ -27,7 +27,7 @@ type Case struct {
 // Cases are all of them, floors first.
 var Cases = slices.Concat(floors, leapgateCases, nearestCases, peers, keyedCases(), keyedRefusals)
 
-// Find gives the case of that name.
+// Find returns the case of that name.
 func Find(name string) (Case, bool) {
 	for _, c := range Cases {
 		if c.Name == name {

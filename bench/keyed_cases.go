@@ -24,13 +24,12 @@ import (
 
 // Keyed limiters: one decision on one of many keys, all of them known, none near its limit.
 
-// keySizes are how many keys there are.
 var keySizes = []int{1, 100_000, 1_000_000}
 
 // keyDivisor makes the cases smaller for tests, which only see to it that they run.
 var keyDivisor = 1
 
-// RandomKeys gives distinct keys of 20 bytes, in no order.
+// RandomKeys returns distinct keys of 20 bytes, in no order.
 func RandomKeys(n int) []string {
 	random := rand.New(rand.NewPCG(1, 2)) // the same each time
 	keys := make([]string, n)

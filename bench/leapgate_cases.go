@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leapgate-go/leapgate"
@@ -18,6 +16,7 @@ import (
 	"github.com/leapgate-go/leapgate/leapprom"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // unreachable is a threshold that no benchmark gets to.

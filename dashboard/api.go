@@ -5,7 +5,6 @@ import (
 	"net/http"
 )
 
-// endpoint is one name of the API.
 type endpoint struct {
 	methods []string
 	serve   func(w http.ResponseWriter, r *http.Request)

@@ -17,7 +17,7 @@ import (
 	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 )
 
-// busy gives a gate with n resources, each with a rule, that have been busy for a minute, and
+// busy returns a gate with n resources, each with a rule, that have been busy for a minute, and
 // calls them all once: between frames, all figures change.
 func busy(b *testing.B, n int) (gate *leapgate.Gate, again func()) {
 	b.Helper()

@@ -65,7 +65,7 @@ type Config struct {
 	// safe for concurrent use.
 	Address func(r *http.Request) string
 
-	// Authorize lets rules be changed. It tells who the one is that asks, for the log; or
+	// Authorize lets rules be changed. It returns the name of the user who asks, for the log; or
 	// an error if he may not, whose text he is shown: 403, or 401 if it is a [Challenge]. It is
 	// asked for every change, and for readings that depend on it: who is looking, and what
 	// ShowKeys shows him. It must be safe for concurrent use. Nil: nobody may change rules.
@@ -108,7 +108,6 @@ func (Challenge) Error() string { return "say who you are" }
 // ErrConfig is what every error of [New] is.
 var ErrConfig = errors.New("dashboard: bad configuration")
 
-// complete fills in the defaults, and returns everything that is wrong.
 func (c *Config) complete(gate *leapgate.Gate) error {
 	var faults []error
 	fault := func(format string, args ...any) {

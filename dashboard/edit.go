@@ -14,7 +14,6 @@ import (
 	"github.com/leapgate-go/leapgate/rule"
 )
 
-// action is what is done to a rule.
 type action string
 
 const (
@@ -84,7 +83,6 @@ func (e *edit) apply(d *Dashboard, rules *kinds.Rules) error {
 	return nil
 }
 
-// perform carries an edit out, and logs it.
 func (d *Dashboard) perform(ctx context.Context, e *edit, who string) error {
 	d.editing.Lock()
 	defer d.editing.Unlock()
@@ -167,7 +165,6 @@ func (e *edit) log(ctx context.Context, logger *slog.Logger, who string) {
 	logger.LogAttrs(ctx, slog.LevelInfo, "leapgate: rule changed on the dashboard", attrs...)
 }
 
-// failEdit answers an edit that was refused.
 func (d *Dashboard) failEdit(w http.ResponseWriter, key ruleKey, err error) {
 	var r *refusal
 	switch {

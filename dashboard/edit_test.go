@@ -12,20 +12,19 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leapgate-go/leapgate"
-	"github.com/leapgate-go/leapgate/internal/gatetest"
-	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/dashboard"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
-// versions gives If-Match for a rule.
+// versions returns If-Match for a rule.
 func ifMatch(t testing.TB, d http.Handler, kind, id string) []string {
 	t.Helper()
 	answer, v := ask(t, d, http.MethodGet, "rule?kind="+kind+"&id="+id, "")
@@ -248,6 +247,10 @@ func TestEdit_BodiesThatAreRefused(t *testing.T) {
 	for _, mediaType := range []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/json;;", "application/jsonp"} {
 		refused(t, d, http.StatusUnsupportedMediaType, "POST", "rules?kind=flow", `{"resource": "a", "threshold": 1}`, "Content-Type", mediaType)
 	}
+	for _, encoding := range []string{"gzip", "br", "x", "identity, gzip"} {
+		_, detail := refused(t, d, http.StatusUnsupportedMediaType, "POST", "rules?kind=flow", `{"resource": "a", "threshold": 1}`, "Content-Encoding", encoding)
+		require.Equal(t, "want no Content-Encoding, or identity", detail)
+	}
 	_, detail := refused(t, d, http.StatusRequestEntityTooLarge, "POST", "rules?kind=flow", `{"resource": "`+strings.Repeat("a", 64<<10))
 	require.Equal(t, "want at most 65536 bytes", detail)
 	require.Empty(t, g.FlowRules())
@@ -259,7 +262,7 @@ func TestEdit_BodiesThatAreRefused(t *testing.T) {
 	require.Len(t, faults, 1)
 	faults, _ = refused(t, d, http.StatusUnprocessableEntity, "POST", "rules?kind=flow", `{"resource": "a", "threshold": 1`+strings.Repeat(`, "x": 1`, 7000)+"}")
 	require.LessOrEqual(t, len(faults), 101)
-	answer, _ := ask(t, d, "POST", "rules?kind=flow", `{"resource": "a", "threshold": 1}`, "Content-Type", "application/json; charset=utf-8")
+	answer, _ := ask(t, d, "POST", "rules?kind=flow", `{"resource": "a", "threshold": 1}`, "Content-Type", "application/json; charset=utf-8", "Content-Encoding", "Identity")
 	require.Equal(t, http.StatusCreated, answer.StatusCode)
 
 	answer, _ = ask(t, d, "PATCH", "rule?kind=flow&id=a/1", "{}")

@@ -42,11 +42,17 @@ func (d *Dashboard) authorized(w http.ResponseWriter, r *http.Request) (who stri
 	return "", false
 }
 
-// body reads what was sent, or answers why not.
 func body(w http.ResponseWriter, r *http.Request) (data []byte, ok bool) {
 	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
 		fail(w, problem{Status: http.StatusUnsupportedMediaType, Detail: "want Content-Type: application/json"})
 		return nil, false
+	}
+	for _, encoding := range r.Header.Values("Content-Encoding") {
+		if !strings.EqualFold(encoding, "identity") {
+			w.Header().Set("Accept-Encoding", "identity") // RFC 9110, section 12.5.3
+			fail(w, problem{Status: http.StatusUnsupportedMediaType, Detail: "want no Content-Encoding, or identity"})
+			return nil, false
+		}
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var tooLarge *http.MaxBytesError
@@ -70,7 +76,6 @@ func valueFault(field, value, want string) fault {
 	return f
 }
 
-// serve answers a request for an edit.
 func (d *Dashboard) serve(w http.ResponseWriter, r *http.Request, who string, e *edit) {
 	k := e.kind
 	if e.action != remove {
@@ -135,7 +140,6 @@ func (d *Dashboard) serveChange(w http.ResponseWriter, r *http.Request) { d.serv
 
 func (d *Dashboard) serveRemove(w http.ResponseWriter, r *http.Request) { d.serveEdit(w, r, remove) }
 
-// serveEdit answers a request for an edit of a rule that is there.
 func (d *Dashboard) serveEdit(w http.ResponseWriter, r *http.Request, what action) {
 	who, ok := d.authorized(w, r)
 	if !ok {

@@ -44,7 +44,6 @@ func (f resourceFigures) append(b []byte) []byte {
 	return b
 }
 
-// ruleKey is which rule it is.
 type ruleKey struct{ kind, id string }
 
 // ruleFigures are those of a rule over all resources that it binds. They compare.

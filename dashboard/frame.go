@@ -8,7 +8,6 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// reading is what is read of a gate for one frame.
 type reading struct {
 	at           time.Time
 	resources    []stat.Snapshot
@@ -32,7 +31,6 @@ func (d *Dashboard) read() reading {
 	return r
 }
 
-// jsonOf returns plain values as JSON.
 func jsonOf(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -81,7 +79,6 @@ func appendName(b []byte, name string) []byte {
 	return b
 }
 
-// update makes the next frame.
 func (e *frameEncoder) update(r reading) {
 	e.resources.begin()
 	e.rules.begin()

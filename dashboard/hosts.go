@@ -50,7 +50,6 @@ func newHosts(given []string) hosts {
 	return h
 }
 
-// allow reports whether the Host of a request is one of them.
 func (h *hosts) allow(host string) bool {
 	if h.all {
 		return true
@@ -94,7 +93,6 @@ func withoutPort(host string) (name string, ok bool) {
 	return name, port[0] == ':' && strings.Trim(port[1:], "0123456789") == ""
 }
 
-// isName reports whether a text can be the name of a host.
 func isName(s string) bool {
 	if s == "" || len(s) > maxHost || s[0] == '.' || s[len(s)-1] == '.' || strings.Contains(s, "..") {
 		return false

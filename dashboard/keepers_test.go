@@ -13,10 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/gatetest"
-	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/atomic"
@@ -24,7 +20,10 @@ import (
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/dashboard"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/rulefile"
 )
 
@@ -44,7 +43,7 @@ isolation:
     maxInFlight: 2
 `
 
-// watched gives a gate whose rules are in a file that is watched.
+// watched returns a gate whose rules are in a file that is watched.
 func watched(t *testing.T) (path string, g *leapgate.Gate, w *rulefile.Watcher) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "rules.yaml")

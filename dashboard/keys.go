@@ -26,7 +26,6 @@ var audiences = enum.Enum{What: "Audience", Names: []string{"Editors", "Everybod
 // String returns the name: "Editors".
 func (a Audience) String() string { return audiences.String(uint8(a)) }
 
-// visibility is what a reader may see.
 type visibility int
 
 const (
@@ -35,7 +34,6 @@ const (
 	visibilities
 )
 
-// visibilityOf returns what the sender of a request may see.
 func (d *Dashboard) visibilityOf(r *http.Request) visibility {
 	switch d.cfg.ShowKeys {
 	case Everybody:

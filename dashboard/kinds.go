@@ -8,7 +8,6 @@ import (
 	"github.com/leapgate-go/leapgate/internal/kinds"
 )
 
-// kindView is a kind of rules as the API describes it.
 type kindView struct {
 	Name   string      `json:"name"`
 	Status int         `json:"status"`

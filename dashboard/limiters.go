@@ -10,7 +10,6 @@ import (
 	"github.com/leapgate-go/leapgate/limit"
 )
 
-// limiterView is a limiter as the API shows it.
 type limiterView struct {
 	Limits    []limitView    `json:"limits"`
 	Keys      int            `json:"keys"`
@@ -63,7 +62,6 @@ func (d *Dashboard) recovered(fault *sync.Once, what string, look func()) {
 	look()
 }
 
-// readLimiter fills in what a limiter says.
 func readLimiter(l Limiter, v *limiterView) {
 	for _, one := range l.Describe() {
 		v.Limits = append(v.Limits, limitView{one.Name, one.Limit, millis(one.Window)})
@@ -91,7 +89,6 @@ func (d *Dashboard) withoutKeys(all []limiterView) []limiterView {
 	return all
 }
 
-// haveKeys reports whether there are any keys to be seen.
 func haveKeys(all []limiterView) bool {
 	return slices.ContainsFunc(all, func(l limiterView) bool { return len(l.Offenders) > 0 })
 }

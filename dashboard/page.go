@@ -17,7 +17,6 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-// file is one file of the page.
 type file struct {
 	body      []byte
 	mediaType string
@@ -36,7 +35,6 @@ var mediaTypes = map[string]string{
 
 const index = "index.html"
 
-// embedded returns the files of the page by name.
 var embedded = sync.OnceValue(func() map[string]file {
 	entries, err := pageFiles.ReadDir("page")
 	if err != nil {
@@ -47,7 +45,7 @@ var embedded = sync.OnceValue(func() map[string]file {
 		body, err := pageFiles.ReadFile("page/" + entry.Name())
 		mediaType := mediaTypes[path.Ext(entry.Name())]
 		if err != nil || mediaType == "" {
-			continue // a folder, or what is not part of the page; a test tells
+			continue // a folder, or what is not part of the page; a test says so
 		}
 		page[entry.Name()] = file{
 			body, mediaType, fmt.Sprintf("%q", fmt.Sprintf("%x", sha256.Sum256(body))[:32]),
@@ -57,7 +55,6 @@ var embedded = sync.OnceValue(func() map[string]file {
 	return page
 })
 
-// servePage serves a file of the page, or the page itself.
 func (d *Dashboard) servePage(w http.ResponseWriter, r *http.Request, name string) {
 	if name == "" {
 		name = index

@@ -72,7 +72,6 @@ func (q *query) fault(field, value, want string) {
 	})
 }
 
-// required returns a parameter that must be there.
 func (q *query) required(name, want string) string {
 	if !q.values.Has(name) {
 		q.add(fault{Field: name, Want: want, Message: name + " is missing; want " + want})
@@ -105,7 +104,6 @@ func (q *query) count(name string, most int) int {
 	return n
 }
 
-// failed answers the request if anything is wrong with it.
 func (q *query) failed(w http.ResponseWriter) bool {
 	if q.faults == nil {
 		return false
@@ -114,7 +112,6 @@ func (q *query) failed(w http.ResponseWriter) bool {
 	return true
 }
 
-// faulty is the problem that faults are.
 func faulty(status int, faults []fault) problem {
 	messages := make([]string, len(faults))
 	for i, f := range faults {

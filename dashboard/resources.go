@@ -14,7 +14,6 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// resourceView is a resource as the API shows it.
 type resourceView struct {
 	Name         string `json:"name"`
 	Raw          string `json:"raw,omitempty"`
@@ -60,7 +59,6 @@ func viewOf(s *stat.Snapshot) resourceView {
 	}
 }
 
-// orders are what resources can be sorted by.
 var orders = map[string]func(a, b *stat.Snapshot) int{
 	"name":         func(a, b *stat.Snapshot) int { return strings.Compare(a.Resource, b.Resource) },
 	"passQPS":      func(a, b *stat.Snapshot) int { return cmp.Compare(a.PassQPS, b.PassQPS) },
@@ -77,7 +75,6 @@ var orders = map[string]func(a, b *stat.Snapshot) int{
 	"block":        func(a, b *stat.Snapshot) int { return cmp.Compare(a.Block, b.Block) },
 }
 
-// blockedShare is how many of the calls of the last second were blocked.
 func blockedShare(s *stat.Snapshot) float64 {
 	if s.BlockQPS == 0 {
 		return 0
@@ -143,7 +140,6 @@ func (d *Dashboard) snapshot() []stat.Snapshot {
 	return d.gate.Snapshot()
 }
 
-// secondView is one second of a resource's last minute.
 type secondView struct {
 	Pass           int64  `json:"pass"`
 	Block          int64  `json:"block"`
@@ -153,7 +149,6 @@ type secondView struct {
 	MaxConcurrency int64  `json:"maxConcurrency"`
 }
 
-// boundView is a rule as it binds one resource.
 type boundView struct {
 	ruleView
 	Figures figuresView `json:"figures"`
@@ -173,7 +168,6 @@ type figuresView struct {
 	*stateView
 }
 
-// stateView is the state of a rule that has one.
 type stateView struct {
 	State       string       `json:"state"`
 	States      []string     `json:"states"`
@@ -252,14 +246,12 @@ func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, v)
 }
 
-// refusedSomebody reports whether the caller of any last refusal is known.
 func refusedSomebody(rules []boundView) bool {
 	return slices.ContainsFunc(rules, func(r boundView) bool {
 		return r.Figures.LastRefusal != nil && r.Figures.LastRefusal.Origin != ""
 	})
 }
 
-// rulesOf returns the rules that bind a resource.
 func (d *Dashboard) rulesOf(s *stat.Snapshot) []boundView {
 	rules := make(map[ruleKey]ruleView, len(s.Rules))
 	for i := range s.Rules {

@@ -153,7 +153,6 @@ func (d *ruleDecoder) index(goName string) int {
 	return slices.IndexFunc(d.fields, func(f kinds.Field) bool { return f.GoName == goName })
 }
 
-// member is a name in an object, and its value.
 type member struct {
 	name  string
 	value json.RawMessage

@@ -14,7 +14,6 @@ import (
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 )
 
-// ruleView is a rule as the API shows it.
 type ruleView struct {
 	Kind     string          `json:"kind"`
 	ID       string          `json:"id"`
@@ -27,7 +26,6 @@ type ruleView struct {
 	Rule     json.RawMessage `json:"rule,omitempty"` // as in rule files
 }
 
-// kindNames are the names of all kinds of rules.
 func kindNames() (names []string) {
 	for _, k := range kinds.All {
 		names = append(names, k.Name())
@@ -41,7 +39,6 @@ func kindOf(name string) kinds.Kind {
 	return kinds.All[i]
 }
 
-// listOfOne returns a list of one rule.
 func listOfOne(k kinds.Kind, rules *kinds.Rules, i int) *kinds.Rules {
 	one := new(kinds.Rules)
 	k.Set(one, k.Add(one), rules, i)
@@ -61,7 +58,6 @@ func completed(k kinds.Kind, one *kinds.Rules) *kinds.Rules {
 	return loaded
 }
 
-// loaded returns the rules of the gate.
 func (d *Dashboard) loaded() *kinds.Rules {
 	rules := kinds.Rules(d.gate.Rules())
 	return &rules
@@ -78,7 +74,6 @@ func (d *Dashboard) rules(wanted func(ruleKey) bool) []ruleView {
 	return all
 }
 
-// rule returns one rule of the gate.
 func (d *Dashboard) rule(key ruleKey) (ruleView, bool) {
 	found := d.rules(func(k ruleKey) bool { return k == key })
 	if len(found) == 0 {
@@ -121,7 +116,6 @@ func validTexts(k kinds.Kind, rules *kinds.Rules, i int) (mended bool) {
 	return mended
 }
 
-// writable reports whether rules of a source can be changed here.
 func (d *Dashboard) writable(source string) bool { return slices.Contains(d.sources, source) }
 
 // versionOf returns a text that changes when a rule does. It is that of this dashboard only.

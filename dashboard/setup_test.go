@@ -105,7 +105,7 @@ func refused(t testing.TB, d http.Handler, status int, method, path, body string
 	return faults, v["detail"].(string)
 }
 
-// list gives the objects in a field of an answer.
+// list returns the objects in a field of an answer.
 func list(v map[string]any, field string) []map[string]any {
 	var all []map[string]any
 	for _, one := range v[field].([]any) {

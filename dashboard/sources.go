@@ -23,7 +23,6 @@ type RuleSource interface {
 	LastLoad() (at time.Time, err error)
 }
 
-// sourceView is a source of rules as the API shows it.
 type sourceView struct {
 	Source       string        `json:"source"`
 	Files        []string      `json:"files"`
@@ -36,7 +35,6 @@ type sourceView struct {
 	LosesComments bool `json:"losesComments,omitempty"`
 }
 
-// sourceFault is one thing that is wrong with a source.
 type sourceFault struct {
 	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`
@@ -85,13 +83,11 @@ func sourceViewOf(s RuleSource) sourceView {
 	return v
 }
 
-// placed is an error that knows where it is.
 type placed interface {
 	error
 	Parts() (file string, line, column int, field, message string)
 }
 
-// sourceFaults appends what is wrong with a source.
 func sourceFaults(all []sourceFault, err error) []sourceFault {
 	if err == nil || len(all) > maxFaults {
 		return all

@@ -21,7 +21,6 @@ const (
 	maxAddress = 64
 )
 
-// viewer is one who watches.
 type viewer struct {
 	frames chan []byte   // sent to under the stream's lock
 	gone   chan struct{} // closed when it is dropped
@@ -90,7 +89,6 @@ func (s *stream) join(address string, sees visibility) (v *viewer, why string) {
 	return v, ""
 }
 
-// leave returns the slot.
 func (s *stream) leave(v *viewer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +143,6 @@ func (s *stream) next(stop chan struct{}) bool {
 	return true
 }
 
-// send makes a frame and hands it to all viewers.
 func (s *stream) send(r reading) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +170,6 @@ func (s *stream) drop(v *viewer) {
 	close(v.gone)
 }
 
-// close ends all viewers, and the goroutine.
 func (s *stream) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -185,7 +181,6 @@ func (s *stream) close() {
 	s.running.Wait()
 }
 
-// serveEvents sends frames as server-sent events.
 func (d *Dashboard) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !d.noParameters(w, r) {
 		return

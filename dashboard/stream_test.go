@@ -14,18 +14,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/gatetest"
-	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/dashboard"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // agree tells that a viewer knows what the gate says.

@@ -61,12 +61,10 @@ func (t *table[K, V]) end() {
 	}
 }
 
-// appendUpdate appends what the last update changed.
 func (t *table[K, V]) appendUpdate(b []byte) []byte {
 	return t.append(b, t.fresh, t.changed, t.gone)
 }
 
-// appendAll appends all rows, in the order of their numbers.
 func (t *table[K, V]) appendAll(b []byte) []byte {
 	all := make([]*row[K, V], 0, len(t.rows))
 	for _, r := range t.rows {

@@ -34,7 +34,6 @@ func appendMillis(b []byte, d time.Duration) []byte {
 	return appendNumber(b, float64(d.Round(time.Microsecond).Microseconds())/1000)
 }
 
-// stamp is a time in JSON.
 type stamp time.Time
 
 func (s stamp) MarshalJSON() ([]byte, error) { return appendStamp(nil, time.Time(s)), nil }

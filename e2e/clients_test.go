@@ -46,7 +46,7 @@ func start(t *testing.T, h http.Handler) *httptest.Server {
 	return server
 }
 
-// get gives the status, the header and the body.
+// get returns the status, the header and the body.
 func get(t *testing.T, client *http.Client, url string) (int, http.Header, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)

@@ -107,7 +107,7 @@ func build(t *testing.T, path, pkg string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// watch gives the resident memory of a process in KB, every half second until done.
+// watch returns the resident memory of a process in KB, every half second until done.
 func watch(t *testing.T, pid int, done <-chan error) (memory []int64) {
 	t.Helper()
 	tick := time.NewTicker(500 * time.Millisecond)

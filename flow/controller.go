@@ -6,14 +6,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/ruleset"
-	"github.com/leapgate-go/leapgate/rule"
-
 	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate/internal/quota"
+	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/internal/stripes"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -37,7 +36,6 @@ type controller struct {
 	changing atomic.Pointer[resource.Cause] // the cause of the last refusal, if the threshold changes by itself
 }
 
-// counts is what a rule has decided.
 type counts struct {
 	admitted            stripes.Counter // by rules that read another resource; the windows of others know
 	blocked             stripes.Counter
@@ -58,10 +56,10 @@ func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) reso
 		return old
 	}
 	c := &controller{rule: r, passes: env.Passes}
-	var live, candidate track
+	var live, candidate history
 	if had && sameWindow(old.rule, r) {
-		if live = old.live.track; old.candidate != nil {
-			candidate = old.candidate.track
+		if live = old.live.history; old.candidate != nil {
+			candidate = old.candidate.history
 		}
 	}
 	if had && old.cause.Resource == name {
@@ -76,7 +74,7 @@ func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) reso
 		c.candidate = &tried
 	}
 	if r.Strategy == Direct && r.Behavior == Reject && r.Associated == "" && r.Origin == "" && r.Candidate == 0 {
-		c.plain, c.limit = c.live.track.quota, c.live.limit
+		c.plain, c.limit = c.live.history.quota, c.live.limit
 	}
 	if r.Mode == rule.Shadow {
 		c.shadowed = &resource.BlockError{Cause: &c.cause}
@@ -141,8 +139,8 @@ func (c *controller) Interval() time.Duration {
 	if c.rule.Behavior == Pace {
 		remembers = c.rule.longestGap() + c.rule.MaxWait
 	}
-	if c.live.track.warmth != nil {
-		remembers = max(remembers, c.live.track.warmth.cools())
+	if c.live.history.warmth != nil {
+		remembers = max(remembers, c.live.history.warmth.cools())
 	}
 	return remembers
 }
@@ -312,7 +310,7 @@ func (c *controller) Snapshot(now int64) stat.RuleSnapshot {
 	}
 	if c.rule.Associated == "" {
 		s.Effective = c.live.at(now)
-		s.Admitted = c.live.track.admitted()
+		s.Admitted = c.live.history.admitted()
 	}
 	return s
 }

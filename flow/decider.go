@@ -14,7 +14,7 @@ type decider struct {
 	limit     int64   // the threshold in whole calls
 	memory    *memory // with MemoryAdaptive, if it can be known
 	waits     bool    // calls wait for their turns, with Pace
-	track     track
+	history   history
 }
 
 // memoryInUse reports how much memory is in use, in bytes, if that is known.
@@ -29,40 +29,39 @@ type memory struct {
 	threshold float64 // from high on
 }
 
-// track is what a decider remembers.
-type track struct {
+// history is what a decider remembers.
+type history struct {
 	quota  *quota.Quota // with Reject
 	pacer  *pacer       // with Pace
 	warmth *warmth      // with WarmUp
 }
 
-// newDecider makes the decider of a complete rule, with what is left of the track that
+// newDecider makes the decider of a complete rule, with what is left of the history that
 // the rule had.
-func newDecider(r *Rule, threshold float64, t track, used memoryInUse) decider {
+func newDecider(r *Rule, threshold float64, h history, used memoryInUse) decider {
 	d := decider{threshold: threshold, limit: whole(threshold)}
 	if r.Strategy == MemoryAdaptive && used != nil {
 		d.memory = &memory{used, r.LowMemory, r.HighMemory, r.HighMemoryThreshold}
 	}
 	switch {
-	case r.Behavior == Pace && t.pacer == nil:
-		t.pacer = newPacer()
-	case r.Behavior == Reject && t.quota == nil:
+	case r.Behavior == Pace && h.pacer == nil:
+		h.pacer = newPacer()
+	case r.Behavior == Reject && h.quota == nil:
 		q, err := quota.New(r.Interval, r.Buckets, r.Strict)
 		if err != nil {
 			panic(err) // complete has let a rule through that it should not have
 		}
-		t.quota = q
+		h.quota = q
 	}
 	if r.Strategy != WarmUp {
-		t.warmth = nil
-	} else if t.warmth == nil || !t.warmth.fits(r) {
-		t.warmth = newWarmth(r, t.admitted)
+		h.warmth = nil
+	} else if h.warmth == nil || !h.warmth.fits(r) {
+		h.warmth = newWarmth(r, h.admitted)
 	}
-	d.track = t
+	d.history = h
 	return d
 }
 
-// whole is a threshold in whole calls.
 func whole(threshold float64) int64 {
 	if threshold < quota.MaxLimit {
 		return int64(threshold) // towards 0, which is down
@@ -70,19 +69,19 @@ func whole(threshold float64) int64 {
 	return quota.MaxLimit
 }
 
-// admitted is what a track has admitted, less what it was given back.
-func (t track) admitted() int64 {
-	if t.pacer != nil {
-		return t.pacer.admitted.Load()
+// admitted is how much was admitted, less what was given back.
+func (h history) admitted() int64 {
+	if h.pacer != nil {
+		return h.pacer.admitted.Load()
 	}
-	return t.quota.Admitted()
+	return h.quota.Admitted()
 }
 
 // at is the threshold that holds at now, which may be in the future.
 func (d *decider) at(now int64) float64 {
 	switch {
-	case d.track.warmth != nil:
-		return coldest(d.threshold*d.track.warmth.at(now, d.threshold), d.threshold)
+	case d.history.warmth != nil:
+		return coldest(d.threshold*d.history.warmth.at(now, d.threshold), d.threshold)
 	case d.memory != nil:
 		return d.byMemory()
 	default:
@@ -105,7 +104,6 @@ func (d *decider) byMemory() float64 {
 	}
 }
 
-// outcome is the answer of a decider.
 type outcome struct {
 	ok        bool
 	ticket    int64         // if ok
@@ -118,8 +116,8 @@ type outcome struct {
 func (d *decider) reserve(r *Rule, now, n int64, priority bool) outcome {
 	limit, threshold := d.limit, d.threshold
 	if r.Strategy != Direct {
-		if d.track.warmth != nil {
-			d.track.warmth.turn(now, d.threshold)
+		if d.history.warmth != nil {
+			d.history.warmth.turn(now, d.threshold)
 		}
 		threshold = d.at(now)
 		limit = whole(threshold)
@@ -129,9 +127,9 @@ func (d *decider) reserve(r *Rule, now, n int64, priority bool) outcome {
 	}
 	var o quota.Outcome
 	if priority {
-		o = d.track.quota.Borrow(now, n, limit, maxBorrowWait(r))
+		o = d.history.quota.Borrow(now, n, limit, maxBorrowWait(r))
 	} else {
-		o = d.track.quota.Take(now, n, limit)
+		o = d.history.quota.Take(now, n, limit)
 	}
 	if !o.OK && r.Strategy != Direct { // the limit may be another by then
 		o.Wait = d.wait(r, now, n)
@@ -152,13 +150,13 @@ func (d *decider) pace(r *Rule, now, n int64, threshold float64) outcome {
 	if !ok {
 		return outcome{threshold: threshold, observed: float64(n), wait: quota.Unknown}
 	}
-	at, turn, ok := d.track.pacer.take(now, gap, int64(r.MaxWait), d.waits)
+	at, turn, ok := d.history.pacer.take(now, gap, int64(r.MaxWait), d.waits)
 	o := outcome{ok: ok, ticket: at, threshold: threshold, wait: clock.Until(now, at), turn: turn}
 	// The rate at which the queue would have to move to be as short as it may be.
 	faster := float64(int64(o.wait)+gap) / float64(int64(r.MaxWait)+gap)
 	o.observed = min(threshold*faster, math.MaxFloat64)
 	if ok {
-		d.track.pacer.admitted.Add(n)
+		d.history.pacer.admitted.Add(n)
 	} else {
 		o.wait = d.wait(r, now, n)
 	}
@@ -191,30 +189,30 @@ func (r *Rule) longestGap() time.Duration {
 
 func (d *decider) refund(r *Rule, ticket, n int64) {
 	if r.Behavior == Reject {
-		d.track.quota.Refund(ticket, n)
+		d.history.quota.Refund(ticket, n)
 		return
 	}
 	// The gap at the full threshold is the shortest: with it, what is given back
 	// is never too much.
 	gap, _ := d.gap(r, n, d.threshold)
-	d.track.pacer.giveBack(ticket, gap)
-	d.track.pacer.admitted.Add(-n)
+	d.history.pacer.giveBack(ticket, gap)
+	d.history.pacer.admitted.Add(-n)
 }
 
 // wait returns how long after now n more would be admitted if nobody else came,
 // [quota.Unknown] if that is never or cannot be told.
 func (d *decider) wait(r *Rule, now, n int64) time.Duration {
 	if r.Strategy == Direct && r.Behavior == Reject {
-		return d.track.quota.Wait(now, n, d.limit)
+		return d.history.quota.Wait(now, n, d.limit)
 	}
 	// The threshold changes with time, and so does what is to be waited for.
 	const enough = 16
 	t := now
 	for range enough {
 		more := d.waitAt(r, t, n, d.at(t))
-		if d.track.warmth != nil {
+		if d.history.warmth != nil {
 			// It rises once at most: if nobody comes, it only falls from then on.
-			rise, rises := d.track.warmth.rises(t, d.threshold)
+			rise, rises := d.history.warmth.rises(t, d.threshold)
 			if rises && (more < 0 || more > clock.Until(t, rise)) {
 				t = rise
 				continue
@@ -234,11 +232,11 @@ func (d *decider) wait(r *Rule, now, n int64) time.Duration {
 // waitAt is wait if the threshold were to stand.
 func (d *decider) waitAt(r *Rule, now, n int64, threshold float64) time.Duration {
 	if r.Behavior == Reject {
-		return d.track.quota.Wait(now, n, whole(threshold))
+		return d.history.quota.Wait(now, n, whole(threshold))
 	}
 	gap, ok := d.gap(r, n, threshold)
 	if !ok {
 		return quota.Unknown
 	}
-	return max(0, clock.Until(now, d.track.pacer.next(gap))-r.MaxWait)
+	return max(0, clock.Until(now, d.history.pacer.next(gap))-r.MaxWait)
 }

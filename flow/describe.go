@@ -11,7 +11,6 @@ import (
 	"github.com/leapgate-go/leapgate/internal/field"
 )
 
-// describe says what a rule does.
 func describe(r *Rule) string {
 	var s strings.Builder
 	switch r.Origin {

@@ -7,16 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate"
-
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
-// with gives a rule of the resource a, changed.
+// with returns a rule of the resource a, changed.
 func with(change func(r *flow.Rule)) flow.Rule {
 	r := flow.Rule{Resource: "a", Threshold: 10}
 	change(&r)

@@ -10,13 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/gatetest"
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // crowd is a number of clients of the resource "a", in fake time.
@@ -119,7 +118,7 @@ func TestPace_TurnsAreUsedUp(t *testing.T) {
 	}
 }
 
-// keepsItsPromises tells whether the gap held, nobody waited too long, and who was refused at once
+// keepsItsPromises reports whether the gap held, nobody waited too long, and who was refused at once
 // was told when to come again.
 func (c *crowd) keepsItsPromises(t *testing.T, gap, longest time.Duration) {
 	t.Helper()

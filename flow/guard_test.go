@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 const ms = time.Millisecond
@@ -68,7 +67,7 @@ type figuresOf struct {
 	admitted, blocked, wouldBlock int64
 }
 
-// rules gives the figures of the rules of a resource, in their order.
+// rules returns the figures of the rules of a resource, in their order.
 func (g *gate) rules(name string) (all []figuresOf) {
 	for _, r := range g.Resource(name).Snapshot().Rules {
 		all = append(all, figuresOf{r.ID, r.Admitted, r.Blocked, r.WouldBlock})

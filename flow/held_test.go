@@ -29,7 +29,7 @@ func (q *queue) sleep(_ context.Context, d time.Duration) error {
 	return nil
 }
 
-// taken gives the waits since it was asked last.
+// taken returns the waits since it was asked last.
 func (q *queue) taken() []time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -54,7 +54,7 @@ func newQueue(t testing.TB, rules ...flow.Rule) (*gate, *queue) {
 	return newGateWith(t, leapgate.Config{Sleep: q.sleep}, rules...), q
 }
 
-// snapshot gives the figures of the first rule of a resource.
+// snapshot returns the figures of the first rule of a resource.
 func (g *gate) snapshot(t testing.TB, name string) stat.RuleSnapshot {
 	t.Helper()
 	rules := g.Resource(name).Snapshot().Rules

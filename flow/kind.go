@@ -10,8 +10,10 @@ import (
 
 const kindName = "flow"
 
-// Kind describes flow rules to the rest of Leapgate.
-var Kind = ruleset.Kind[Rule]{
+// Kind describes flow rules to the rest of Leapgate. Programs have no use for it.
+var Kind ruleset.Kind[Rule] = kind
+
+var kind = ruleset.Kind[Rule]{
 	Name:   kindName,
 	Status: 429, // Too Many Requests; net/http would reach the root
 	Head: func(r *Rule) field.Head {
@@ -116,7 +118,7 @@ func bounds(r *Rule) ruleset.Figure {
 	return ruleset.Passes
 }
 
-// relate tells the rules for other callers which callers the rules of the resource name.
+// relate sets in the rules for other callers which callers the rules of the resource name.
 func relate(checks []resource.Check) {
 	var origins []string
 	for _, c := range checks {

@@ -6,16 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/names"
-	"github.com/leapgate-go/leapgate/internal/ruleset"
-
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/names"
+	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // Only the rules that are no longer in the list go; a list with a fault changes nothing.

@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // drawKinds draws rules of every kind that bind the resource a.
@@ -123,7 +122,7 @@ func TestRetryAfter_IsTrue(t *testing.T) {
 	})
 }
 
-// reads tells whether any of the rules reads another resource.
+// reads reports whether any of the rules reads another resource.
 func reads(rules []flow.Rule) bool {
 	for _, r := range rules {
 		if r.Associated != "" {

@@ -10,9 +10,8 @@ package flow
 import (
 	"time"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/leapgate-go/leapgate/internal/enum"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // Rule limits the calls of one resource, or of each of those that match a pattern.

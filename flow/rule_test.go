@@ -6,12 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate"
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // bad rules, and what must be said of each, after "flow rule N".

@@ -8,14 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // warming is the rule of the cases: 100 per second after 10 s, a third of it before.
@@ -328,7 +327,7 @@ func newRapidGate(t *rapid.T, rules ...flow.Rule) *gate {
 	return g
 }
 
-// admits tells whether a call is admitted, and ends it.
+// admits reports whether a call is admitted, and ends it.
 func (g *gate) admits(t *rapid.T) bool {
 	e, err := g.Entry("a")
 	e.Exit()

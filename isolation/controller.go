@@ -3,12 +3,11 @@ package isolation
 import (
 	"time"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/leapgate-go/leapgate/internal/places"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/internal/stripes"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -21,7 +20,6 @@ type controller struct {
 	state    *state
 }
 
-// state is what a rule remembers.
 type state struct {
 	places     places.Places
 	admitted   stripes.Counter

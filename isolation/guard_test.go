@@ -8,15 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/callerror"
-	"github.com/leapgate-go/leapgate/internal/ruleset"
-
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/internal/callerror"
 	"github.com/leapgate-go/leapgate/internal/names"
+	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -134,7 +132,7 @@ func (g *gate) rule(t testing.TB, name, id string) stat.RuleSnapshot {
 	return stat.RuleSnapshot{}
 }
 
-// totals gives pass, success, block, would-block and what is in flight.
+// totals returns pass, success, block, would-block and what is in flight.
 func (g *gate) totals(name string) []int64 {
 	s := g.Resource(name).Snapshot()
 	return []int64{s.Pass, s.Success, s.Block, s.WouldBlock, s.Concurrency}

@@ -10,8 +10,10 @@ import (
 
 const kindName = "isolation"
 
-// Kind describes isolation rules to the rest of Leapgate.
-var Kind = ruleset.Kind[Rule]{
+// Kind describes isolation rules to the rest of Leapgate. Programs have no use for it.
+var Kind ruleset.Kind[Rule] = kind
+
+var kind = ruleset.Kind[Rule]{
 	Name:   kindName,
 	Status: 503, // Service Unavailable; net/http would reach the root
 	Head: func(r *Rule) field.Head {
@@ -55,7 +57,6 @@ func complete(r *Rule, report *ruleset.Report) {
 	}
 }
 
-// describe says what a rule does.
 func describe(r *Rule) string {
 	ends := "blocks"
 	if r.MaxWait > 0 {

@@ -8,14 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/callerror"
-	"github.com/leapgate-go/leapgate/internal/ruleset"
-
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/internal/callerror"
+	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // call is one that waits for places in a goroutine of its own. What it gave may be read

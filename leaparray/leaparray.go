@@ -63,7 +63,7 @@ func (w *WindowWrap[T]) Start() int64 { return w.start }
 // Covers reports whether now lies in the bucket. A nil bucket covers nothing.
 func (w *WindowWrap[T]) Covers(now int64) bool {
 	// A now before the bucket wraps round to a huge unsigned number, so that one
-	// comparison tells both that it has begun and that it has not ended.
+	// comparison shows both that it has begun and that it has not ended.
 	return w != nil && uint64(now-w.start) < uint64(w.length)
 }
 
@@ -108,7 +108,6 @@ func (a *LeapArray[T]) Init(buckets int, interval time.Duration, newBucket func(
 	return nil
 }
 
-// interval is the length of all buckets.
 func (a *LeapArray[T]) interval() int64 { return a.length * int64(len(a.slots)) }
 
 // nearestDivisor finds the number of buckets closest to n that divides interval.

@@ -33,7 +33,7 @@ func startRing(t testing.TB, buckets int, interval time.Duration) *LeapArray[int
 	return a
 }
 
-// live gives the starts of the live buckets.
+// live returns the starts of the live buckets.
 func live[T any](a *LeapArray[T], now int64) []int64 {
 	starts := []int64{}
 	for w := range a.Live(now) {
@@ -42,7 +42,7 @@ func live[T any](a *LeapArray[T], now int64) []int64 {
 	return starts
 }
 
-// oldest gives the start of the oldest live bucket.
+// oldest returns the start of the oldest live bucket.
 func oldest[T any](a *LeapArray[T], now int64) (start int64, ok bool) {
 	if w := a.Oldest(now); w != nil {
 		return w.Start(), true

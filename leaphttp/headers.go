@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/structured"
-
 	"github.com/leapgate-go/leapgate/limit"
 )
 
@@ -248,7 +247,6 @@ func tightest(charges []charge) *charge {
 	return least
 }
 
-// seconds rounds up.
 func seconds(d time.Duration) int64 {
 	s := int64(d / time.Second)
 	if d%time.Second > 0 {

@@ -80,7 +80,7 @@ func Header(name string) Key {
 
 // APIKey is the API key in a header field, hashed, so that no secret is kept in a
 // limiter or shown in its statistics. In Authorization, "Bearer" before it does not
-// matter. As with [Header], only a key that was checked tells clients apart. It panics if
+// matter. As with [Header], only with a checked key are clients told apart. It panics if
 // name is empty.
 func APIKey(name string) Key {
 	value := Header(name)

@@ -194,7 +194,6 @@ func Must(cfg Config) func(next http.Handler) http.Handler {
 // handler of one route.
 func Handler(next http.Handler, cfg Config) http.Handler { return Must(cfg)(next) }
 
-// faults is everything that is wrong with a configuration.
 type faults []error
 
 func (f *faults) add(format string, args ...any) {

@@ -52,13 +52,11 @@ type Limit struct {
 // fewLimits is how many limits need no memory for their decisions.
 const fewLimits = 4
 
-// limits are asked together.
 type limits struct {
 	all    []*preparedLimit
 	logger func() *slog.Logger
 }
 
-// preparedLimit is a Limit, ready for use.
 type preparedLimit struct {
 	limiter    limit.Limiter
 	name       string
@@ -72,7 +70,6 @@ type preparedLimit struct {
 	keyless    atomic.Int64                    // requests without a key, while none had one
 }
 
-// charge is what one limit decided about a request.
 type charge struct {
 	limit *preparedLimit
 	key   string

@@ -46,7 +46,6 @@ func (f *Refusal) setHeader(h http.Header) {
 	}
 }
 
-// seconds is what Retry-After says.
 func (f *Refusal) seconds() int64 { return max(1, seconds(f.RetryAfter)) }
 
 // WriteProblem answers with Status and problem details (RFC 9457), which say what kind
@@ -69,7 +68,6 @@ func (f *Refusal) WriteProblem(w http.ResponseWriter) {
 	_, _ = w.Write(body) // an error means that the client has gone
 }
 
-// problemDetails is the body of a refusal.
 type problemDetails struct {
 	Type     string   `json:"type"`
 	Title    string   `json:"title"`

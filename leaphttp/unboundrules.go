@@ -7,12 +7,10 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/internal/pattern"
-
 	"github.com/leapgate-go/leapgate/rule"
-
-	"github.com/leapgate-go/leapgate"
 )
 
 // unboundRules finds rules that name a route and never bind its requests, because these are

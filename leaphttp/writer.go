@@ -17,7 +17,7 @@ type StatusError int
 // Error reads: leaphttp: status 503.
 func (s StatusError) Error() string { return "leaphttp: status " + strconv.Itoa(int(s)) }
 
-// SetError tells the gate that the handler of w failed with err, although its answer does
+// SetError reports to the gate that the handler of w failed with err, although its answer does
 // not show it. What that counts as is up to the gate's Outcome. [context.Canceled] is taken
 // for the client's doing, which is ignored by default: use another error where it was the
 // handler that canceled. A nil err changes nothing. SetError must be called before the

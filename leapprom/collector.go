@@ -120,7 +120,7 @@ type Collector struct {
 
 var _ prometheus.Collector = (*Collector)(nil)
 
-// New makes a collector of a gate. The error, if any, is [ErrConfig], and tells
+// New makes a collector of a gate. The error, if any, is [ErrConfig], and lists
 // everything that is wrong.
 func New(gate *leapgate.Gate, cfg Config) (*Collector, error) {
 	limiters, ruleSources, err := cfg.complete(gate)
@@ -146,7 +146,7 @@ func Must(gate *leapgate.Gate, cfg Config) *Collector {
 	return c
 }
 
-// Describe gives all metrics.
+// Describe sends the descriptions of all metrics.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range c.descs.all {
 		ch <- d
@@ -158,7 +158,6 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.read().send(ch)
 }
 
-// read makes the series of one reading.
 func (c *Collector) read() *samples {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,7 +200,7 @@ func (c *Collector) read() *samples {
 	return s
 }
 
-// readAll lets every source read its totals, and gives what is left.
+// readAll lets every source read its totals, and returns what is left.
 func (c *Collector) readAll(all []resource.Totals) *rest {
 	left := &rest{rules: make(map[string]resource.RuleTotals)}
 	c.readings++
@@ -266,7 +265,7 @@ func (c *Collector) bound() {
 	c.sorted = nil
 }
 
-// source gives the source of a resource, a new one if it can have one, nil if not.
+// source returns the source of a resource, a new one if it can have one, nil if not.
 func (c *Collector) source(t *resource.Totals) *source {
 	if src := c.sources[t.Resource]; src != nil {
 		return src
@@ -290,7 +289,6 @@ func (c *Collector) source(t *resource.Totals) *source {
 	return src
 }
 
-// collect adds the series of a resource.
 func (c *Collector) collect(s *samples, src *source, of *series) {
 	d, counts, classic := c.descs, &of.counts, !c.cfg.NativeOnly
 	s.count(d.entries, src.block, src.created, counts[metric.Block])

@@ -2,7 +2,6 @@ package leapprom
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// descs are the metrics of a collector.
 type descs struct {
 	// by resource
 	entries, exceptions, ignored, occupied, responseTime, inFlight, waitTime, waiting *prometheus.Desc

@@ -33,7 +33,6 @@ var (
 	}()
 )
 
-// cells are the counts of all cells.
 type cells [numCells]int64
 
 func (c *cells) add(l metric.Latencies, times int64) {
@@ -129,7 +128,6 @@ func (h *histogram) lengthen() {
 	*h.message.PositiveSpan[len(h.message.PositiveSpan)-1].Length++
 }
 
-// classic sets the classic buckets.
 func (h *histogram) classic(cells *cells) {
 	made := new(struct {
 		buckets  [classicEdges]dto.Bucket

@@ -6,19 +6,18 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/leapgate-go/leapgate/internal/gatetest"
-	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/common/expfmt"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/leapprom"
 	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // Names of all kinds, and those that look alike as labels.
@@ -61,13 +60,11 @@ func TestLabels_HostileNames(t *testing.T) {
 	require.Contains(t, r, `leapgate_entries_total{resource="a�b",result="pass"}`)
 }
 
-// hostileKind is a guard with a name of all bytes.
+// hostileKind is a guard whose checks say that they are of a kind with a name of all bytes.
 type hostileKind struct{ twins }
 
-func (hostileKind) Kind() string { return strings.Repeat("\xff\"\n<b>", 1000) }
-
 func (k hostileKind) Bind(name string, _ []resource.Check) ([]resource.Check, bool) {
-	cause := &resource.Cause{Resource: name, Kind: k.Kind(), RuleID: strings.Repeat("\x00é", 5000)}
+	cause := &resource.Cause{Resource: name, Kind: strings.Repeat("\xff\"\n<b>", 1000), RuleID: strings.Repeat("\x00é", 5000)}
 	return []resource.Check{twin{cause: cause, blocked: &k.blocked[0]}}, false
 }
 

@@ -6,7 +6,6 @@ import (
 	"github.com/leapgate-go/leapgate/limit"
 )
 
-// limiter is a limiter that is exported.
 type limiter struct {
 	Limiter
 	described limit.Description
@@ -23,7 +22,6 @@ func newLimiter(l Limiter, described limit.Description, name, gate string) *limi
 	}
 }
 
-// read adds the figures of the limiter.
 func (l *limiter) read(d *descs, s *samples) {
 	stats := l.Stats()
 	s.count(d.decisions, l.allowed, nil, stats.Allowed)

@@ -7,16 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/gatetest"
-	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/leapprom"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -99,7 +98,7 @@ func TestOther_EvictedResources(t *testing.T) {
 	}, without(scrape(t, registry).only("entries", "blocks", "response_time_seconds_count", "response_time_seconds_native")))
 }
 
-// without gives those that are shown whatever happens.
+// without returns those that are shown whatever happens.
 func without(r reading) reading {
 	for name := range r {
 		if strings.HasPrefix(name, "would") || strings.HasPrefix(name, "candidate") {

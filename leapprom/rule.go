@@ -5,15 +5,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// ruleID is a rule as the gate tells it.
+// ruleID is a rule as the gate reports it.
 type ruleID struct {
 	kind, id string
 	nth      int // of those with the same ID on the resource, which only guards of the program have
@@ -40,7 +39,6 @@ type stateSeries struct {
 	labels []*dto.LabelPair
 }
 
-// shown is what the series show.
 func (r *ruleSeries) shown() resource.RuleTotals { return minus(plus(r.base, r.last), r.offset) }
 
 // maxLeft is how many rules that do not bind a resource any more keep their series there.
@@ -110,7 +108,7 @@ func (s *source) newRule(c *Collector, id ruleID) *ruleSeries {
 	return &ruleSeries{guard: guard, labels: c.ruleLabels(guard, s.value(), value)}
 }
 
-// guard gives the value of the label "guard".
+// guard returns the value of the label "guard".
 func (c *Collector) guard(kind string) string {
 	value, known := c.guards[kind]
 	if !known {
@@ -124,7 +122,6 @@ func (c *Collector) ruleLabels(guard, resource, rule string) []*dto.LabelPair {
 	return pairs("gate", c.cfg.Gate, "guard", guard, "resource", resource, "rule", rule)
 }
 
-// collect adds the series of the rule.
 func (r *ruleSeries) collect(c *Collector, s *samples) {
 	if r.labels == nil {
 		return

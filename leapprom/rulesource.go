@@ -6,13 +6,11 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// ruleSource is a source of rules that is exported.
 type ruleSource struct {
 	RuleSource
 	labels []*dto.LabelPair
 }
 
-// read adds the state of the source.
 func (r *ruleSource) read(d *descs, s *samples) {
 	at, err := r.LastLoad()
 	successful, seconds := 0.0, 0.0

@@ -14,7 +14,6 @@ type samples struct {
 	histograms []histogram
 }
 
-// send gives the samples to a registry.
 func (s *samples) send(ch chan<- prometheus.Metric) {
 	for i := range s.counters {
 		ch <- &s.counters[i]
@@ -27,7 +26,6 @@ func (s *samples) send(ch chan<- prometheus.Metric) {
 	}
 }
 
-// counter is a series that only grows.
 type counter struct {
 	desc    *prometheus.Desc
 	labels  []*dto.LabelPair
@@ -48,7 +46,6 @@ func (c *counter) Write(m *dto.Metric) error {
 	return nil
 }
 
-// gauge is a series that rises and falls.
 type gauge struct {
 	desc    *prometheus.Desc
 	labels  []*dto.LabelPair

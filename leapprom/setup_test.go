@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// call is one call that takes no time, and tells whether it passed.
+// call is one call that takes no time, and reports whether it passed.
 func call(g *leapgate.Gate, name string) bool {
 	e, err := g.Entry(name)
 	e.Exit()
@@ -83,7 +83,7 @@ func (r reading) add(t require.TestingT, f *dto.MetricFamily, m *dto.Metric) {
 	}
 }
 
-// only gives those series whose names begin so.
+// only returns those series whose names begin so.
 func (r reading) only(prefixes ...string) reading {
 	some := make(reading)
 	for name, value := range r {

@@ -8,7 +8,6 @@ import (
 	"github.com/leapgate-go/leapgate/resource"
 )
 
-// figures are what a resource has counted.
 type figures struct {
 	counts    metric.Counts
 	latencies metric.Latencies
@@ -53,10 +52,8 @@ func newSource(gate, name, value string) *source {
 	}
 }
 
-// value is the value of the label "resource".
 func (s *source) value() string { return s.labels[1].GetValue() }
 
-// forget is called before each reading.
 func (s *source) forget() {
 	s.present, s.promoted, s.inFlight, s.waiting = false, false, 0, 0
 	for _, r := range s.rules {
@@ -80,7 +77,6 @@ func (s *source) read(c *Collector, t *resource.Totals) {
 	s.readRules(c, t)
 }
 
-// shown is what the series show.
 func (s *source) shown() figures {
 	return figures{
 		s.base.counts.Plus(s.last.counts).Minus(s.offset.counts),

@@ -27,7 +27,7 @@ type broken struct {
 	after bool // what is asked is done, and only the answer is lost
 }
 
-// breakable gives what breaks s from here on.
+// breakable returns what breaks s from here on.
 func (s *server) breakable() *broken {
 	b := new(broken)
 	s.fault = b.fault

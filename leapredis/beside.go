@@ -9,7 +9,6 @@ type beside struct {
 	busy  sync.WaitGroup
 }
 
-// run runs f, unless the limiter has ended.
 func (b *beside) run(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -18,7 +17,6 @@ func (b *beside) run(f func()) {
 	}
 }
 
-// close waits for what is under way.
 func (b *beside) close() {
 	b.mu.Lock()
 	b.ended = true

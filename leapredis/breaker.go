@@ -68,7 +68,6 @@ func (b *breaker) change(to State) uint64 {
 	return word
 }
 
-// admit reports whether a call may be sent.
 func (b *breaker) admit(now int64) (p pass, ok bool) {
 	word := b.word.Load()
 	if State(word&3) == Closed {
@@ -105,7 +104,6 @@ func (b *breaker) succeed(p pass) (closed bool) {
 	return true
 }
 
-// forgive forgets what went wrong.
 func (b *breaker) forgive() {
 	b.failures.Store(0)
 	b.quiet.Store(0)

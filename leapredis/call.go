@@ -22,10 +22,9 @@ type call struct {
 	reply reply
 	err   error
 
-	overdue *time.Timer // judges it at its deadline, if its caller has left
+	overdue *time.Timer // records it as late at its deadline, if its caller has left
 }
 
-// request is what is asked of a server.
 type request struct {
 	script, other *script // the other one is for a key of another type; nil: there is none
 	key           string
@@ -58,7 +57,7 @@ func (c *call) run() {
 		c.part.stuck.Add(-1)
 	case left:
 		if c.inTime() {
-			c.err = l.judge(c.passes, c.err)
+			c.err = l.record(c.passes, c.err)
 		} else if c.err == nil {
 			c.part.breaker.heard(c.of)
 		}
@@ -79,7 +78,7 @@ func makeRoom(i int) byte {
 	return room[i]
 }
 
-// leave has a call whose caller leaves judged at its deadline, if it is not answered by then.
+// leave has a call whose caller leaves recorded as late at its deadline, if it is not answered by then.
 func (c *call) leave(deadline int64) {
 	l, p := c.link, c.passes
 	c.overdue = time.AfterFunc(time.Duration(deadline-l.clock.Now()), func() {
@@ -88,7 +87,7 @@ func (c *call) leave(deadline int64) {
 	})
 }
 
-// inTime reports whether a call whose caller left has ended before it was judged.
+// inTime reports whether a call whose caller left has ended before its deadline.
 func (c *call) inTime() bool {
 	if c.overdue.Stop() {
 		return true

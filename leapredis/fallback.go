@@ -12,7 +12,6 @@ import (
 // and without Config.Instances, before all could be counted, and when that was long ago.
 const AssumedInstances = 10
 
-// fallback decides while no server answers.
 type fallback struct {
 	cfg       limit.Config // for the limiter of Local, but for the limit
 	log       bool

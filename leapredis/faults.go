@@ -19,7 +19,6 @@ type fault struct {
 	denied string // what was, in words
 }
 
-// about is what a fault is about.
 type about uint8
 
 const (

@@ -31,7 +31,6 @@ type instances struct {
 	beaten  atomic.Int64           // when the last heartbeat was sent
 }
 
-// census is what the server has counted.
 type census struct {
 	processes int64
 	before    int64 // how many of them come before this one in the order of names

@@ -44,7 +44,6 @@ func (l *lease) give(n int64) bool {
 	return false
 }
 
-// finish ends the lease and returns what was left.
 func (l *lease) finish() int64 { return max(0, l.left.Swap(over)) }
 
 // station is what this process keeps of a key.
@@ -80,7 +79,6 @@ func stations(most int, lasts time.Duration) *keys.Table[station] {
 	})
 }
 
-// leases is the leases of a counter.
 type leases struct {
 	most     int64 // Config.Lease; at most 1: there are none
 	lasts    time.Duration
@@ -128,7 +126,6 @@ func (s *station) unused() int64 {
 	return 0
 }
 
-// left is how many permits there are.
 func (s *station) left(now int64) int64 {
 	if l := s.lease.Load(); l != nil && now < l.end {
 		return max(0, l.left.Load())
@@ -195,7 +192,6 @@ func (l *leases) refund(s *station, now, ticket, n int64) bool {
 	return lease != nil && now < lease.end && lease.ticket == ticket && lease.give(n)
 }
 
-// drop forgets the lease of a key.
 func (l *leases) drop(s *station) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

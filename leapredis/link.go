@@ -123,7 +123,7 @@ func (l *link) do(ctx context.Context, deadline int64, r *request) (reply, error
 	c.timer.Stop()
 	got, err := c.reply, c.err
 	l.put(c)
-	return got, l.judge(p, err)
+	return got, l.record(p, err)
 }
 
 var (
@@ -143,8 +143,8 @@ type passes struct {
 	of, own pass
 }
 
-// judge tells the breakers how a call went, and returns its error.
-func (l *link) judge(p passes, err error) error {
+// record reports to the breakers how a call went, and returns its error.
+func (l *link) record(p passes, err error) error {
 	f := asFault(err)
 	if err != nil && (f == nil || !f.answered()) {
 		return l.fail(p, err, false)
@@ -181,7 +181,7 @@ func (l *link) judge(p passes, err error) error {
 	}
 }
 
-// back tells that a part is back.
+// back logs that a part is back.
 func (l *link) back(part *part) {
 	l.servers.returns.Add(1)
 	if lasted, over := part.outage.end(l.clock.Now()); over {
@@ -209,7 +209,7 @@ func (l *link) timedOut(p passes, deadline int64) error {
 	return l.fail(p, errTimeout, l.clock.Now()-deadline >= l.lateness)
 }
 
-// fail tells the breakers that a call was not answered, and returns ErrAway. The call is
+// fail reports to the breakers that a call was not answered, and returns ErrAway. The call is
 // excused if this process is late itself, so that it cannot tell.
 func (l *link) fail(p passes, err error, excused bool) error {
 	l.failures.Add(1)

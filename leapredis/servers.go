@@ -17,7 +17,7 @@ import (
 // not wait for. (Where they do not wait equally long, what is too late for one is not for
 // another.)
 type servers struct {
-	locator   Locator // nil: nobody tells which server keeps a key
+	locator   Locator // nil: nothing says which server keeps a key
 	clustered bool
 	clock     clock.Clock
 	timeout   time.Duration

@@ -370,7 +370,7 @@ func TestLimiter_ResetAfterIsTrueToTheNanosecond(t *testing.T) {
 	}
 }
 
-// fullest gives the largest number in any interval (t − length, t].
+// fullest returns the largest number in any interval (t − length, t].
 func fullest(all []charged, length int64) (largest int64) {
 	slices.SortStableFunc(all, func(a, b charged) int {
 		switch {

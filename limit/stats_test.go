@@ -13,7 +13,7 @@ import (
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 )
 
-// answered gives what a limiter has counted of its answers.
+// answered returns what a limiter has counted of its answers.
 func answered(l interface{ Stats() Stats }) [2]int64 {
 	s := l.Stats()
 	return [2]int64{s.Allowed, s.Refused}

@@ -35,7 +35,7 @@
 // reading, and nothing steps in: a container that all of a sudden seems as small as
 // its process would be told to take more.
 //
-// A program that knows better gives a Config.Reader of its own.
+// A program that knows better sets a Config.Reader of its own.
 //
 // # Errors
 //

@@ -25,7 +25,7 @@ var exactEdges = func() (edges [numCells - 1]int64) {
 	return edges
 }()
 
-// counted gives the latencies of these response times, counted by a metric.
+// counted returns the latencies of these response times, counted by a metric.
 func counted(rts ...int64) (*Metric, Latencies) {
 	m := newMetric()
 	for _, rt := range rts {

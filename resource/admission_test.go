@@ -13,17 +13,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/gatetest"
-	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -54,7 +53,7 @@ func (g *scripted) note(format string, args ...any) {
 	g.log = append(g.log, fmt.Sprintf(format, args...))
 }
 
-// noted gives what was written down, and forgets it.
+// noted returns what was written down, and forgets it.
 func (g *scripted) noted() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -17,7 +17,8 @@ import (
 // cause. If Bind panics, the resource keeps the checks that it had. None of the methods may
 // end its goroutine: then nobody gives back what the call has taken.
 type Guard interface {
-	// Kind names the guard in errors, snapshots and metrics: "flow".
+	// Kind names the guard in errors, snapshots and metrics: "flow". It is 1 to 64 bytes of
+	// printable text, the same at every call, and no other guard of the gate has it.
 	Kind() string
 	// Bind returns the checks of a resource, in the order in which they are asked; nil for
 	// none. named reports whether a rule names this very resource: then it is there before

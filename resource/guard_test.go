@@ -13,16 +13,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/gatetest"
-	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -81,7 +80,7 @@ func (c *inFlightCheck) Finish(_, n int64, _ time.Duration, _ resource.Outcome) 
 	c.finished.Add(n)
 }
 
-// orders gives the check of the resource that the tests call.
+// orders returns the check of the resource that the tests call.
 func (g *inFlight) orders() *inFlightCheck {
 	c, _ := g.checks.Load("orders")
 	return c.(*inFlightCheck)

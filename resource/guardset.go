@@ -9,16 +9,15 @@ import (
 
 	"go.uber.org/atomic"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/leapgate-go/leapgate/internal/meter"
 	"github.com/leapgate-go/leapgate/internal/stats"
 	"github.com/leapgate-go/leapgate/metric"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// guardSet is what a call into a resource needs: where it is counted, and who is
-// asked. It does not change; loading rules gives the resource another one, and
+// guardSet is what a call into a resource needs: where it is counted, and which checks are
+// asked. It does not change; loading rules replaces it, and
 // the entries in flight keep theirs. It is one cache line: all that is read of an entry
 // with no rule or a single one. What is seldom needed is in its checks.
 type guardSet struct {
@@ -200,7 +199,7 @@ func (s *checks) has(h *lifetime) bool {
 	return s != nil && slices.ContainsFunc(s.owners, func(o owner) bool { return o.lifetime == h })
 }
 
-// snapshot gives the figures of a resource. What was carried over from resources
+// snapshot returns the figures of a resource. What was carried over from resources
 // that are gone shows in other.
 func (set *guardSet) snapshot(name string, now int64, at time.Time, evicted evictedTotals) stat.Snapshot {
 	s := set.stat.Snapshot(now)

@@ -166,7 +166,7 @@ func (g *registry) attach(r *Resource, void *meter.Meter, now int64) (*guardSet,
 	}
 }
 
-// register returns the resource of a name, which it gives a place, with handle as its
+// register returns the resource of a name, for which it finds a place, with handle as its
 // resource, or a new one if handle is nil. If there is no place for it, or the gate is
 // closed, it returns other.
 func (g *registry) register(name string, handle *Resource, now int64) *Resource {

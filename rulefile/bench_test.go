@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/leapgate-go/leapgate"
-
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 func BenchmarkParse(b *testing.B) {

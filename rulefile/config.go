@@ -47,7 +47,6 @@ type Config struct {
 // ErrConfig is what an error of [Watch] is that the configuration is to blame for.
 var ErrConfig = errors.New("leapgate: bad configuration of a rule file's watcher")
 
-// complete fills in the defaults, and returns everything that is wrong.
 func (cfg *Config) complete() error {
 	var faults []error
 	if cfg.Path == "" {

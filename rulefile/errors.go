@@ -13,7 +13,7 @@ import (
 const maxErrors = 100
 
 // Errors is everything that is wrong with a rule file or a folder of them, in the order of
-// the files, one to a line. Beyond a hundred, the last one tells how many more there are.
+// the files, one to a line. Beyond a hundred, the last one says how many more there are.
 type Errors []*Error
 
 func (e Errors) Error() string {

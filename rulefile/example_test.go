@@ -8,11 +8,9 @@ import (
 	"path/filepath"
 
 	"github.com/leapgate-go/leapgate"
-
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/rulefile"
 )
 

@@ -103,7 +103,7 @@ func (p *parser) fail(file string, line, column int, field, format string, args 
 	p.errs = append(p.errs, &Error{File: file, Line: line, Column: column, Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
-// failValue tells of a field that holds a wrong value, or none.
+// failValue reports a field that holds a wrong value, or none.
 func (p *parser) failValue(file string, at *document.Node, field string, label func() string, value, want string) {
 	if p.full() {
 		p.untold++
@@ -123,7 +123,6 @@ func wrongValue(field, value, want string) string {
 	return fmt.Sprintf("%s is %s; want %s", field, value, want)
 }
 
-// readRoot reads the lists of a file.
 func (p *parser) readRoot(file string, root *document.Node) {
 	switch {
 	case root.Type == document.List && len(root.Items) == 0:

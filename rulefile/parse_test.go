@@ -8,15 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate"
-
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/document"
 	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 const everyField = `

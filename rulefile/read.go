@@ -68,7 +68,6 @@ func (c *content) parse() *parser {
 	return p
 }
 
-// names returns the names of the files.
 func (c *content) names() []string {
 	names := make([]string, len(c.files))
 	for i, f := range c.files {

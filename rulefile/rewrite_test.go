@@ -8,13 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/kinds"
-
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/isolation"
 )
 

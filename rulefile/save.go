@@ -23,50 +23,74 @@ func (c conflict) Error() string { return string(c) }
 func (conflict) Conflict() bool { return true }
 
 // Save writes rules into the watched file, and loads them into the gate: they are what is
-// active when it returns. It asks for them when nothing is loaded from the file until then, so
-// they may be made from what the gate has of it. An error of theirs is that of Save.
+// active when it returns. They may be made from what the gate has of the file: if it is loaded
+// while they are made, the error is [ErrChanged]. An error of theirs is that of Save. The function
+// may call the watcher, but not Save, which waits for other calls of Save to end.
 //
 // The gate is asked before anything is changed: rules that it refuses are never in the file. The
 // file is written beside its place and renamed over it, so that nobody ever reads half of
 // it; if the path is a symbolic link, what it leads to is replaced. The file keeps its
-// permissions, and belongs to the one who runs the program.
+// permissions, and belongs to the user who runs the program.
 //
 // A name that ends in .json gets JSON, another YAML. Of YAML, what does not change stays as it was
 // written: the comments, the order, and defaults that are not said. A rule that is removed goes
 // with its comments; indentation is made even, and blank lines may go. Where comments stand
-// so that they cannot be kept, Status.LosesComments tells before.
+// so that they cannot be kept, Status.LosesComments says so before.
 //
 // A folder can be saved if it has one rule file. With rules that are no good the error is
 // [Errors], with a file that others have changed meanwhile [ErrChanged], after Close
 // [ErrClosed]; otherwise it is what the system or the gate says. With an error nothing is
 // changed.
 func (w *Watcher) Save(rules func() (leapgate.Rules, error)) error {
+	w.saving.Lock()
+	defer w.saving.Unlock()
+	var loads int64
+	err := w.locked(func() error {
+		loads = w.status.Loads
+		_, err := w.saveable()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	next, err := rules() // without the lock of loads, which the watcher's methods take
+	if err != nil {
+		return err
+	}
 	return w.locked(func() error {
-		if w.closed {
-			return ErrClosed
+		if loads != w.status.Loads {
+			return fmt.Errorf("%w: %s was loaded while the rules to save were made", ErrChanged, escape.Text(w.cfg.Path))
 		}
-		return w.save(rules)
+		return w.save(next)
 	})
 }
 
-func (w *Watcher) save(rules func() (leapgate.Rules, error)) error {
+// saveable returns the one file that the path holds, if that is what is active.
+func (w *Watcher) saveable() (file, error) {
+	if w.closed {
+		return file{}, ErrClosed
+	}
 	c, err := w.unchanged()
+	if err == nil && len(c.files) != 1 {
+		err = fmt.Errorf("leapgate: the rules of %s are in %d files; want one to save them in", escape.Text(w.cfg.Path), len(c.files))
+	}
+	if err != nil {
+		return file{}, err
+	}
+	return c.files[0], nil
+}
+
+func (w *Watcher) save(next leapgate.Rules) error {
+	old, err := w.saveable()
 	if err != nil {
 		return err
 	}
-	if len(c.files) != 1 {
-		return fmt.Errorf("leapgate: the rules of %s are in %d files; want one to save them in", escape.Text(w.cfg.Path), len(c.files))
-	}
-	name := c.files[0].name
-	next, err := rules()
+	name := old.name
+	data, lost, err := rewrite(next, name, old.data)
 	if err != nil {
 		return err
 	}
-	data, lost, err := rewrite(next, name, c.files[0].data)
-	if err != nil {
-		return err
-	}
-	c = contentOf([]file{{name, data}})
+	c := contentOf([]file{{name, data}})
 	p := c.parse()
 	next, err = p.finish() // what the file says, as if it were loaded
 	if err != nil {

@@ -10,11 +10,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leapgate-go/leapgate"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
 )
 
@@ -194,6 +193,39 @@ func TestSave_NothingWasLoadedYet(t *testing.T) {
 	require.NoError(t, err)
 	defer w.Close()
 	require.ErrorIs(t, w.Save(of(1)), ErrChanged)
+}
+
+// The function that makes the rules may call the watcher.
+func TestSave_FunctionCallsTheWatcher(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	writeFile(t, path, ruleText(1))
+	w, _, _ := still(t, path)
+	saving := func(then func() error) error {
+		return w.Save(func() (leapgate.Rules, error) {
+			if err := then(); err != nil {
+				return leapgate.Rules{}, err
+			}
+			return of(5)()
+		})
+	}
+	require.NoError(t, saving(w.Reload), "nothing new")
+	require.EqualValues(t, 5, w.Rules().Flow[0].Threshold)
+
+	// What is loaded meanwhile is not overwritten, nor is what was loaded and is gone again.
+	for _, texts := range [][]string{{ruleText(2)}, {ruleText(3), ruleText(2)}} {
+		err := saving(func() error {
+			for _, text := range texts {
+				writeFile(t, path, text)
+				if err := w.Reload(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		require.ErrorIs(t, err, ErrChanged)
+		require.EqualValues(t, 2, w.Rules().Flow[0].Threshold)
+	}
 }
 
 // Whoever reads the file while it is saved gets all of one version.

@@ -8,7 +8,7 @@ import (
 	"github.com/leapgate-go/leapgate/rule"
 )
 
-// validate tells of the faults of the rules of a kind, with where they stand in the files.
+// validate reports the faults of the rules of a kind, with where they stand in the files.
 func (p *parser) validate(k *kind) {
 	positions := p.positions[k.index]
 	told := 0
@@ -58,7 +58,7 @@ func labelOfFault(fault *rule.Fault) string {
 	}
 }
 
-// sameID tells of two rules with one ID.
+// sameID says that two rules have one ID.
 func sameID(id string, at, other *position) string {
 	where := fmt.Sprintf("in line %d", other.line)
 	if other.file != at.file {

@@ -31,6 +31,7 @@ type Watcher struct {
 	ended     chan struct{} // closed when the goroutine has ended
 	closeOnce sync.Once
 
+	saving  sync.Mutex // one Save at a time; taken before loading
 	loading sync.Mutex // one load at a time; guards the rest of this block
 	closed  bool
 	loaded  bool      // whether active is
@@ -226,7 +227,7 @@ func keyOf(c *content, err error) string {
 	return string(c.sum[:])
 }
 
-// load gives what was read to the gate, if it is new and good.
+// load loads what was read into the gate, if it is new and good.
 func (w *Watcher) load(c *content, err error) error {
 	w.seen, w.still, w.moving = keyOf(c, err), time.Time{}, time.Time{}
 	if err == nil && w.loaded && w.seen == w.active {
@@ -249,7 +250,7 @@ func (w *Watcher) load(c *content, err error) error {
 	return nil
 }
 
-// give gives rules to the gate. The parser that has read them knows where they stand, for errors.
+// give loads rules into the gate. The parser that has read them knows where they stand, for errors.
 func (w *Watcher) give(rules leapgate.Rules, p *parser) error {
 	refusal := w.cfg.Gate.ReplaceRules(w.cfg.Path, copied(rules))
 	if refusal == nil {

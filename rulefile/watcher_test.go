@@ -13,13 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // memory is a gate that keeps what it is given.
@@ -57,7 +56,7 @@ func ruleText(threshold int) string {
 	return fmt.Sprintf("flow: [{id: a, resource: x, threshold: %d}]\n", threshold)
 }
 
-// still gives a watcher whose goroutine does not run, with the rules of a file loaded.
+// still returns a watcher whose goroutine does not run, with the rules of a file loaded.
 func still(t *testing.T, path string) (*Watcher, *memory, *bytes.Buffer) {
 	t.Helper()
 	gate, log := &memory{}, &bytes.Buffer{}

@@ -8,15 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate"
-
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 func TestWrite_EveryRule(t *testing.T) {

@@ -31,8 +31,8 @@ type Snapshot struct {
 	// below the truth, for a busy resource. It is never above it.
 	Concurrency, MaxConcurrency int64
 
-	// Waiting is the number of calls that wait now, before they begin. They are not in
-	// flight. P50, P95 and P99 of the waits are of those that ended in the last ten
+	// Waiting is the number of calls that wait now, before they begin: as often as each
+	// counts, with WithCount. They are not in flight. P50, P95 and P99 of the waits are of those that ended in the last ten
 	// seconds, at most 4.4 % off; 0 with none.
 	Waiting                   int64
 	WaitP50, WaitP95, WaitP99 time.Duration

@@ -61,7 +61,7 @@ func main() {
 
 const keyLength = 20
 
-// bytesPerKey makes a limiter with room for n keys, asks for each once, and gives how much
+// bytesPerKey makes a limiter with room for n keys, asks for each once, and returns how much
 // the live heap has grown by that, per key, without the bytes of the key if it keeps
 // that.
 func bytesPerKey(n int, l bench.KeyedLimiter) int {
@@ -81,7 +81,7 @@ func bytesPerKey(n int, l bench.KeyedLimiter) int {
 	return each
 }
 
-// bytesEach makes a gate with n places, uses it on n names, and gives how much
+// bytesEach makes a gate with n places, uses it on n names, and returns how much
 // the live heap has grown by that, per name. What the gate and its table of places
 // take is left out, and so are the names of the caller, as the gate has copies.
 func bytesEach(n int, use func(g *leapgate.Gate, c *clock, names []string)) int {
@@ -102,7 +102,7 @@ func bytesEach(n int, use func(g *leapgate.Gate, c *clock, names []string)) int 
 // clock is the given clock. One goroutine uses it.
 type clock struct{ now int64 }
 
-// liveHeap gives the bytes that are in use. What has a finalizer, or lies in a
+// liveHeap returns the bytes that are in use. What has a finalizer, or lies in a
 // pool, is freed by the second collection only.
 func liveHeap() uint64 {
 	runtime.GC()

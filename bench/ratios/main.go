@@ -3,7 +3,7 @@
 //
 // On a machine with neighbours, the speed of the processor changes by half within
 // seconds. So a case, its floor and the nearest case are run by turns, in slices of
-// a few milliseconds; each turn gives one ratio, and their median is printed.
+// a few milliseconds; each turn yields one ratio, and their median is printed.
 package main
 
 import (
@@ -106,8 +106,8 @@ func share(slice, workers int) int {
 // operations is how many all workers run in a slice.
 func operations(slice, workers int) int { return share(slice, workers) * workers }
 
-// makeRun gives a function that has every worker run n operations at the same
-// time, and tells the nanoseconds per operation: elapsed time over all operations.
+// makeRun returns a function that has every worker run n operations at the same
+// time, and returns the nanoseconds per operation: elapsed time over all operations.
 func makeRun(c bench.Case, workers int) func(n int) float64 {
 	worker := c.Make()
 	runs := make([]func(int), workers)

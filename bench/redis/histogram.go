@@ -41,7 +41,7 @@ func (h *histogram) merge(other *histogram) {
 	}
 }
 
-// quantile gives the duration below which that part of all lies, rounded up by at most a
+// quantile returns the duration below which that part of all lies, rounded up by at most a
 // sixteenth.
 func (h *histogram) quantile(q float64) time.Duration {
 	rest := int64(q * float64(h.count))

@@ -7,7 +7,7 @@
 //
 // It starts a redis-server of its own. The speed of a machine with neighbours changes by
 // half within seconds, so the limiters run by turns, in slices of some hundred
-// milliseconds; each turn gives one ratio of two of them, and the medians are printed.
+// milliseconds; each turn yields one ratio of two of them, and the medians are printed.
 package main
 
 import (
@@ -24,7 +24,6 @@ import (
 	"github.com/leapgate-go/leapgate/internal/redistest"
 )
 
-// plan is what is measured.
 type plan struct {
 	turns      int
 	slice      time.Duration
@@ -109,7 +108,6 @@ func run(out io.Writer, p plan, root string) (err error) {
 	return floors(out, p, server, benchmark, subjects)
 }
 
-// compare runs all subjects by turns.
 func compare(out io.Writer, p plan, subjects []*subject, goroutines int) error {
 	rates := make([][]float64, len(subjects))
 	times := make([]histogram, len(subjects))
@@ -133,7 +131,7 @@ func compare(out io.Writer, p plan, subjects []*subject, goroutines int) error {
 	return nil
 }
 
-// measure runs s for a slice, and gives its decisions a second.
+// measure runs s for a slice, and returns its decisions a second.
 func (s *subject) measure(p plan, goroutines int) (rate float64, all *histogram, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -177,7 +175,6 @@ func (s *subject) measure(p plan, goroutines int) (rate float64, all *histogram,
 	return float64(all.count) / time.Since(began).Seconds(), all, err
 }
 
-// ratio is the median of the ratios of the turns.
 func ratio(a, b []float64) string {
 	all := make([]float64, len(a))
 	for i := range a {

@@ -29,7 +29,7 @@ import (
 // subject is a limiter that is measured. None is near its limit.
 type subject struct {
 	name string
-	// worker gives what a goroutine calls. It fails if the call is refused, or was
+	// worker returns what a goroutine calls. It fails if the call is refused, or was
 	// decided without the server.
 	worker func() func(ctx context.Context, key string) error
 	close  func()

@@ -12,10 +12,8 @@ import (
 	"github.com/leapgate-go/leapgate/rulefile/sentinel"
 )
 
-// stdinName is what errors call standard input.
 const stdinName = "<standard input>"
 
-// input is the rules of one argument.
 type input struct {
 	name   string
 	rules  leapgate.Rules
@@ -62,7 +60,6 @@ func parse(name string, data []byte) (input, error) {
 	return in, err
 }
 
-// skipped reports whether rules were left out.
 func (in *input) skipped() bool {
 	return slices.ContainsFunc(in.losses, func(l sentinel.Loss) bool { return l.Effect == sentinel.Skipped })
 }

@@ -48,7 +48,6 @@ The commands are:
 Use "leapgate <command> -h" for more about a command.
 `
 
-// command is one of the tool's commands.
 type command struct {
 	name, arguments, about string
 	// prepare defines the flags, and returns what runs when they have been read.
@@ -62,7 +61,6 @@ type streams struct {
 
 var commands = []command{checkCommand, convertCommand, versionCommand}
 
-// run is the program. It returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	std := streams{stdin, stdout, stderr}
 	if len(args) == 0 {
@@ -117,7 +115,7 @@ func (c command) run(args []string, std streams) int {
 	return action(flags.Args(), std)
 }
 
-// misused tells that a command was used in another way than it can be.
+// misused reports that a command was used in another way than it can be.
 func misused(std streams, name, format string, args ...any) int {
 	fmt.Fprintf(std.err, "leapgate %s: %s\nRun \"leapgate %s -h\" for usage.\n", name, fmt.Sprintf(format, args...), name)
 	return exitUsage

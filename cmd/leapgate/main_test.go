@@ -99,12 +99,16 @@ func TestCheck_WarnsOfWhatIsProbablyNotMeant(t *testing.T) {
   - {id: wait, resource: a, threshold: 1, maxWait: 500ms}
   - {resource: a, threshold: 1, maxWait: 500ms, behavior: pace}
   - {resource: paced, threshold: 1, buckets: 5, behavior: pace}
+  - {resource: "GET /a ", threshold: 1}
+  - {id: tab, resource: "\tb", threshold: 1}
 isolation:
   - {id: "i\n", resource: "^db.*", maxInFlight: 1, maxWait: 1s}
 `, "check", "-q", "-")
 	require.Equal(t, result{0, "", `<standard input>: warning: flow rule on GET /*: resource is GET /*, and means the resource of that very name; is match: glob or match: regexp meant?
 <standard input>: warning: flow rule wait: maxWait is 500ms, and only calls with priority wait; is behavior: pace meant?
 <standard input>: warning: flow rule on paced: buckets is 5, and means nothing with behavior: pace; is behavior: reject meant?
+<standard input>: warning: flow rule on GET /a : resource is "GET /a ", with blanks at an end, which belong to the name; are they meant?
+<standard input>: warning: flow rule tab: resource is "\tb", with blanks at an end, which belong to the name; are they meant?
 <standard input>: warning: isolation rule "i\n": resource is ^db.*, and means the resource of that very name; is match: glob or match: regexp meant?
 `}, got)
 

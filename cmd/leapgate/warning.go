@@ -10,7 +10,6 @@ import (
 	"github.com/leapgate-go/leapgate/rule"
 )
 
-// maxWarnings is how many warnings of a file are printed.
 const maxWarnings = 20
 
 // warnings returns what is allowed in good rules, but probably not meant.
@@ -25,6 +24,9 @@ func warnings(rules leapgate.Rules) (all []string) {
 			var found []string
 			if resource := escape.Text(*h.Resource); *h.Match == rule.Exact && strings.Contains(resource, "*") {
 				found = append(found, fmt.Sprintf("resource is %s, and means the resource of that very name; is match: glob or match: regexp meant?", resource))
+			}
+			if strings.TrimSpace(*h.Resource) != *h.Resource {
+				found = append(found, fmt.Sprintf("resource is %s, with blanks at an end, which belong to the name; are they meant?", escape.Quoted(*h.Resource)))
 			}
 			found = append(found, k.Warnings(list, i)...)
 			name := "on " + escape.Text(*h.Resource)

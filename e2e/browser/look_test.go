@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -20,9 +18,10 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
-// names gives the names of the rows that are in the page, in order.
+// names returns the names of the rows that are in the page, in order.
 const names = `[...document.querySelectorAll(".row .name a")].map((a) => a.textContent)`
 
 // newShop makes a gate under traffic: orders beyond their rule, search below its own.

@@ -90,7 +90,7 @@ func TestMany_StaysSmooth(t *testing.T) {
 	}
 }
 
-// cpuOf gives what part of a core the server takes over a time.
+// cpuOf returns what part of a core the server takes over a time.
 func cpuOf(t *testing.T, base string, length time.Duration) float64 {
 	t.Helper()
 	used := func() time.Duration {

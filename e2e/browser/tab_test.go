@@ -157,7 +157,7 @@ func (p *tab) text() string {
 	return text
 }
 
-// ask gives the value of an expression in the page.
+// ask returns the value of an expression in the page.
 func ask[T any](p *tab, expression string) T {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -260,7 +260,7 @@ func (p *tab) image() []byte {
 	return image
 }
 
-// quote gives a text as a literal of the page's language.
+// quote returns a text as a literal of the page's language.
 func quote(text string) string {
 	b, err := json.Marshal(text)
 	if err != nil {

@@ -45,7 +45,7 @@ func readDashboard(t *testing.T) (d dashboard) {
 // variables is what Grafana puts in the place of its variables when all are chosen.
 var variables = strings.NewReplacer("$__rate_interval", "10s", "$job", ".*", "$gate", ".*", "$resource", ".*", "$limiter", ".*")
 
-// expressions gives every expression of the dashboard, by the title of its panel.
+// expressions returns every expression of the dashboard, by the title of its panel.
 func (d dashboard) expressions(t *testing.T) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -59,7 +59,7 @@ func (d dashboard) expressions(t *testing.T) map[string]string {
 	return all
 }
 
-// metrics gives the names of Leapgate's metrics in an expression.
+// metrics returns the names of Leapgate's metrics in an expression.
 func metrics(expression string) []string {
 	return regexp.MustCompile(`\bleapgate_[a-z_]+`).FindAllString(expression, -1)
 }
@@ -140,7 +140,7 @@ export const dashboard: Written<Dashboard> = ` + string(text) + ";\n"
 	require.NoError(t, err, "%s", output)
 }
 
-// rules gives the expressions of a file of rules, by what they record or alert.
+// rules returns the expressions of a file of rules, by what they record or alert.
 func rules(t *testing.T, file string) (records, alerts map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(file)

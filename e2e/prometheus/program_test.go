@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/stretchr/testify/require"
@@ -28,6 +26,7 @@ import (
 	"github.com/leapgate-go/leapgate/leapprom"
 	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -226,7 +225,7 @@ func (p *program) count(f func(*tally)) {
 	f(&p.tally)
 }
 
-// text gives what the program exports.
+// text returns what the program exports.
 func (p *program) text(t *testing.T, accept string) string {
 	t.Helper()
 	return get(t, p.server.URL, http.Header{"Accept": {accept}})

@@ -147,7 +147,7 @@ func (s *server) query(t *testing.T, expression string) []result {
 	return data.Result
 }
 
-// value gives that of an expression with one series, 0 if it has none.
+// value returns that of an expression with one series, 0 if it has none.
 func (s *server) value(t *testing.T, expression string) float64 {
 	t.Helper()
 	results := s.query(t, expression)

@@ -27,7 +27,7 @@ import (
 // answered in the next is left out there, so the judgement is sound, and it is in the sums
 // all the same. For true windows, each admission counts that may have been in them.
 
-// certain gives the ends of the admissions that lie certainly in the window that begins
+// certain returns the ends of the admissions that lie certainly in the window that begins
 // at start, in order.
 func certain(all []admission, start, end int64) (seen []int64) {
 	for _, a := range all {

@@ -71,7 +71,7 @@ func number(bytes string) int64 {
 	return int64(binary.BigEndian.Uint64(all[:]))
 }
 
-// charges gives those of the limiter's key.
+// charges returns those of the limiter's key.
 func (p *pair) charges(key string) []charge {
 	p.t.Helper()
 	return charges(p.t, p.server.Do, p.prefix+"{}"+key, p.window)

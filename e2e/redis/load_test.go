@@ -91,7 +91,7 @@ func (l *load) end() []answer {
 	return l.answers
 }
 
-// since gives the answers of calls that began then or later.
+// since returns the answers of calls that began then or later.
 func (l *load) since(at time.Time) (all []answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -187,7 +187,7 @@ func sleep(t *testing.T, d time.Duration) {
 	}
 }
 
-// keysOf gives all keys of a server.
+// keysOf returns all keys of a server.
 func keysOf(t *testing.T, server *redistest.Server) []string {
 	t.Helper()
 	reply, err := server.Do("KEYS", "*")

@@ -196,7 +196,7 @@ func bothTell(local, remote limit.Decision) (time.Duration, time.Duration) {
 }
 
 // refund gives back to both, unless the window of a counter may have turned: whether
-// there is something to give back then, the twins see differently. It tells whether it did.
+// there is something to give back then, the twins see differently. It reports whether it did.
 func (p *pair) refund(key string, c charged, n int64) bool {
 	p.t.Helper()
 	if !p.within(c) {
@@ -207,7 +207,7 @@ func (p *pair) refund(key string, c charged, n int64) bool {
 	return true
 }
 
-// within tells whether what was charged is in its window for some time yet.
+// within reports whether what was charged is in its window for some time yet.
 func (p *pair) within(c charged) bool {
 	ends := (c.window + 1) * p.window.Microseconds()
 	return p.isLog || micros() < ends-20_000

@@ -11,41 +11,29 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"time"
+
+	"github.com/leapgate-go/leapgate/examples/internal/program"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is the program. It gives the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("custommetric", flag.ContinueOnError)
-	flags.SetOutput(stderr)
 	every := flags.Duration("every", 15*time.Second, "how much made-up `time` to leave between two lines, whole seconds")
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2
-	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "custommetric: %q is not a flag; want only -every\n", flags.Arg(0))
-		return 2
-	case *every < time.Second || *every > length || *every%time.Second != 0:
-		fmt.Fprintf(stderr, "custommetric: -every is %v; want whole seconds from 1s to %v\n", *every, length)
-		return 2
+	if code, ok := program.Parse(flags, args, stderr); !ok {
+		return code
 	}
-	if err := show(stdout, *every); err != nil {
-		fmt.Fprintln(stderr, "custommetric:", err)
-		return 1
+	if *every < time.Second || *every > length || *every%time.Second != 0 {
+		return program.Wrong(flags, "-every is %v; want whole seconds from 1s to %v", *every, length)
 	}
-	return 0
+	return program.Code(flags, show(stdout, *every))
 }
 
-// length is how much time is made up.
 const length = 150 * time.Second
 
 // show plays the day of the shop, and prints a line every so often. The ring never
@@ -71,7 +59,6 @@ func show(out io.Writer, every time.Duration) error {
 	return nil
 }
 
-// open makes up the calls of one second.
 func open(second int, call func(customer string, bytes int64)) {
 	for i := range 40 {
 		customer := fmt.Sprintf("regular-%d", (second*7+i*i)%200)

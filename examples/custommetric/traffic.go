@@ -51,7 +51,6 @@ func (t *traffic) record(now int64, customer string, bytes int64) {
 	}
 }
 
-// minute is the figures of one minute.
 type minute struct {
 	customers    float64 // different ones
 	sumOfSeconds float64 // the same, added up second by second: too many
@@ -59,7 +58,7 @@ type minute struct {
 	largest      int64 // answer, in bytes
 }
 
-// lastMinute reads the window that ends with the second of now. Live gives its
+// lastMinute reads the window that ends with the second of now. Live returns its
 // buckets, oldest first; seconds in which nobody came have none. Answers that are
 // recorded meanwhile may be missed.
 func (t *traffic) lastMinute(now int64) minute {
@@ -77,7 +76,7 @@ func (t *traffic) lastMinute(now int64) minute {
 }
 
 // seen estimates how many different names were added to it. Each name sets one
-// bit, always the same; the share of bits that are still 0 tells how many names
+// bit, always the same; the share of bits that are still 0 shows how many names
 // there were. 4,096 bits are good for about 10,000 names, and at 1,000 are off by
 // about 1 %, at a price of 512 bytes whatever the names. It is linear counting:
 // Whang, Vander-Zanden, Taylor: A linear-time probabilistic counting algorithm for
@@ -104,7 +103,6 @@ func (s *seen) unite(other *seen) {
 	}
 }
 
-// count estimates the number of names.
 func (s *seen) count() float64 {
 	zeros := seenBits
 	for i := range s.words {

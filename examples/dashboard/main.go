@@ -16,7 +16,6 @@ package main
 import (
 	"context"
 	"crypto/subtle"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -32,6 +31,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/leapgate-go/leapgate/dashboard"
+	"github.com/leapgate-go/leapgate/examples/internal/program"
 	"github.com/leapgate-go/leapgate/leapprom"
 )
 
@@ -41,24 +41,17 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the program. It gives the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("dashboard", flag.ContinueOnError)
-	flags.SetOutput(stderr)
 	address := flags.String("http", "127.0.0.1:8080", "the `address` to serve the page on")
 	token := flags.String("token", "", "the `text` that lets those who know it change rules; empty: nobody may")
 	length := flags.Duration("for", 0, "how `long` to run, such as 10s; 0 is until Ctrl-C")
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2
-	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "dashboard: %q is not a flag; want only -http, -token and -for\n", flags.Arg(0))
-		return 2
+	if code, ok := program.Parse(flags, args, stderr); !ok {
+		return code
+	}
+	switch {
 	case *length < 0:
-		fmt.Fprintf(stderr, "dashboard: -for is %v; want 0 or more\n", *length)
-		return 2
+		return program.Wrong(flags, "-for is %v; want 0 or more", *length)
 	case *length > 0:
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, *length)
@@ -68,14 +61,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		err = serve(ctx, listener, *token, stdout, slog.New(slog.NewTextHandler(stderr, nil)))
 	}
-	if err != nil {
-		fmt.Fprintln(stderr, "dashboard:", err)
-		return 1
-	}
-	return 0
+	return program.Code(flags, err)
 }
 
-// serve shows the shop on a listener until ctx ends.
 func serve(ctx context.Context, listener net.Listener, token string, out io.Writer, logger *slog.Logger) error {
 	shop, err := newShop()
 	if err != nil {
@@ -121,7 +109,6 @@ func serve(ctx context.Context, listener net.Listener, token string, out io.Writ
 	return err
 }
 
-// newMetrics makes what Prometheus scrapes.
 func newMetrics(shop *shop) (http.Handler, error) {
 	collector, err := leapprom.New(shop.gate, leapprom.Config{
 		Gate:     "shop",
@@ -135,7 +122,6 @@ func newMetrics(shop *shop) (http.Handler, error) {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), nil
 }
 
-// newPage makes the page of a shop.
 func newPage(shop *shop, token string, logger *slog.Logger) (*dashboard.Dashboard, error) {
 	cfg := dashboard.Config{
 		Title:    "Shop",

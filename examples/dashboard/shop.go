@@ -3,12 +3,11 @@ package main
 import (
 	"time"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // A shop is what is protected: a gate with rules of all kinds, and two limiters.

@@ -57,7 +57,6 @@ var customers = []flowOfCalls{
 	{resource: "report.daily", rate: always(0.4), work: between(400*time.Millisecond, 1500*time.Millisecond), fails: always(0)},
 }
 
-// errPretended is the error of calls that fail.
 var errPretended = errors.New("a pretended failure")
 
 const tick = 20 * time.Millisecond

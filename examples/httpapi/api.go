@@ -86,7 +86,7 @@ func customer(ctx context.Context) string {
 	return name
 }
 
-// authenticate tells who calls by the API key.
+// authenticate returns the name of the caller who has the API key.
 func authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, ok := customers[r.Header.Get("X-Api-Key")]

@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -19,6 +18,8 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate"
+
+	"github.com/leapgate-go/leapgate/examples/internal/program"
 )
 
 func main() {
@@ -27,32 +28,19 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the program. It gives the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("httpapi", flag.ContinueOnError)
-	flags.SetOutput(stderr)
 	listen := flags.String("listen", "127.0.0.1:8080", "the `address` to serve")
 	var limits limits
 	flags.Int64Var(&limits.perAddress, "per-address", 5, "how many requests an address may send in a window")
 	flags.DurationVar(&limits.window, "window", 10*time.Second, "the `length` of that window")
 	flags.Int64Var(&limits.perKey, "per-key", 3, "how many reports an API key may ask for in a minute")
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2
-	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "httpapi: %q is not a flag\n", flags.Arg(0))
-		return 2
+	if code, ok := program.Parse(flags, args, stderr); !ok {
+		return code
 	}
-	if err := serve(ctx, *listen, limits, stdout); err != nil {
-		fmt.Fprintln(stderr, "httpapi:", err)
-		return 1
-	}
-	return 0
+	return program.Code(flags, serve(ctx, *listen, limits, stdout))
 }
 
-// serve serves until ctx ends.
 func serve(ctx context.Context, listen string, limits limits, out io.Writer) error {
 	gate, err := newGate()
 	if err != nil {

@@ -11,41 +11,18 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/examples/internal/program"
 	"github.com/leapgate-go/leapgate/flow"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { program.Main("pacing", show) }
 
-// run is the program. It returns the exit code.
-func run(args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("pacing", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.Usage = func() { fmt.Fprint(stderr, "Usage: pacing\n\nIt takes no flags and no arguments.\n") }
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2
-	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "pacing: %q is not known; want no arguments\n", flags.Arg(0))
-		return 2
-	}
-	if err := show(stdout); err != nil {
-		fmt.Fprintln(stderr, "pacing:", err)
-		return 1
-	}
-	return 0
-}
-
-// show is what the program shows.
 func show(out io.Writer) error {
 	gate, err := leapgate.New(leapgate.Config{})
 	if err != nil {

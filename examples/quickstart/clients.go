@@ -33,7 +33,7 @@ func startClients(client *http.Client, base string, fail func(error)) *clients {
 	return c
 }
 
-// stop waits until every client has had its last answer. It gives the first
+// stop waits until every client has had its last answer. It returns the first
 // refusal that any of them got, empty if none did.
 func (c *clients) stop() (refused string) {
 	close(c.quit)

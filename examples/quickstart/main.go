@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"math"
 	"net"
@@ -23,6 +22,8 @@ import (
 	"os"
 	"os/signal"
 	"time"
+
+	"github.com/leapgate-go/leapgate/examples/internal/program"
 )
 
 func main() {
@@ -31,22 +32,15 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the program. It gives the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
-	flags.SetOutput(stderr)
 	length := flags.Duration("for", 0, "how `long` to run, such as 10s; 0 is until Ctrl-C")
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2
-	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "quickstart: %q is not a flag; want only -for\n", flags.Arg(0))
-		return 2
+	if code, ok := program.Parse(flags, args, stderr); !ok {
+		return code
+	}
+	switch {
 	case *length < 0:
-		fmt.Fprintf(stderr, "quickstart: -for is %v; want 0 or more\n", *length)
-		return 2
+		return program.Wrong(flags, "-for is %v; want 0 or more", *length)
 	case *length == 0:
 		*length = math.MaxInt64
 	}
@@ -55,11 +49,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		err = show(ctx, listener, &http.Transport{}, *length, newTable(stdout))
 	}
-	if err != nil {
-		fmt.Fprintln(stderr, "quickstart:", err)
-		return 1
-	}
-	return 0
+	return program.Code(flags, err)
 }
 
 // show serves and drives the shop until ctx ends or length is over, prints the
@@ -108,7 +98,7 @@ func show(ctx context.Context, listener net.Listener, transport *http.Transport,
 	return table.err
 }
 
-// watch calls show every second, and at the end of length. It gives the failure
+// watch calls show every second, and at the end of length. It returns the failure
 // that came before the end, if any.
 func watch(ctx context.Context, length time.Duration, failures <-chan error, show func(elapsed time.Duration)) error {
 	start := time.Now()

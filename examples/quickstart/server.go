@@ -27,7 +27,6 @@ var endpoints = []endpoint{
 	{"GET /search", "/search", 20, 8 * time.Millisecond, 30 * time.Millisecond, 3},
 }
 
-// newGate makes a gate with one rule for each endpoint.
 func newGate() (*leapgate.Gate, error) {
 	gate, err := leapgate.New(leapgate.Config{})
 	if err != nil {
@@ -40,7 +39,6 @@ func newGate() (*leapgate.Gate, error) {
 	return gate, gate.LoadFlowRules(rules)
 }
 
-// newHandler serves the endpoints, each guarded by the rule of its resource.
 func newHandler(gate *leapgate.Gate) http.Handler {
 	mux := http.NewServeMux()
 	for _, e := range endpoints {

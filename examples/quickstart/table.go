@@ -21,7 +21,7 @@ type table struct {
 
 func newTable(out io.Writer) *table { return &table{out: out, terminal: isTerminal(out)} }
 
-// isTerminal tells whether out can move its cursor, as far as the standard library
+// isTerminal reports whether out can move its cursor, as far as the standard library
 // can tell.
 func isTerminal(out io.Writer) bool {
 	file, ok := out.(*os.File)

@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// An accessLog is a log that was read.
 type accessLog struct {
 	requests  []request // by time; those of one second as in the file
 	lines     int       // the malformed ones too
@@ -20,7 +19,6 @@ type accessLog struct {
 	backwards int       // how often a request is older than the one before it in the file
 }
 
-// A badLine is a line that could not be read.
 type badLine struct {
 	number int    // from 1
 	text   string // its beginning
@@ -72,7 +70,7 @@ func readLog(r io.Reader) (*accessLog, error) {
 	return log, nil
 }
 
-// readLine gives a line without its end. Of a line that is too long it gives the
+// readLine returns a line without its end. Of a line that is too long it returns the
 // beginning and errLong, and passes over the rest.
 func readLine(r *bufio.Reader) (string, error) {
 	line, err := r.ReadSlice('\n')
@@ -92,7 +90,7 @@ func readLine(r *bufio.Reader) (string, error) {
 	return strings.TrimRight(string(line), "\r\n"), err
 }
 
-// A request is what one line of the log tells.
+// A request is what one line of the log says.
 type request struct {
 	at   time.Time // to the second
 	path string    // without its query; empty if the client sent nothing like HTTP
@@ -160,7 +158,7 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-// pathOf gives the path of what a client sent, such as "GET /orders?page=2 HTTP/1.1".
+// pathOf returns the path of what a client sent, such as "GET /orders?page=2 HTTP/1.1".
 // Clients send all kinds of things: what is not HTTP has an empty path.
 func pathOf(sent string) string {
 	parts := strings.Split(sent, " ")

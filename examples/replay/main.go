@@ -11,7 +11,7 @@
 // seconds, and knows what to try.
 //
 // The log is in the combined format of nginx and Apache. The gate's clock is that
-// of the log, so that days are replayed in no time and every run gives the same.
+// of the log, so that days are replayed in no time and every run has the same result.
 package main
 
 import (
@@ -26,7 +26,6 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is the program. It gives the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("replay", flag.ContinueOnError)
 	flags.SetOutput(stderr)

@@ -22,7 +22,6 @@ type outcome struct {
 	snapshots []stat.Snapshot
 }
 
-// A decision is what was decided about one request.
 type decision struct {
 	request
 	resource string
@@ -60,7 +59,7 @@ func replay(requests []request, rules []flow.Rule) (*outcome, error) {
 	return &outcome{rules: gate.FlowRules(), decisions: decisions, snapshots: gate.Snapshot()}, nil
 }
 
-// matcher gives a function that finds the resource of a path: the longest prefix
+// matcher returns a function that finds the resource of a path: the longest prefix
 // of any rule.
 func matcher(rules []flow.Rule) func(path string) string {
 	var prefixes []string

@@ -19,7 +19,7 @@ const (
 	rowFormat  = "%-*s %9d %9d %9d%s\n"
 )
 
-// report writes what was read and what came of it. It gives the first error of
+// report writes what was read and what came of it. It returns the first error of
 // writing.
 func report(out io.Writer, log *accessLog, result *outcome, top int) error {
 	w := bufio.NewWriter(out) // keeps that error for Flush
@@ -79,13 +79,12 @@ func reportRules(w io.Writer, result *outcome, width int) {
 	}
 }
 
-// A second is what happened in one second of the log.
 type second struct {
 	at                          time.Time
 	requests, admitted, blocked int
 }
 
-// busiest gives the seconds with the most requests, at most top of them; of equal
+// busiest returns the seconds with the most requests, at most top of them; of equal
 // ones the earlier.
 func busiest(decisions []decision, top int) []second {
 	var seconds []second

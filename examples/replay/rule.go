@@ -32,7 +32,7 @@ func parseRules(texts []string) ([]flow.Rule, error) {
 	return rules, nil
 }
 
-// parseRule reads prefix=threshold/interval[,strict]. The error tells everything
+// parseRule reads prefix=threshold/interval[,strict]. The error lists everything
 // that is wrong with it.
 func parseRule(text string) (flow.Rule, error) {
 	// A prefix may have a = of its own; what follows it may not.

@@ -1,6 +1,6 @@
 // Rulefile shows rules that come from a file and change while the program runs. It writes a
 // rule file into a folder for temporary files, edits it in the ways in which people and
-// programs do, some of them wrong, and tells after each what becomes of twenty calls.
+// programs do, some of them wrong, and prints after each what becomes of twenty calls.
 //
 //	go run ./examples/rulefile
 //
@@ -9,7 +9,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,33 +18,12 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/examples/internal/program"
 	"github.com/leapgate-go/leapgate/rulefile"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { program.Main("rulefile", show) }
 
-// run is the program. It returns the exit code.
-func run(args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("rulefile", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.Usage = func() { fmt.Fprint(stderr, "Usage: rulefile\n\nIt takes no flags and no arguments.\n") }
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2
-	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "rulefile: %q is not known; want no arguments\n", flags.Arg(0))
-		return 2
-	}
-	if err := show(stdout); err != nil {
-		fmt.Fprintln(stderr, "rulefile:", err)
-		return 1
-	}
-	return 0
-}
-
-// show is what the program shows.
 func show(stdout io.Writer) error {
 	folder, err := os.MkdirTemp("", "leapgate-rulefile")
 	if err != nil {

@@ -5,49 +5,24 @@
 // A minute of traffic, about 60 calls a second with a rush in the middle, meets a rule
 // that blocks beyond 100. The same rule tries 80 as its candidate, and a second rule, in
 // mode shadow, tries 150 calls in any two seconds. Neither changes what callers get; the
-// snapshot tells what would have been. No time passes in truth: the gate is given its
+// snapshot says what would have been. No time passes in truth: the gate is given its
 // clock.
 package main
 
 import (
-	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
 	"time"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/examples/internal/program"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { program.Main("shadow", show) }
 
-// run is the program. It returns the exit code.
-func run(args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("shadow", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.Usage = func() { fmt.Fprint(stderr, "Usage: shadow\n\nIt takes no flags and no arguments.\n") }
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2
-	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "shadow: %q is not known; want no arguments\n", flags.Arg(0))
-		return 2
-	}
-	if err := show(stdout); err != nil {
-		fmt.Fprintln(stderr, "shadow:", err)
-		return 1
-	}
-	return 0
-}
-
-// show is what the program shows.
 func show(out io.Writer) error {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	gate, err := leapgate.New(leapgate.Config{Now: func() int64 { return now.UnixNano() }})

@@ -10,42 +10,18 @@
 package main
 
 import (
-	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/examples/internal/program"
 	"github.com/leapgate-go/leapgate/flow"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { program.Main("warmup", show) }
 
-// run is the program. It returns the exit code.
-func run(args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("warmup", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.Usage = func() { fmt.Fprint(stderr, "Usage: warmup\n\nIt takes no flags and no arguments.\n") }
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2
-	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "warmup: %q is not known; want no arguments\n", flags.Arg(0))
-		return 2
-	}
-	if err := show(stdout); err != nil {
-		fmt.Fprintln(stderr, "warmup:", err)
-		return 1
-	}
-	return 0
-}
-
-// show is what the program shows.
 func show(out io.Writer) error {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	gate, err := leapgate.New(leapgate.Config{Now: func() int64 { return now.UnixNano() }})

@@ -37,7 +37,7 @@ func (c *Clock) Now() int64 {
 // monotonic clock only.
 func (c *Clock) Real() int64 { return c.unix + int64(time.Since(c.base)) }
 
-// Wall gives the time to show to people for now, which was read just before. The
+// Wall returns the time to show to people for now, which was read just before. The
 // axis stands still while a machine is suspended, and the wall clock does not; a
 // given clock is its own wall.
 func (c *Clock) Wall(now int64) time.Time {

@@ -130,7 +130,7 @@ func checkUTF8(data []byte) *Fault {
 	return nil
 }
 
-// cursor tells the line and the column of offsets that are asked for in rising order.
+// cursor returns the line and the column of offsets that are asked for in rising order.
 type cursor struct {
 	data         []byte
 	at           int
@@ -151,12 +151,10 @@ func (c *cursor) to(offset int) (line, column int) {
 	return c.line, c.column
 }
 
-// tooMany is the fault of a document with too many values.
 func tooMany(line, column int) *Fault {
 	return &Fault{line, column, fmt.Sprintf("more than %d values; split the file", MaxValues)}
 }
 
-// tooDeep is the fault of a document that goes too deep.
 func tooDeep(line, column int) *Fault {
 	return &Fault{line, column, fmt.Sprintf("more than %d lists and mappings in each other", MaxDepth)}
 }

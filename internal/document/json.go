@@ -12,7 +12,7 @@ import (
 )
 
 // parseJSON reads what encoding/json takes for valid. It is written out because that
-// package tells no positions.
+// package reports no positions.
 func parseJSON(data []byte) (*Node, *Fault) {
 	p := &jsonParser{data: data, cursor: cursor{data: data, line: 1, column: 1}}
 	p.space()
@@ -172,7 +172,6 @@ func (p *jsonParser) more(end byte) bool {
 	}
 }
 
-// text reads a string.
 func (p *jsonParser) text() string {
 	start := p.at
 	for p.at++; p.at < len(p.data); p.at++ {
@@ -208,7 +207,6 @@ func (p *jsonParser) unquote(start int) string {
 	return s
 }
 
-// bare reads a number, true, false or null.
 func (p *jsonParser) bare(node *Node) {
 	start := p.at
 	for p.at < len(p.data) && strings.IndexByte(" \t\r\n,:]}[{\"", p.data[p.at]) < 0 {

@@ -88,7 +88,6 @@ func Rewrite(data []byte, lists []ListEdit, drop ...string) (out []byte, lost bo
 	return text.Bytes(), lost || unread, nil
 }
 
-// apply makes the list in a document.
 func (l ListEdit) apply(root *yaml.Node) error {
 	at := keyOf(root.Content, l.Name)
 	if at < 0 {
@@ -147,7 +146,6 @@ func keyOf(content []*yaml.Node, name string) int {
 	return -1
 }
 
-// apply makes the fields of a mapping those of the item.
 func (it ItemEdit) apply(node *yaml.Node) error {
 	fields := make([]*yaml.Node, 0, 2*len(it.Fields))
 	wanted := make(map[string]*FieldEdit, len(it.Fields))

@@ -9,12 +9,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/leapgate-go/leapgate/internal/field"
-
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
+	"github.com/leapgate-go/leapgate/internal/field"
 )
 
 func parseYAML(data []byte) (*Node, *Fault) {

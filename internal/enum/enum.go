@@ -20,7 +20,7 @@ func (e *Enum) String(v uint8) string {
 	return fmt.Sprintf("%s(%d)", e.What, v)
 }
 
-// Marshal gives the name of a value, for MarshalText.
+// Marshal returns the name of a value, for MarshalText.
 func (e *Enum) Marshal(v uint8) ([]byte, error) {
 	if int(v) >= len(e.Names) {
 		return nil, fmt.Errorf("unknown %s %d; want 0 to %d", e.What, v, len(e.Names)-1)

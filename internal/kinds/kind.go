@@ -52,7 +52,7 @@ type Kind interface {
 	// Append adds copies of the rules of another list.
 	Append(rules, more *Rules)
 
-	// Number gives the rules, from the first one on, the IDs that they lack.
+	// Number sets the IDs that the rules lack, from the first rule on.
 	Number(rules *Rules, first int)
 	// Validate returns everything that is wrong with the rules, as loading them would.
 	Validate(rules *Rules) rule.Faults

@@ -32,7 +32,7 @@ var edges = func() (edge [256]int64) {
 	return edge
 }()
 
-// guesses gives, for the length in bits of a response time and the four
+// guesses holds, for the length in bits of a response time and the four
 // bits after its first, the cell of the smallest such time. The times that share
 // an element differ by less than one part in sixteen, the edges by one in
 // eleven, so that the cell is the one guessed or the next.
@@ -49,7 +49,7 @@ var guesses = func() (guess [64 << 4]uint8) {
 	return guess
 }()
 
-// cellOf gives the cell of a response time, which is not negative.
+// cellOf returns the cell of a response time, which is not negative.
 func cellOf(rt int64) uint8 {
 	t := uint64(rt) | 16 // what is below 16 ns may as well be that: it is in cell 0
 	length := bits.Len64(t)
@@ -62,7 +62,7 @@ func cellOf(rt int64) uint8 {
 
 // times counts calls by how long something took, in cells.
 type times struct {
-	// span tells which cells of the histogram are in use, so that readers need not
+	// span says which cells of the histogram are in use, so that readers need not
 	// look at all. It only widens, before the first count is added to a cell. The
 	// first is kept inverted: then 0 is a span that no cell lies in.
 	//
@@ -84,7 +84,7 @@ func (t *times) add(took, n int64) {
 	t.latency.Load()[cell].Add(n)
 }
 
-// inSpan tells whether a span includes a cell.
+// inSpan reports whether a span includes a cell.
 func inSpan(span uint32, cell uint8) bool {
 	return cell >= ^uint8(span) && cell <= uint8(span>>8)
 }
@@ -102,7 +102,7 @@ func (t *times) widen(cell uint8) {
 	}
 }
 
-// cells gives those from the first to the last in use, and the index of the first.
+// cells returns those from the first to the last in use, and the index of the first.
 func (t *times) cells() (first int, cells []atomic.Int64) {
 	span := t.span.Load()
 	if span == 0 {

@@ -118,7 +118,7 @@ func (m *Meter) open(start int64, prev *leaparray.WindowWrap[bucket]) *bucket {
 	return b
 }
 
-// Mark gives the totals as they are now, for a further ring of marks.
+// Mark returns the totals as they are now, for a further ring of marks.
 func (m *Meter) Mark() *Mark {
 	mark := new(Mark)
 	m.mark(mark)
@@ -189,7 +189,7 @@ func (m *Meter) AddRT(now int64, rt time.Duration) {
 	m.Complete(now, m.pick(), 1, max(0, int64(rt)), false)
 }
 
-// Pass counts n passes and gives the stripe that took them, which the caller
+// Pass counts n passes and returns the stripe that took them, which the caller
 // hands to [Meter.Complete].
 func (m *Meter) Pass(now, n int64) (stripe int) {
 	newest := m.ring.Newest()
@@ -361,7 +361,7 @@ func (m *Meter) Sum(now int64, e uint8) int64 {
 	}
 }
 
-// Window is what [Meter.Sum] gives, for all events. The sums are not ordered
+// Window is what [Meter.Sum] returns, for all events. The sums are not ordered
 // against each other: a call that began before the window may end in it.
 func (m *Meter) Window(now int64) Counts {
 	for {
@@ -380,7 +380,7 @@ func (m *Meter) Window(now int64) Counts {
 	}
 }
 
-// windowMark gives the totals at the beginning of the window of now, nil if no
+// windowMark returns the totals at the beginning of the window of now, nil if no
 // bucket is live.
 func (m *Meter) windowMark(newest *leaparray.WindowWrap[bucket], now int64) *Counts {
 	if newest.Covers(now) {
@@ -459,7 +459,7 @@ func (m *Meter) MaxConcurrency(now int64) int64 {
 	return most
 }
 
-// LastBucket gives the end of the bucket that was opened last: no event is
+// LastBucket returns the end of the bucket that was opened last: no event is
 // later. It is false if there was none yet.
 func (m *Meter) LastBucket() (end int64, ok bool) {
 	newest := m.ring.Newest()

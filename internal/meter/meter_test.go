@@ -35,7 +35,7 @@ func newMetric() *Meter {
 	return m
 }
 
-// fewer gives n, or a fifth of it under the race detector, with which an atomic
+// fewer returns n, or a fifth of it under the race detector, with which an atomic
 // takes thirty times as long.
 func fewer(n int) int {
 	if gatetest.Race {

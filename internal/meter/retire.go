@@ -45,13 +45,13 @@ func (m *Meter) Retire() (final Counts, ok bool) {
 	return last.counts, m.state.CompareAndSwap(retiring, retired)
 }
 
-// Holds tells a caller that has just counted a pass whether it holds. If not, the
+// Holds reports to a caller that has just counted a pass whether it holds. If not, the
 // metric was retired before, and nobody will see it.
 func (m *Meter) Holds() bool {
 	return m.state.Load() == counting || m.revive()
 }
 
-// Block counts n blocks, and tells whether that holds.
+// Block counts n blocks, and reports whether that holds.
 func (m *Meter) Block(now, n int64) (holds bool) {
 	if !m.ring.Newest().Covers(now) {
 		m.ring.Current(now)

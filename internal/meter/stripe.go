@@ -51,7 +51,7 @@ func (m *Meter) pick() int {
 
 func (s *stripeSet) pick() int { return stripes.Hint() & s.mask & (maxStripes - 1) }
 
-// stripe gives the stripe that pick chose. It is there for good: stripes are
+// stripe returns the stripe that pick chose. It is there for good: stripes are
 // added, never moved.
 func (m *Meter) stripe(i int) *stripe {
 	if i == 0 {

@@ -150,7 +150,7 @@ func TestWiden_HammerSpanNeverNarrows(t *testing.T) {
 	}
 }
 
-// growFully gives a metric all the stripes it may get.
+// growFully returns a metric all the stripes it may get.
 func growFully(m *Meter) {
 	for m.numStripes() < stripes.Wanted() {
 		m.grow(math.MaxInt64, 1)

@@ -33,7 +33,7 @@ func New[V any](size int) *Table[V] {
 	return t
 }
 
-// Get gives the value of name, nil if it has none. It takes no lock.
+// Get returns the value of name, nil if it has none. It takes no lock.
 func (t *Table[V]) Get(name string) *V {
 	hash := maphash.String(t.seed, name)
 	for n := chainOf(*t.chains.Load(), hash).Load(); n != nil; n = n.next.Load() {

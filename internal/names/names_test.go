@@ -110,7 +110,7 @@ func TestTable_UnusualNames(t *testing.T) {
 	require.Nil(t, table.Get(strings.Repeat("a", 4999)))
 }
 
-// sameChain gives names that are all in one chain, if the table does not grow.
+// sameChain returns names that are all in one chain, if the table does not grow.
 func sameChain(table *Table[int], count int) (names []string) {
 	chains := *table.chains.Load()
 	for i := 0; len(names) < count; i++ {

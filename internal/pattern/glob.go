@@ -34,7 +34,6 @@ type element struct {
 // errClass is the error of a glob in which a class of characters does not end.
 var errClass = errors.New("a [ without its ]")
 
-// newGlob compiles a glob.
 func newGlob(text string) (*glob, error) {
 	g := &glob{runs: make([]run, 1)}
 	runes := []rune(text)
@@ -67,7 +66,7 @@ func newGlob(text string) (*glob, error) {
 	return g, nil
 }
 
-// classEnd gives the place of the ] that ends the class which begins at start. A ]
+// classEnd returns the place of the ] that ends the class which begins at start. A ]
 // that comes first belongs to the class.
 func classEnd(runes []rune, start int) int {
 	i := start + 1
@@ -158,7 +157,6 @@ func (g *glob) literal(c rune) {
 	}
 }
 
-// matches reports whether the glob matches a name as a whole.
 func (g *glob) matches(name string) bool {
 	if len(name) < g.chars {
 		return false

@@ -6,12 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leapgate-go/leapgate/rule"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/internal/pattern"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 func matches(t testing.TB, match rule.Match, text, name string) bool {

@@ -304,7 +304,7 @@ func TestQuota_BucketsOfWhichSomethingWasLentAreNotSkipped(t *testing.T) {
 	require.EqualValues(t, 1, q.Window(minute+2250*ms))
 }
 
-// starts gives the starts of the live buckets, in ms after the minute.
+// starts returns the starts of the live buckets, in ms after the minute.
 func starts(q *Quota, now int64) (all []int64) {
 	for w := range q.ring.Live(now) {
 		all = append(all, (w.Start()-minute)/ms)

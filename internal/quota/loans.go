@@ -19,7 +19,6 @@ type loans struct {
 	sealed bool
 }
 
-// loan is what was lent of one later bucket.
 type loan struct {
 	start int64 // of that bucket
 	n     int64

@@ -27,7 +27,7 @@ func newExactLog(interval time.Duration, buckets int, strict bool) *exactLog {
 	return m
 }
 
-// at gives the bucket that decides at now.
+// at returns the bucket that decides at now.
 func (m *exactLog) at(now int64) int64 {
 	start := now - (now%m.length+m.length)%m.length
 	if m.begun {
@@ -287,7 +287,7 @@ func TestQuota_WaitIsTrueToTheNanosecond(t *testing.T) {
 // start of the bucket that took it.
 type stamped struct{ at, n int64 }
 
-// most gives the largest number admitted in any interval of the given length,
+// most returns the largest number admitted in any interval of the given length,
 // both its ends included.
 func most(all []stamped, length int64) (largest int64) {
 	slices.SortFunc(all, func(a, b stamped) int { return cmp.Compare(a.at, b.at) })
@@ -301,7 +301,7 @@ func most(all []stamped, length int64) (largest int64) {
 	return largest
 }
 
-// mostAligned gives the largest number admitted in any window of whole buckets.
+// mostAligned returns the largest number admitted in any window of whole buckets.
 func mostAligned(perBucket map[int64]int64, length, interval int64) (largest int64) {
 	for end := range perBucket {
 		sum := int64(0)

@@ -107,7 +107,7 @@ func (c *Cluster) Await() error {
 	})
 }
 
-// Info gives the fields of what a command such as INFO says. The name is for errors.
+// Info returns the fields of what a command such as INFO says. The name is for errors.
 func (s *Server) Info(name string, command ...string) (map[string]string, error) {
 	reply, err := s.Do(command...)
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *Cluster) Addrs() []string {
 	return all
 }
 
-// Owner gives the index of the primary that keeps a key: of the first three, or, after
+// Owner returns the index of the primary that keeps a key: of the first three, or, after
 // a failover, of all.
 func (c *Cluster) Owner(key string) (int, error) {
 	for i, node := range c.Nodes {

@@ -55,7 +55,7 @@ func (c *Conn) Send(args ...string) error {
 	return err
 }
 
-// Receive gives the reply to the first command that has none yet.
+// Receive returns the reply to the first command that has none yet.
 func (c *Conn) Receive() (any, error) {
 	line, err := c.in.ReadString('\n')
 	if err != nil {

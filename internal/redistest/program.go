@@ -64,7 +64,7 @@ func (p Program) command(args ...string) *exec.Cmd {
 	return exec.Command(p[0], all...)
 }
 
-// Output runs it, and gives what it prints.
+// Output runs it, and returns what it prints.
 func (p Program) Output(args ...string) (string, error) {
 	cmd := p.command(args...)
 	text, err := cmd.Output()

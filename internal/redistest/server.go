@@ -108,7 +108,7 @@ func (s *Server) Restart() error {
 
 var errEnded = errors.New("the process has ended")
 
-// await calls try until it gives no error, some seconds long.
+// await calls try until it returns no error, some seconds long.
 func await(try func() error) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -168,7 +168,7 @@ func (s *Server) Close() error {
 	return os.RemoveAll(s.dir)
 }
 
-// Runs tells whether it was started, and not killed since.
+// Runs reports whether it was started, and not killed since.
 func (s *Server) Runs() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

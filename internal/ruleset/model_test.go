@@ -55,7 +55,7 @@ func (m *naive) load(given []limited) (next naive, old []*controller, faults []s
 	return next, old, faults
 }
 
-// of gives the controllers of every resource that has any.
+// of returns the controllers of every resource that has any.
 func (m *naive) of() map[string][]*controller {
 	all := make(map[string][]*controller)
 	for i, r := range m.rules {

@@ -10,7 +10,7 @@ import (
 // number among the rules of a list that are called after the same.
 func idOf(h field.Head, number int) string { return h.Target() + "/" + strconv.Itoa(number) }
 
-// Number gives the rules of a list, from the first one on, the IDs that they lack. They are
+// Number sets the IDs that the rules of a list lack, from the first one on. They are
 // numbered among themselves, and leave out the IDs that other rules have. Those that have
 // nothing to be called after, which is a fault, get none.
 func (k *Kind[R]) Number(rules []R, first int) {

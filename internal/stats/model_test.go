@@ -45,7 +45,7 @@ func (n *naive) window(now, length, interval int64) (sum metric.Counts) {
 	return sum
 }
 
-// history gives the seconds from first on.
+// history returns the seconds from first on.
 func (n *naive) history(first, now int64) (history [61]stat.Second) {
 	var sums [61]metric.Counts
 	var peaks [61]int64

@@ -8,7 +8,7 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// Snapshot gives the resource's figures at now. The totals, the rules, the name
+// Snapshot returns the resource's figures at now. The totals, the rules, the name
 // and the time by the wall clock are the caller's to fill in.
 func (s *Stats) Snapshot(now int64) stat.Snapshot {
 	m := s.meter

@@ -45,7 +45,6 @@ type rings struct {
 	minute  *leaparray.LeapArray[times]
 }
 
-// times are how long calls took, and how long others waited.
 type times struct{ rt, waits metric.Latencies }
 
 func (s *Stats) times() times {
@@ -99,7 +98,7 @@ func (s *Stats) newRings() *rings {
 	return r
 }
 
-// Recent gives the latencies of the calls completed in the last ten seconds, in
+// Recent returns the latencies of the calls completed in the last ten seconds, in
 // whole buckets of two: the one that is running and the four before it.
 func (s *Stats) Recent(now int64) metric.Latencies { return s.recent(now).rt }
 
@@ -111,7 +110,7 @@ func (s *Stats) recent(now int64) times {
 	return s.since(r.recent, now)
 }
 
-// Minute gives the latencies of the calls completed in the last minute, in whole
+// Minute returns the latencies of the calls completed in the last minute, in whole
 // buckets of ten seconds: the one that is running and the five before it.
 func (s *Stats) Minute(now int64) metric.Latencies {
 	r := s.coarse.Load()
@@ -121,7 +120,7 @@ func (s *Stats) Minute(now int64) metric.Latencies {
 	return s.since(r.minute, now).rt
 }
 
-// since gives the times in the window of a ring.
+// since returns the times in the window of a ring.
 func (s *Stats) since(ring *leaparray.LeapArray[times], now int64) times {
 	for {
 		newest := ring.Newest()
@@ -137,7 +136,7 @@ func (s *Stats) since(ring *leaparray.LeapArray[times], now int64) times {
 	}
 }
 
-// History gives the last minute second by second, oldest first: the 60 seconds
+// History returns the last minute second by second, oldest first: the 60 seconds
 // before that of now, and that of now as far as it has come. Seconds in which
 // nothing happened are there too, with the calls that were in flight.
 func (s *Stats) History(now int64) []stat.Second {

@@ -47,7 +47,7 @@ func (c *Counter) makeLines() *[]line {
 	return c.lines.Load()
 }
 
-// Load gives the sum. What is added meanwhile may be missing.
+// Load returns the sum. What is added meanwhile may be missing.
 func (c *Counter) Load() (sum int64) {
 	if lines := c.lines.Load(); lines != nil {
 		for i := range *lines {

@@ -8,7 +8,7 @@ import _ "unsafe" // for go:linkname
 // as processors are enough.
 const minStripes = 1
 
-// Hint gives the index of the processor that the caller runs on. It
+// Hint returns the index of the processor that the caller runs on. It
 // may be moved to another one at any time; stripes need no more than a hint.
 //
 // The runtime keeps procPin linkable for packages that came to depend on it.

@@ -15,7 +15,7 @@
 // In a Cluster, the limiters know of each 64th of the slots by itself whether it is away:
 // rueidis does not name the node of a key.
 //
-// rueidis connects at once: its NewClient gives an error if no server answers. A program
+// rueidis connects at once: its NewClient returns an error if no server answers. A program
 // that is to start all the same tries again, or takes go-redis, which connects when it is
 // first called.
 //
@@ -64,7 +64,7 @@ func (a adapter) do(ctx context.Context, command rueidis.Completed) ([]int64, er
 	return reply, err
 }
 
-// coded gives back the code ERR to an error of the server. (rueidis takes that off, and
+// coded puts the code ERR back before an error of the server. (rueidis takes that off, and
 // leaves the others.)
 func coded(text string) string {
 	code, _, _ := strings.Cut(text, " ")
@@ -74,7 +74,7 @@ func coded(text string) string {
 	return "ERR " + text
 }
 
-// Options gives options for servers on a request path, for the caller to add to: user name,
+// Options returns options for servers on a request path, for the caller to add to: user name,
 // password, TLS, Sentinel and so on. A connection on which nothing is answered is given up
 // within about a second, and not after 10, so that it is not what keeps the limiters from a
 // server that is back; and nothing is cached, since the limiters read nothing twice. When

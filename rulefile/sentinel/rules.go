@@ -6,15 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/field"
-
-	"github.com/leapgate-go/leapgate/rule"
-
-	"github.com/leapgate-go/leapgate/internal/escape"
-
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/document"
+	"github.com/leapgate-go/leapgate/internal/escape"
+	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // What the editions of Sentinel do where a field is missing.

@@ -20,8 +20,8 @@ import (
 	"github.com/leapgate-go/leapgate/rulefile"
 )
 
-// Parse translates rules of Sentinel. What a rule is, is told by its fields. Data without rules
-// gives none. name is what errors call the data; if it ends in .json, the data must be JSON.
+// Parse translates rules of Sentinel. The fields of a rule say of which kind it is. Data without rules
+// has none. name is what errors call the data; if it ends in .json, the data must be JSON.
 //
 // The losses say, in the order of the file, what could not be translated, or means something
 // else now. What Leapgate has no rules for is skipped: circuit breakers, system rules,

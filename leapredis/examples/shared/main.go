@@ -63,7 +63,7 @@ func main() {
 }
 
 // call is what each of the processes does: it tries a call every few milliseconds, and
-// tells which were allowed, until in ends.
+// writes which were allowed, until in ends.
 func call(redis string, window time.Duration, in io.Reader, out io.Writer) error {
 	client, err := rueidis.NewClient(viarueidis.Options(redis))
 	if err != nil {

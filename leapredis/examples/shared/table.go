@@ -46,7 +46,7 @@ func run(out io.Writer, redis string, window time.Duration) (err error) {
 		t.say("the server is back, and has nothing")
 		t.show(4)
 	}
-	return t.judge()
+	return t.verify()
 }
 
 func start() (*redistest.Server, error) {
@@ -57,7 +57,6 @@ func start() (*redistest.Server, error) {
 	return redistest.Start(program)
 }
 
-// table collects what the processes were allowed.
 type table struct {
 	out    io.Writer
 	window time.Duration
@@ -133,7 +132,6 @@ func (t *table) begin() {
 	t.until(t.next)
 }
 
-// until waits until a window has begun.
 func (t *table) until(number int64) {
 	time.Sleep(time.Until(time.Unix(0, number*int64(t.window))))
 }
@@ -184,8 +182,8 @@ func of(sum int) string {
 
 func (t *table) say(what string) { fmt.Fprintf(t.out, "        %s\n", what) }
 
-// judge says how many there were at most, and reports what was too many.
-func (t *table) judge() error {
+// verify says how many there were at most, and returns what was too many.
+func (t *table) verify() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {

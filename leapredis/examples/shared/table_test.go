@@ -16,7 +16,7 @@ func TestTable_SaysWhatEachWindowHad(t *testing.T) {
 	require.NotContains(t, table.line(&row{shared: [processes]int{40, 30, 30}}), "other")
 	require.Contains(t, table.line(&row{shared: [processes]int{30, 20, 30}, alone: [processes]int{20, 10, 20}}), "one after the other: 130")
 	require.NotContains(t, table.line(&row{alone: [processes]int{33, 33, 33}}), "other")
-	require.NoError(t, table.judge())
+	require.NoError(t, table.verify())
 	require.Equal(t, `
 through the server, no window had more than 100 of 100
 without it, none had more than 99 of 99, 33 for each process
@@ -33,6 +33,6 @@ func TestTable_SaysWhatWasTooMany(t *testing.T) {
 	} {
 		table := &table{out: &strings.Builder{}}
 		table.line(&r)
-		require.EqualError(t, table.judge(), want)
+		require.EqualError(t, table.verify(), want)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // Server answers the commands of all its connections.
 type Server struct {
-	// Answer gives the reply to a command, as bytes of the protocol, or what [Cut] gives;
+	// Answer returns the reply to a command, as bytes of the protocol, or what [Cut] returns;
 	// "" cuts the connection. It is called by one goroutine at a time.
 	Answer func(command []string) string
 
@@ -52,7 +52,7 @@ func (s *Server) Dial() (net.Conn, error) {
 // Wait waits until all connections have ended.
 func (s *Server) Wait() { s.conns.Wait() }
 
-// Calls gives the scripts that were called: EVAL and EVALSHA with all their arguments.
+// Calls returns the scripts that were called: EVAL and EVALSHA with all their arguments.
 func (s *Server) Calls() [][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
