@@ -133,6 +133,24 @@ func ExampleCall() {
 	// 42 <nil>
 }
 
+func ExampleCallOr() {
+	gate := leapgate.Must(leapgate.Config{Now: frozen})
+	_ = gate.LoadFlowRules([]flow.Rule{{ID: "lookups", Resource: "price.lookup", Threshold: 1}})
+	lookup := func(context.Context) (int, error) { return 42, nil }
+	fromCache := func(_ context.Context, refused *leapgate.BlockError) (int, error) {
+		fmt.Println(refused.RuleID, "refused; again in", refused.RetryAfter)
+		return 41, nil
+	}
+	for range 2 {
+		price, err := leapgate.CallOr(context.Background(), gate, "price.lookup", lookup, fromCache)
+		fmt.Println(price, err)
+	}
+	// Output:
+	// 42 <nil>
+	// lookups refused; again in 1s
+	// 41 <nil>
+}
+
 func ExampleGate_Resource() {
 	gate := leapgate.Must(leapgate.Config{Now: frozen})
 	orders := gate.Resource("GET /orders") // looked up once

@@ -14,7 +14,7 @@
 // A [Gate] is one instance: its clock, its resources, its rules. Most programs
 // need one, and may use the functions of this package, which work on [Default].
 // Tests make their own. [Gate.Do] and [Call] wrap a function, and see to its
-// errors and panics; a call that is made very often saves the look-up with
+// errors and panics, and [CallOr] has a fallback for refusals; a call that is made very often saves the look-up with
 // [Gate.Resource].
 //
 // Admission is exact: never, whatever the number of goroutines, has the live
@@ -346,12 +346,28 @@ func (g *Gate) Do(ctx context.Context, name string, fn func(context.Context) err
 // refuses the call, fn does not run and the error is a [*BlockError]. What an error of
 // fn counts as, Config.Outcome says; a panic is always a failure, and goes on.
 func Call[T any](ctx context.Context, g *Gate, name string, fn func(context.Context) (T, error), opts ...EntryOption) (T, error) {
+	return CallOr(ctx, g, name, fn, nil, opts...)
+}
+
+// CallOr is [Call] with a fallback: if a rule refuses the call, of whatever kind, it returns what
+// fallback returns, such as a cached value. fallback gets the refusal, to look at its cause and
+// RetryAfter, or to return it after all. It is not called for anything else: not for an error or a
+// panic of fn, even if fn returns a refusal of another call, and not for a bad name or option, or a
+// ctx that had ended before. If ctx ends while the call waits for its turn, that is a refusal; ctx
+// has ended then for fallback too. A nil fallback is none.
+//
+// fallback is no part of the call: nothing is held while it runs, and neither its time nor its
+// error or panic counts. The refusal has counted as one.
+func CallOr[T any](
+	ctx context.Context, g *Gate, name string, fn func(context.Context) (T, error),
+	fallback func(context.Context, *BlockError) (T, error), opts ...EntryOption,
+) (T, error) {
 	r, err := g.find(ctx, name)
 	if err != nil {
 		var none T
 		return none, err
 	}
-	return resource.Call(ctx, r, fn, opts...)
+	return resource.CallOr(ctx, r, fn, fallback, opts...)
 }
 
 // Resource returns a handle to the resource of that name, which saves each entry the

@@ -478,6 +478,8 @@ func TestEntry_AllocatesNothingWhenItPasses(t *testing.T) {
 		{"by name", 0, func() { e, _ := g.Entry("free"); e.Exit() }},
 		{"WithCount", 0, func() { e, _ := g.EntryContext(ctx, "free", leapgate.WithCount(7)); e.Exit() }},
 		{"Do", 0, func() { _ = g.Do(ctx, "free", fn) }},
+		{"CallOr", 0, func() { _, _ = leapgate.CallOr(ctx, g, "free", fresh, noFallback) }},
+		{"CallOr, blocked", 1, func() { _, _ = leapgate.CallOr(ctx, g, "full", fresh, stale) }},
 		{"blocked", 1, func() { _, _ = full.Entry() }},
 		{"QPS", 0, func() { free.QPS(metric.Pass) }},
 	} {

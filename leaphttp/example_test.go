@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -312,4 +313,50 @@ func ExampleNewTransport() {
 	// Output:
 	// sent
 	// Get "https://api.example.com/b": leaphttp: not sent: limit "per-host" is used up; retry in 2s
+}
+
+// shop is a server whose parts do well and badly.
+type shop struct{}
+
+func (shop) RoundTrip(r *http.Request) (*http.Response, error) {
+	status := map[string]int{"/orders": 200, "/stock": 503, "/search": 429, "/users/7": 404}[r.URL.Path]
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("…"))}, nil
+}
+
+// Resources by the part of the server that is called, and a server that must know all users.
+func ExampleTransportConfig() {
+	gate := leapgate.Must(leapgate.Config{Now: frozen})
+	client := &http.Client{Transport: leaphttp.MustTransport(leaphttp.TransportConfig{
+		Base: shop{},
+		Gate: gate,
+		Resource: func(r *http.Request) string {
+			part, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+			return "shop " + part // a few names, as the program chooses the paths
+		},
+		Outcome: func(r *http.Response, err error) leapgate.Outcome {
+			switch {
+			case err != nil || r.StatusCode >= 500 || r.StatusCode == 404:
+				return leapgate.Failure
+			case r.StatusCode == 429:
+				return leapgate.Ignored
+			default:
+				return leapgate.Success
+			}
+		},
+	})}
+	for _, path := range []string{"/orders", "/stock", "/search", "/users/7"} {
+		response, err := client.Get("http://shop.example.com" + path)
+		if err != nil {
+			panic(err)
+		}
+		_ = response.Body.Close() // which ends the call
+	}
+	for _, s := range gate.Snapshot() {
+		fmt.Printf("%-11s %d success, %d failure, %d ignored\n", s.Resource, s.Success-s.Exception-s.Ignored, s.Exception, s.Ignored)
+	}
+	// Output:
+	// shop orders 1 success, 0 failure, 0 ignored
+	// shop search 0 success, 0 failure, 1 ignored
+	// shop stock  0 success, 1 failure, 0 ignored
+	// shop users  0 success, 1 failure, 0 ignored
 }

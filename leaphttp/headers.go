@@ -99,7 +99,7 @@ func policiesOf(l limit.Limiter, name string) []policy {
 		described = d.Describe()
 	}
 	if len(described) == 0 {
-		return []policy{{name: name, quoted: quote(name), problem: problem(http.StatusTooManyRequests, 0, []string{name})}}
+		return []policy{{name: name, quoted: quote(name), problem: problem(http.StatusTooManyRequests, true, []string{name})}}
 	}
 	var policies []policy
 	for _, d := range described {
@@ -111,7 +111,7 @@ func policiesOf(l limit.Limiter, name string) []policy {
 		if d.Window >= time.Second && d.Window%time.Second == 0 {
 			item = structured.AppendParam(item, "w", int64(d.Window/time.Second))
 		}
-		policies = append(policies, policy{d.Name, quoted, string(item), problem(http.StatusTooManyRequests, 0, []string{d.Name})})
+		policies = append(policies, policy{d.Name, quoted, string(item), problem(http.StatusTooManyRequests, true, []string{d.Name})})
 	}
 	return policies
 }
@@ -135,8 +135,8 @@ func (f *fields) set(h http.Header, charges []charge, refusal *Refusal, values *
 		return
 	}
 	longest := int64(math.MaxInt64) // in seconds
-	if refusal != nil && refusal.RetryAfter != limit.Never {
-		longest = refusal.seconds()
+	if refusal != nil && refusal.passesLater() {
+		longest = seconds(refusal.RetryAfter)
 	}
 	if f.draft {
 		values[0] = f.policies
@@ -214,8 +214,10 @@ func rateLimit(charges []charge, longest int64) string {
 // known.
 func (c *charge) untilMore() time.Duration {
 	switch {
-	case !c.Allowed:
+	case !c.Allowed && c.RetryAfter > 0:
 		return c.RetryAfter
+	case !c.Allowed:
+		return limit.Never
 	case c.MoreAfter > 0:
 		return c.MoreAfter
 	case c.limit.peek != nil:

@@ -120,7 +120,8 @@ func TestHeaders_LimiterOfTheProgram(t *testing.T) {
 		{limit.Decision{Limit: 5, RetryAfter: limit.Never - 1}, `"own";q=5`, `"own";r=0;t=9223372037`, "9223372037"},
 		{limit.Decision{Limit: 5, Remaining: -3, RetryAfter: time.Second + 1}, `"own";q=5`, `"own";r=0;t=2`, "2"},
 		{limit.Decision{Limit: 5, RetryAfter: 3 * time.Second, Crowded: true}, `"own";q=5`, `"own";r=0;t=3`, "3"},
-		{limit.Decision{Limit: 5}, `"own";q=5`, `"own";r=0;t=1`, "1"},
+		{limit.Decision{Limit: 5, RetryAfter: 1}, `"own";q=5`, `"own";r=0;t=1`, "1"},
+		{limit.Decision{Limit: 5}, `"own";q=5`, `"own";r=0`, ""},
 	} {
 		w := get(leaphttp.Handler(ok, leaphttp.Config{
 			Limits: []leaphttp.Limit{{Limiter: canned{c.decision}, Name: "own"}}, Headers: leaphttp.Draft | leaphttp.Legacy,

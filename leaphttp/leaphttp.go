@@ -14,8 +14,8 @@
 // What [New] returns is middleware as chi and others take it. Around a single handler it
 // makes limits for one route. [Handler] is both steps in one.
 //
-// A request that is refused gets 429 or 503 with Retry-After and problem details, and
-// no part of the handler runs. Requests that are admitted learn how things stand from
+// A request that is refused gets 429 or 503 with problem details, and with Retry-After if it
+// is known when it would pass; no part of the handler runs. Requests that are admitted learn how things stand from
 // the RateLimit fields. [Transport] does the same for outgoing calls, and heeds what
 // servers answer.
 //
@@ -34,6 +34,10 @@
 // bounds the open connections, and their response time is how long they were open. They
 // have a route, and so a resource, of their own. A handler that hijacks its connection
 // and returns has ended its call.
+//
+// An outgoing call lasts as long as the body of its response, so what was said of handlers
+// goes for the programs that read streams and hold websockets: let [TransportConfig].Resource
+// name them apart.
 //
 // # Large bodies
 //

@@ -81,12 +81,12 @@ func TestNewAddress_TellsAllFaults(t *testing.T) {
 func TestNewTransport_TellsAllFaults(t *testing.T) {
 	t.Parallel()
 	_, err := leaphttp.NewTransport(leaphttp.TransportConfig{
-		Resource: func(*http.Request) string { return "" }, MaxPause: 1, MaxTargets: -1, Limits: []leaphttp.Limit{{}},
+		Resource: func(*http.Request) string { return "" }, Outcome: func(*http.Response, error) leapgate.Outcome { return 0 }, MaxPause: 1, MaxTargets: -1, Limits: []leaphttp.Limit{{}},
 		PauseStatuses: []int{403, 200, 600}, Base: (*http.Transport)(nil),
 	})
 	require.ErrorIs(t, err, leaphttp.ErrConfig)
 	for _, want := range []string{
-		"Resource is set without a Gate", "MaxPause is 1ns", "MaxTargets is -1", "Limits[0].Limiter is nil",
+		"Resource is set without a Gate", "Outcome is set without a Gate", "MaxPause is 1ns", "MaxTargets is -1", "Limits[0].Limiter is nil",
 		"PauseStatuses[1] is 200; want 400 to 599", "PauseStatuses[2] is 600", "Base is a nil *http.Transport",
 	} {
 		assert.ErrorContains(t, err, want)

@@ -1,19 +1,26 @@
 package leaphttp_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/leaphttp"
@@ -193,4 +200,104 @@ func TestTransport_Outcomes(t *testing.T) {
 			require.Equal(t, []int64{1, 1, 0}, []int64{s.Pass, s.Success, s.Concurrency})
 		})
 	}
+}
+
+// A program that says how calls end is asked once of what Base returned, and once of a body that
+// has failed. It is not asked of what the caller has canceled, nor of what was not sent.
+func TestTransport_OutcomeIsTheProgramsToSay(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		answer roundTripper
+		says   []leapgate.Outcome // in turn
+		want   [4]int64
+		told   []any // statuses and errors
+	}{
+		{"a 404 that is a failure", answering(404, http.NoBody), []leapgate.Outcome{leapgate.Failure}, failure, []any{404}},
+		{"a 503 that is ignored", answering(503, http.NoBody), []leapgate.Outcome{leapgate.Ignored}, ignored, []any{503}},
+		{"a 500 that is a success", answering(500, http.NoBody), []leapgate.Outcome{leapgate.Success}, success, []any{500}},
+		{"a 200 that is no outcome there is", answering(200, http.NoBody), []leapgate.Outcome{7}, success, []any{200}},
+		{"an error that is ignored", func(*http.Request) (*http.Response, error) { return nil, errBroken }, []leapgate.Outcome{leapgate.Ignored}, ignored, []any{errBroken}},
+		{"a cancellation by somebody else", func(*http.Request) (*http.Response, error) { return nil, context.Canceled }, []leapgate.Outcome{leapgate.Failure}, failure, []any{context.Canceled}},
+		{"a 200 whose body breaks off", broken(200), []leapgate.Outcome{leapgate.Success, leapgate.Failure}, failure, []any{200, errBroken}},
+		{"a 200 whose body breaks off, which is ignored", broken(200), []leapgate.Outcome{leapgate.Success, leapgate.Ignored}, ignored, []any{200, errBroken}},
+		{"a failure whose body breaks off", broken(404), []leapgate.Outcome{leapgate.Failure, leapgate.Ignored}, failure, []any{404, errBroken}},
+		{"what is ignored, and whose body breaks off", broken(404), []leapgate.Outcome{leapgate.Ignored, leapgate.Failure}, failure, []any{404, errBroken}},
+		{"what is ignored, and whose body is as good as read", broken(404), []leapgate.Outcome{leapgate.Ignored, leapgate.Success}, ignored, []any{404, errBroken}},
+		{"what the caller cancels", func(r *http.Request) (*http.Response, error) {
+			r.Context().Value(cancelKey{}).(context.CancelFunc)()
+			return nil, errBroken
+		}, nil, ignored, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			clock := gatetest.NewClock()
+			gate := gates.New(t, clock, flow.Rule{Resource: "GET a", Threshold: 1})
+			var told []any
+			rt := leaphttp.MustTransport(leaphttp.TransportConfig{
+				Gate: gate, Base: c.answer,
+				Outcome: func(response *http.Response, err error) leapgate.Outcome {
+					if err == nil {
+						told = append(told, response.StatusCode)
+					} else {
+						require.Nil(t, response)
+						told = append(told, err)
+					}
+					return c.says[len(told)-1]
+				},
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			r := outgoing(t, "http://a/").WithContext(context.WithValue(ctx, cancelKey{}, cancel))
+			if response, err := rt.RoundTrip(r); err == nil {
+				_, _ = io.Copy(io.Discard, response.Body)
+				_ = response.Body.Close()
+			}
+			_, err := rt.RoundTrip(outgoing(t, "http://a/")) //nolint:bodyclose // there is none
+			require.ErrorIs(t, err, leapgate.ErrBlocked)
+			require.Equal(t, c.told, told)
+			require.Equal(t, c.want, ends(gate, "GET a"))
+		})
+	}
+}
+
+// broken is a server whose body fails.
+func broken(status int) roundTripper {
+	return answering(status, io.NopCloser(iotest.ErrReader(errBroken)))
+}
+
+// An Outcome that panics leaves nothing behind: the call has failed, and the body is closed.
+func TestTransport_OutcomePanics(t *testing.T) {
+	t.Parallel()
+	gate := gates.New(t, gatetest.NewClock())
+	b := &body{Reader: strings.NewReader("x")}
+	rt := leaphttp.MustTransport(leaphttp.TransportConfig{
+		Gate: gate, Base: answering(200, b), Outcome: func(*http.Response, error) leapgate.Outcome { panic("fault") },
+	})
+	require.PanicsWithValue(t, "fault", func() { _, _ = send(t, rt, "http://a/") })
+	require.Equal(t, 1, b.closed)
+	require.Equal(t, failure, ends(gate, "GET a"))
+
+	synctest.Test(t, func(t *testing.T) { // and when nobody is there who could recover
+		var log bytes.Buffer
+		gate := leapgate.Must(leapgate.Config{})
+		rt := leaphttp.MustTransport(leaphttp.TransportConfig{
+			Gate: gate, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Base: roundTripper(func(r *http.Request) (*http.Response, error) { return answering(200, stallingFor(r))(r) }),
+			Outcome: func(_ *http.Response, err error) leapgate.Outcome {
+				if err != nil {
+					panic("fault")
+				}
+				return leapgate.Success
+			},
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := rt.RoundTrip(outgoing(t, "http://a/").WithContext(ctx)) //nolint:bodyclose // it is forgotten
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, failure, ends(gate, "GET a"))
+		require.Contains(t, log.String(), "leaphttp: an Outcome panicked")
+	})
 }

@@ -18,9 +18,9 @@ type Refusal struct {
 	Status int
 
 	// RetryAfter is how long from now the request would pass if nobody else came: the
-	// longest of all limits, as far as they were asked. It is 0 if it is not known, and
-	// [limit.Never] if it never would. Retry-After is made of it: in seconds, rounded up,
-	// at least 1, also where it is not known; none if never.
+	// longest of all limits, as far as they were asked. It is 0 if it is not known, as while
+	// a breaker tries whether it may close, and [limit.Never] if it never would. Retry-After is
+	// made of it, in seconds, rounded up; there is none if it is not known, or never.
 	RetryAfter time.Duration
 
 	// Policies are the names of the limits that are used up; there are none if the gate
@@ -41,12 +41,13 @@ type Refusal struct {
 // setHeader sets what every refusal has. A 429 must not be stored by a cache (RFC 6585).
 func (f *Refusal) setHeader(h http.Header) {
 	h.Set("Cache-Control", "no-store")
-	if f.RetryAfter != limit.Never {
-		h.Set("Retry-After", strconv.FormatInt(f.seconds(), 10))
+	if f.passesLater() {
+		h.Set("Retry-After", strconv.FormatInt(seconds(f.RetryAfter), 10))
 	}
 }
 
-func (f *Refusal) seconds() int64 { return max(1, seconds(f.RetryAfter)) }
+// passesLater reports whether it is known when the request would pass.
+func (f *Refusal) passesLater() bool { return f.RetryAfter > 0 && f.RetryAfter != limit.Never }
 
 // WriteProblem answers with Status and problem details (RFC 9457), which say what kind
 // of refusal it is and which policies are violated, and nothing of the request. It is the
@@ -55,10 +56,10 @@ func (f *Refusal) seconds() int64 { return max(1, seconds(f.RetryAfter)) }
 func (f *Refusal) WriteProblem(w http.ResponseWriter) {
 	var body []byte
 	p := f.violated
-	if p != nil && f.Status == http.StatusTooManyRequests && f.RetryAfter != limit.Never && len(f.Policies) == 1 && f.Policies[0] == p.name {
+	if p != nil && f.Status == http.StatusTooManyRequests && f.passesLater() && len(f.Policies) == 1 && f.Policies[0] == p.name {
 		body = p.problem
 	} else {
-		body = problem(f.Status, f.RetryAfter, f.Policies)
+		body = problem(f.Status, f.passesLater(), f.Policies)
 	}
 	h := w.Header()
 	h.Del("Content-Encoding") // of an answer that will not be
@@ -79,7 +80,8 @@ type problemDetails struct {
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
 // problem makes the body. The types are those of draft-ietf-httpapi-ratelimit-headers.
-func problem(status int, retryAfter time.Duration, policies []string) []byte {
+// retryAfter is whether the answer has that field.
+func problem(status int, retryAfter bool, policies []string) []byte {
 	p := problemDetails{Type: "about:blank", Title: http.StatusText(status), Status: status, Policies: policies}
 	switch status {
 	case http.StatusTooManyRequests:
@@ -92,7 +94,7 @@ func problem(status int, retryAfter time.Duration, policies []string) []byte {
 		p.Type, p.Title = problemTypes+"temporary-reduced-capacity", "Temporarily reduced capacity"
 		p.Detail = "The service is not able to take this request now."
 	}
-	if p.Detail != "" && retryAfter != limit.Never {
+	if p.Detail != "" && retryAfter {
 		p.Detail += " Retry-After tells when to come again."
 	}
 	body, err := json.Marshal(p)

@@ -46,21 +46,24 @@ func (m *middleware) resource(r *http.Request) string {
 
 // nameOf is the name of the resource of a route, which is empty if there is none.
 func nameOf(route, given string) string {
-	if route == "" {
-		route = unmatched
-	} else if hasMethod(route) && len(route) <= rule.MaxNameLength {
+	if hasMethod(route) && len(route) <= rule.MaxNameLength {
 		return route
 	}
+	return withMethod(given, route)
+}
+
+// withMethod puts a method before the name of what it is for.
+func withMethod(given, name string) string {
 	method := "OTHER"
 	if given == "" {
 		method = http.MethodGet
 	} else if slices.Contains(methods, given) {
 		method = given
 	}
-	if len(method)+1+len(route) > rule.MaxNameLength {
-		route = unmatched // no program has such a route; a client must not make it an error
+	if name == "" || len(method)+1+len(name) > rule.MaxNameLength {
+		name = unmatched // no program has such a one; a client must not make it an error
 	}
-	return method + " " + route
+	return method + " " + name
 }
 
 // hasMethod reports whether a pattern has a method before the host or the path.

@@ -3,6 +3,7 @@ package leaphttp_test
 import (
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 type refusing struct {
 	resource.Check // nil: nothing else is asked
 	cause          resource.Cause
+	wait           time.Duration
 }
 
 func (g *refusing) Kind() string { return "own" }
@@ -40,7 +42,7 @@ func (g *refusing) Wait(int64, int64, resource.Caller) time.Duration { return -1
 func (g *refusing) Snapshot(int64) stat.RuleSnapshot                 { return stat.RuleSnapshot{} }
 
 func (g *refusing) Reserve(int64, int64, resource.Caller) resource.Verdict {
-	return resource.Verdict{Refused: &resource.BlockError{}}
+	return resource.Verdict{Refused: &resource.BlockError{RetryAfter: g.wait}}
 }
 
 // What a guard of the program's own says of its refusals is what clients get, as long as it
@@ -65,9 +67,42 @@ func TestHandler_StatusOfAGuardOfTheProgram(t *testing.T) {
 		default:
 			require.Equal(t, []string{"about:blank", http.StatusText(want)}, []string{p.Type, p.Title})
 		}
-		require.Equal(t, []string{"1", "no-store"}, []string{w.Header().Get("Retry-After"), w.Header().Get("Cache-Control")})
+		require.Equal(t, []string{"", "no-store"}, []string{w.Header().Get("Retry-After"), w.Header().Get("Cache-Control")})
 		require.Zero(t, gate.GuardFaults())
 	}
+}
+
+// Retry-After is in whole seconds and never too early. Where the wait is not known, as while a
+// breaker tries whether it may close, there is none, and the answer does not speak of it.
+func TestHandler_RetryAfterOfARefusalByTheGate(t *testing.T) {
+	t.Parallel()
+	for wait, want := range map[time.Duration]string{
+		-1: "", 0: "", 1: "1", time.Second - 1: "1", time.Second: "1", time.Second + 1: "2",
+		3200 * time.Millisecond: "4", 30 * 24 * time.Hour: "2592000",
+	} {
+		for _, status := range []int{429, 503} {
+			guard := &refusing{cause: resource.Cause{Kind: "own", RuleID: "r", Status: status}, wait: wait}
+			w := get(leaphttp.Handler(forbidden(t), leaphttp.Config{
+				Gate: leapgate.Must(leapgate.Config{Guards: []resource.Guard{guard}}),
+			}), "/")
+			require.Equal(t, status, w.Code, wait)
+			require.Equal(t, want, w.Header().Get("Retry-After"), wait)
+			require.Equal(t, want != "", w.Header().Values("Retry-After") != nil, wait)
+			require.Equal(t, want != "", strings.Contains(problemOf(t, w).Detail, "Retry-After"), wait)
+		}
+	}
+}
+
+// What is known of the limits in front stands, also if the gate cannot say how long.
+func TestHandler_GateThatCannotSayHowLong_LimitsStillInform(t *testing.T) {
+	t.Parallel()
+	guard := &refusing{cause: resource.Cause{Kind: "own", RuleID: "r"}}
+	h := leaphttp.Handler(forbidden(t), leaphttp.Config{
+		Gate:   leapgate.Must(leapgate.Config{Guards: []resource.Guard{guard}}),
+		Limits: []leaphttp.Limit{{Limiter: newLog(t, gatetest.NewClock(), "client", 3, time.Minute)}},
+	})
+	w := get(h, "/")
+	require.Equal(t, []string{"503", `"client";r=3`, ""}, []string{strconv.Itoa(w.Code), w.Header().Get("RateLimit"), w.Header().Get("Retry-After")})
 }
 
 // An outgoing call that the gate refuses has the status as well, for a handler that wants to

@@ -2,11 +2,9 @@ package leaphttp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -20,18 +18,38 @@ type TransportConfig struct {
 	// Base sends the requests. Nil is http.DefaultTransport, as it is then.
 	Base http.RoundTripper
 
-	// Gate, if it is not nil, admits each request as a call into a resource. How the call
-	// ends is up to the gate's Outcome, or IsException. It gets a [StatusError] for a status
-	// of 500 or more, and an error of Base: by default these are failures. If the request's
-	// own context was canceled, it gets context.Canceled instead of an error, which is
-	// ignored by default. The call lasts until the header of the response is there:
-	// reading the body, or never closing it, changes nothing.
+	// Gate, if it is not nil, admits each request as a call into a resource. If a rule lets it
+	// wait, it waits until the request's context ends. The call lasts until the body of the
+	// response has been read to its end, has failed, or is closed, or the request's context
+	// ends. So its response time includes the body, and a body that is never closed, with a
+	// context that never ends, keeps its place among the calls in flight. After a 101 the call
+	// lasts until the connection is closed, whatever becomes of the context.
 	Gate *leapgate.Gate
 
-	// Resource is the name of the resource. Nil: the method and the host, such as
-	// "GET api.example.com". It must not be the URL with its parameters, or else there is
-	// a resource for each.
+	// Resource is the name of the resource, 1 to 1,024 bytes; a longer one is hashed. Nil: the
+	// method and the host, such as "GET api.example.com", with the port if it is not the usual
+	// one, so that a host that fails takes no other along. Methods that are not in RFC 9110 or
+	// RFC 5789 are all "OTHER". It must not be the URL with its path or parameters, or else
+	// there is a resource for each.
+	//
+	// Where somebody else has a say in the URL, as with webhooks, there is a resource for each
+	// host that they think of. The gate bounds how many (see MaxResources of
+	// [leapgate.Config]), but they take the places of others: then let Resource return one
+	// name for all hosts that the program does not know.
 	Resource func(*http.Request) string
+
+	// Outcome says how a call has ended, by what Base returned: a response, as yet unread, or an
+	// error. If reading the body fails later, or its context ends before it is read, it is asked
+	// again, with that error and no response; what is graver counts, and a failure stays one. It
+	// is not asked of calls that the caller has canceled: the gate gets context.Canceled for
+	// them, which is ignored by default. It must be safe for concurrent use, and must not read
+	// the body. If it panics, the call has failed.
+	//
+	// Nil: a 429 is ignored, since it is the caller's quota that is used up, and so says nothing
+	// of how the server is. A 501 is a success. For any other status of 500 or more the gate's
+	// Outcome, or IsException, gets a [StatusError], and for an error that error: by default these
+	// are failures, context.DeadlineExceeded too. Everything else is a success.
+	Outcome func(*http.Response, error) leapgate.Outcome
 
 	// Limits are asked before the gate, as those of [Config], but with the request's
 	// own context: when the caller gives up before the call is sent, they get back what
@@ -87,15 +105,18 @@ const (
 //   - The gate is asked: the error is a [*leapgate.BlockError] if it refuses, and the
 //     limits get back what they took.
 //
-// All of these are [leapgate.ErrBlocked]; an [http.Client] wraps them in a *url.Error.
+// All of these are [leapgate.ErrBlocked]; an [http.Client] wraps them in a *url.Error. Where
+// its Timeout ends the wait for a turn, it may replace the error by one of its own.
 // What is refused is not sent, and its body is closed, also when a function of the program
-// panics. Nothing is retried. Requests and responses are not changed.
+// panics. Nothing is retried. Requests are not changed, and of responses only Body is, if there
+// is a Gate: it can be read and closed as before, and written to after a 101.
 //
 // It may be used by any number of goroutines at once.
 type Transport struct {
 	base       http.RoundTripper // nil: the default
 	gate       *leapgate.Gate
 	resource   func(*http.Request) string
+	outcome    func(*http.Response, error) leapgate.Outcome // nil: the default
 	target     func(*http.Request) string
 	limits     limits
 	pauses     *pauses // nil: servers that ask to wait are not heeded
@@ -138,9 +159,12 @@ func (e *RefusedError) Unwrap() error { return leapgate.ErrBlocked }
 // that is wrong with cfg.
 func NewTransport(cfg TransportConfig) (*Transport, error) {
 	var faults faults
-	t := &Transport{base: cfg.Base, gate: cfg.Gate, resource: cfg.Resource, target: cfg.Target}
+	t := &Transport{base: cfg.Base, gate: cfg.Gate, resource: cfg.Resource, outcome: cfg.Outcome, target: cfg.Target}
 	if cfg.Gate == nil && cfg.Resource != nil {
 		faults.add("Resource is set without a Gate, for which it is; want both")
+	}
+	if cfg.Gate == nil && cfg.Outcome != nil {
+		faults.add("Outcome is set without a Gate, for which it is; want both")
 	}
 	if t.resource == nil {
 		t.resource = methodAndHost
@@ -226,7 +250,14 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			t.limits.refund(r, charges)
 		}
 	}()
-	response, err := t.call(r, &sent)
+	var response *http.Response
+	var err error
+	if t.gate != nil {
+		response, err = t.exchange(r, &sent)
+	} else {
+		sent = true
+		response, err = t.send(r)
+	}
 	if target != "" && response != nil {
 		t.pauses.add(target, response.StatusCode, t.pauseOf(response))
 	}
@@ -243,30 +274,6 @@ func (t *Transport) pauseOf(response *http.Response) time.Duration {
 	default:
 		return 0
 	}
-}
-
-// call sends the request as a call into its resource, unless the gate refuses. sent becomes
-// true if it did.
-func (t *Transport) call(r *http.Request, sent *bool) (response *http.Response, err error) {
-	if t.gate == nil {
-		*sent = true
-		return t.send(r)
-	}
-	blocked := t.gate.Do(r.Context(), t.resource(r), func(ctx context.Context) error {
-		*sent = true
-		response, err = t.send(r) //nolint:bodyclose // it is the caller's
-		switch {
-		case err != nil && errors.Is(ctx.Err(), context.Canceled):
-			return ctx.Err() // the transport returns the cause, which says less
-		case err == nil && response != nil && response.StatusCode >= http.StatusInternalServerError:
-			return StatusError(response.StatusCode)
-		}
-		return err
-	})
-	if !*sent {
-		err = blocked
-	}
-	return response, err
 }
 
 func (t *Transport) send(r *http.Request) (*http.Response, error) {
@@ -299,29 +306,24 @@ func (f *Refusal) callError(ctx context.Context) error {
 	}
 }
 
-func methodAndHost(r *http.Request) string {
-	method := r.Method
-	if method == "" {
-		method = http.MethodGet
-	}
-	return method + " " + host(r)
-}
+// methodAndHost is the name of the resource of an outgoing call.
+func methodAndHost(r *http.Request) string { return withMethod(r.Method, host(r)) }
 
-// host is the host that is called, with its port if that is not the usual one.
+// host is the host that is called, with its port if that is not the usual one. There are many
+// ways to write one; those that differ in case, by a dot at the end, or by the usual port are
+// one.
 func host(r *http.Request) string {
 	if r.URL == nil {
 		return ""
 	}
-	return strings.ToLower(strings.TrimSuffix(r.URL.Host, usualPort(r.URL)))
+	name, port := strings.TrimSuffix(r.URL.Hostname(), "."), r.URL.Port()
+	if strings.Contains(name, ":") {
+		name = "[" + name + "]" // IPv6
+	}
+	if port != "" && port != usualPorts[r.URL.Scheme] {
+		name += ":" + port
+	}
+	return strings.ToLower(name)
 }
 
-func usualPort(u *url.URL) string {
-	switch u.Scheme {
-	case "http":
-		return ":80"
-	case "https":
-		return ":443"
-	default:
-		return ":"
-	}
-}
+var usualPorts = map[string]string{"http": "80", "https": "443"}

@@ -18,7 +18,6 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
-	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
 )
@@ -397,28 +396,6 @@ func TestTransport_Exceptions(t *testing.T) {
 }
 
 type cancelKey struct{}
-
-// TestTransport_EndsWithTheHeader: the call ends once, also if the body is never closed.
-func TestTransport_EndsWithTheHeader(t *testing.T) {
-	t.Parallel()
-	gate := leapgate.Must(leapgate.Config{})
-	require.NoError(t, gate.EditRules(func(all *leapgate.Rules) error {
-		all.Isolation = []isolation.Rule{{Resource: "GET a", MaxInFlight: 1}}
-		return nil
-	}))
-	b := &body{Reader: strings.NewReader("body")}
-	rt := leaphttp.MustTransport(leaphttp.TransportConfig{Gate: gate, Base: roundTripper(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: 200, Body: b, Request: r}, nil
-	})})
-	for range 3 {
-		response, err := rt.RoundTrip(outgoing(t, "http://a/")) //nolint:bodyclose // that is the test
-		require.NoError(t, err)
-		require.Same(t, b, response.Body, "bodies are not touched")
-	}
-	require.Zero(t, b.closed)
-	s := snapshot(gate, "GET a")
-	require.Equal(t, []int64{3, 3, 0, 0}, []int64{s.Pass, s.Success, s.Exception, s.Concurrency})
-}
 
 func TestTransport_Panics(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 )
 
 // StatusError is the failure of a handler, or of a server, whose answer has a status of 500 or
-// more.
+// more; with a [Transport], but for 501.
 type StatusError int
 
 // Error reads: leaphttp: status 503.

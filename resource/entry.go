@@ -57,7 +57,7 @@ func newEntry(set *guardSet, start int64, stripe int, n int64) Entry {
 
 // SetError notes that the call returned err, and so how it ended: see Outcome of the
 // gate's configuration. A nil err says nothing. [context.Canceled] is taken for the
-// caller's own cancellation; [Call] knows better. Of several errors the gravest counts:
+// caller's own cancellation; [Entry.SetErrorContext] knows better. Of several errors the gravest counts:
 // a failure stays one. After Exit SetError does nothing.
 func (e *Entry) SetError(err error) {
 	if err == nil || e.set == nil {
@@ -124,14 +124,35 @@ func (e *Entry) finish(set *guardSet, now int64, rt time.Duration, outcome Outco
 	}
 }
 
+// SetErrorContext is [Entry.SetError] for a call that was made with ctx: if the gate has no
+// Outcome of its own, an error that is context.Canceled is a failure unless ctx has ended.
+func (e *Entry) SetErrorContext(ctx context.Context, err error) {
+	if e.set != nil && e.set.registry.ignoresOwn && errors.Is(err, context.Canceled) && !ended(ctx) {
+		e.SetOutcome(Failure) // a cancellation, but not the caller's
+	} else {
+		e.SetError(err)
+	}
+}
+
 // Call runs fn as one call into r, and returns what fn returns. If r blocks, fn does
 // not run, and the error is a [*BlockError]. What fn returns is told to the entry by
-// [Entry.SetError]; if the gate has no Outcome of its own, an error that is
-// context.Canceled is a failure unless ctx has ended. If fn panics or ends its
-// goroutine, that is a failure too, and goes on.
+// [Entry.SetErrorContext]. If fn panics or ends its goroutine, that is a failure, and
+// goes on.
 func Call[T any](ctx context.Context, r *Resource, fn func(context.Context) (T, error), opts ...EntryOption) (T, error) {
+	return CallOr(ctx, r, fn, nil, opts...)
+}
+
+// CallOr is [Call] with a fallback: if r blocks, it returns what fallback returns. Nothing
+// else calls fallback, and a nil fallback is none. See CallOr of package leapgate.
+func CallOr[T any](
+	ctx context.Context, r *Resource, fn func(context.Context) (T, error),
+	fallback func(context.Context, *BlockError) (T, error), opts ...EntryOption,
+) (T, error) {
 	e, err := r.EntryContext(ctx, opts...)
 	if err != nil {
+		if blocked, ok := errors.AsType[*BlockError](err); ok && fallback != nil {
+			return fallback(ctx, blocked)
+		}
 		var none T
 		return none, err
 	}
@@ -143,11 +164,7 @@ func Call[T any](ctx context.Context, r *Resource, fn func(context.Context) (T, 
 		e.Exit()
 	}()
 	result, err := fn(ctx)
-	if r.registry.ignoresOwn && errors.Is(err, context.Canceled) && !ended(ctx) {
-		e.SetOutcome(Failure) // a cancellation, but not the caller's
-	} else {
-		e.SetError(err)
-	}
+	e.SetErrorContext(ctx, err)
 	returned = true
 	return result, err
 }

@@ -1,0 +1,164 @@
+package leaphttp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/resource"
+)
+
+// exchange is an outgoing call that the gate has admitted, until the body of its response is
+// over. It stands before that body.
+type exchange struct {
+	transport *Transport
+	ctx       context.Context //nolint:containedctx // the request's: who reads the body has none
+	entry     resource.Entry  // of RoundTrip until it returns, and then of whoever sets over
+	failed    bool            // by Transport.outcome; as entry
+	body      io.ReadCloser   // nil: there is none to wait for
+	unwatch   func() bool     // no longer waits for the end of ctx
+	over      atomic.Bool     // the entry has ended, or is about to
+}
+
+// exchange sends the request as a call into its resource, unless the gate refuses. sent
+// becomes true if it did.
+func (t *Transport) exchange(r *http.Request, sent *bool) (response *http.Response, err error) {
+	x := &exchange{transport: t, ctx: r.Context()}
+	if x.entry, err = t.gate.EntryContext(x.ctx, bounded(t.resource(r))); err != nil {
+		return nil, err
+	}
+	*sent = true
+	judged := false
+	defer func() {
+		if x.body == nil {
+			x.exit(judged)
+		}
+		if !judged && response != nil && response.Body != nil {
+			_ = response.Body.Close() // nobody gets it
+		}
+	}()
+	response, err = t.send(r)
+	switch {
+	case err != nil:
+		x.judge(nil, err)
+	case response == nil:
+		x.entry.SetOutcome(leapgate.Failure) // Base must not; http.Client makes an error of it
+	default:
+		x.judge(response, nil)
+		x.watch(response)
+	}
+	judged = true
+	return response, err
+}
+
+// judge notes how the call went, by its response or by an error. Of several calls of judge
+// the gravest counts.
+func (x *exchange) judge(response *http.Response, err error) {
+	switch outcome := x.transport.outcome; {
+	case err != nil && errors.Is(x.ctx.Err(), context.Canceled):
+		x.entry.SetError(context.Canceled) // the transport returns the cause, which says less
+	case outcome != nil:
+		if o := outcome(response, err); o != leapgate.Success && !x.failed {
+			x.failed = o == leapgate.Failure
+			x.entry.SetOutcome(o)
+		}
+	case err != nil:
+		x.entry.SetErrorContext(x.ctx, err)
+	case response.StatusCode == http.StatusTooManyRequests:
+		x.entry.SetOutcome(leapgate.Ignored)
+	case response.StatusCode >= http.StatusInternalServerError && response.StatusCode != http.StatusNotImplemented:
+		x.entry.SetError(StatusError(response.StatusCode))
+	}
+}
+
+// watch lets the call last until the body of the response is over, if it has one.
+func (x *exchange) watch(response *http.Response) {
+	if response.Body == nil || response.Body == http.NoBody {
+		return
+	}
+	x.body = response.Body
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		x.ctx = context.Background() // the connection outlives the request
+	}
+	// Who does not close a body when its context has ended must not keep a place for ever.
+	x.unwatch = context.AfterFunc(x.ctx, func() {
+		defer func() {
+			if p := recover(); p != nil { // nobody else could
+				x.transport.limits.logger().Error("leaphttp: an Outcome panicked", "panic", p)
+			}
+		}()
+		x.end(x.ctx.Err())
+	})
+	writer, ok := x.body.(io.Writer)
+	if !ok {
+		response.Body = x
+		return
+	}
+	response.Body = duplex{x, writer}
+	if closer, ok := x.body.(writeCloser); ok {
+		response.Body = halfDuplex{x, writer, closer}
+	}
+}
+
+// duplex is a body that can be written to as well: the connection after a 101.
+type duplex struct {
+	*exchange
+	io.Writer
+}
+
+// halfDuplex is a duplex of which the writing side can be closed by itself.
+type halfDuplex struct {
+	*exchange
+	io.Writer
+	writeCloser
+}
+
+type writeCloser interface{ CloseWrite() error }
+
+// Read ends the call when the body is over or has failed.
+func (x *exchange) Read(p []byte) (int, error) {
+	n, err := x.body.Read(p)
+	switch {
+	case err == io.EOF:
+		x.unwatch()
+		x.end(nil)
+	case err != nil:
+		x.unwatch()
+		x.end(err)
+	}
+	return n, err
+}
+
+// Close ends the call before it closes the body, so that nothing that goes on reading makes
+// a failure of it.
+func (x *exchange) Close() error {
+	x.unwatch()
+	x.end(x.ctx.Err())
+	return x.body.Close()
+}
+
+// end ends the call, unless it has ended. err is why its body was not read to its end, nil
+// if it was, or if nobody wanted to.
+func (x *exchange) end(err error) {
+	if x.over.Swap(true) {
+		return
+	}
+	judged := false
+	defer func() { x.exit(judged) }()
+	if err != nil {
+		x.judge(nil, err)
+	}
+	judged = true
+}
+
+// exit ends the entry. It has failed if a function of the program has panicked, or ended the
+// goroutine, so that it was not judged.
+func (x *exchange) exit(judged bool) {
+	if !judged {
+		x.entry.SetOutcome(leapgate.Failure)
+	}
+	x.entry.Exit()
+}
