@@ -1,7 +1,10 @@
 package leaphttp_test
 
 import (
+	"context"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,4 +60,31 @@ func TestAllocations_Mux(t *testing.T) {
 	added := count(guarded) - count(bare)
 	t.Logf("%v allocations", added)
 	require.LessOrEqual(t, added, 4.0)
+}
+
+// TestAllocations_Transport: what stands before the body, and waits for the end of the context.
+func TestAllocations_Transport(t *testing.T) {
+	if gatetest.Race {
+		t.Skip("the race detector allocates")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := outgoing(t, "http://api.example.com/orders").WithContext(ctx)
+	count := func(rt http.RoundTripper) float64 {
+		return testing.AllocsPerRun(1000, func() {
+			response, err := rt.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, response.Body)
+			_ = response.Body.Close()
+		})
+	}
+	base := roundTripper(func(r *http.Request) (*http.Response, error) {
+		return answering(200, &body{Reader: strings.NewReader("hello")})(r)
+	})
+	guarded := leaphttp.MustTransport(leaphttp.TransportConfig{Base: base, Gate: leapgate.Must(leapgate.Config{})})
+	added := count(guarded) - count(base)
+	t.Logf("%v allocations", added)
+	require.LessOrEqual(t, added, 6.0)
 }

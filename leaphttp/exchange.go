@@ -15,8 +15,8 @@ import (
 // over. It stands before that body.
 type exchange struct {
 	transport *Transport
-	ctx       context.Context //nolint:containedctx // the request's: who reads the body has none
-	entry     resource.Entry  // of RoundTrip until it returns, and then of whoever sets over
+	ctx       context.Context //nolint:containedctx // the request's: Read and Close have none
+	entry     resource.Entry  // RoundTrip's until it returns, then that of the goroutine that sets over
 	failed    bool            // by Transport.outcome; as entry
 	body      io.ReadCloser   // nil: there is none to wait for
 	unwatch   func() bool     // no longer waits for the end of ctx
@@ -83,10 +83,10 @@ func (x *exchange) watch(response *http.Response) {
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		x.ctx = context.Background() // the connection outlives the request
 	}
-	// Who does not close a body when its context has ended must not keep a place for ever.
+	// A body that is never closed must not keep a place for ever, at least if its context ends.
 	x.unwatch = context.AfterFunc(x.ctx, func() {
 		defer func() {
-			if p := recover(); p != nil { // nobody else could
+			if p := recover(); p != nil { // no caller is there to do it
 				x.transport.limits.logger().Error("leaphttp: an Outcome panicked", "panic", p)
 			}
 		}()
