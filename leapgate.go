@@ -210,6 +210,7 @@ type Gate struct {
 // its methods do stands there.
 type registry interface {
 	Names() *names.Table[resource.Resource]
+	Now() int64
 	Find(name string) (*resource.Resource, error)
 	Resource(name string) *resource.Resource
 	Changed(changes names.Set) (rebind func())
@@ -248,7 +249,7 @@ func New(cfg Config) (*Gate, error) {
 	g := new(Gate)
 	var guards []resource.Guard
 	for _, k := range kinds.All {
-		set := k.NewSet(ruleset.Env{Passes: g.passes, Memory: cfg.Memory})
+		set := k.NewSet(ruleset.Env{Now: g.now, Passes: g.passes, Memory: cfg.Memory})
 		g.sets, guards = append(g.sets, set), append(guards, set)
 	}
 	g.registry = resource.NewRegistry(resource.Config{
@@ -265,6 +266,8 @@ func New(cfg Config) (*Gate, error) {
 	g.resources = g.registry.Names()
 	return g, nil
 }
+
+func (g *Gate) now() int64 { return g.registry.Now() }
 
 func (g *Gate) passes(name string, now int64) int64 { return g.registry.Sum(name, now, metric.Pass) }
 

@@ -3,6 +3,7 @@ package leapgate
 import (
 	"errors"
 
+	"github.com/leapgate-go/leapgate/breaker"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/internal/kinds"
@@ -15,6 +16,7 @@ import (
 type Rules struct {
 	Flow      []flow.Rule
 	Isolation []isolation.Rule
+	Breaker   []breaker.Rule
 }
 
 // Len is how many rules there are.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/breaker"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
@@ -40,12 +41,16 @@ func TestRules_ComeBackAsTheyWereLoaded(t *testing.T) {
 			{ID: "wait", Resource: "orders", MaxInFlight: 3, MaxWait: time.Second, Mode: rule.Shadow},
 			{Match: rule.Default, MaxInFlight: 4},
 		},
+		Breaker: []breaker.Rule{{
+			Resource: "orders", Interval: time.Second, Buckets: 5, MinCalls: 20, ErrorRatio: 0.5, OpenFor: time.Second, Probes: 2,
+		}},
 	}
 	require.NoError(t, g.LoadRules(rules))
 	require.Empty(t, rules.Isolation[0].ID, "the caller's list is not written to")
 	rules.Flow[0].ID, rules.Isolation[0].ID, rules.Isolation[2].ID, rules.Isolation[2].Resource = "orders/1", "orders/1", "*/1", "*"
+	rules.Breaker[0].ID = "orders/1"
 	require.Equal(t, rules, g.Rules())
-	require.Equal(t, 4, g.Rules().Len())
+	require.Equal(t, 5, g.Rules().Len())
 	require.Equal(t, rules.Flow, g.FlowRules())
 	bad := leapgate.Rules{Isolation: []isolation.Rule{{Resource: "orders"}}}
 	require.Error(t, g.LoadRules(bad))
@@ -55,7 +60,7 @@ func TestRules_ComeBackAsTheyWereLoaded(t *testing.T) {
 	require.NoError(t, g.LoadRules(g.Rules()))
 	require.Equal(t, rules, g.Rules())
 	require.NoError(t, g.LoadFlowRules(nil))
-	require.Equal(t, leapgate.Rules{Flow: []flow.Rule{}, Isolation: rules.Isolation}, g.Rules(), "rules of other kinds stay")
+	require.Equal(t, leapgate.Rules{Flow: []flow.Rule{}, Isolation: rules.Isolation, Breaker: rules.Breaker}, g.Rules(), "rules of other kinds stay")
 	require.NoError(t, g.LoadRules(leapgate.Rules{}))
 	require.Zero(t, g.Rules().Len())
 	require.NoError(t, g.Close())

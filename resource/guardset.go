@@ -26,8 +26,9 @@ type guardSet struct {
 	stat     *stats.Stats // the metric's
 	*checks               // nil: nobody is to be asked
 	only     Check        // the one of enforce, if there is no more to an entry than to ask it; or nil
+	state    *State       // of only, if it has one
 	told     bool         // some checks are told of the exit, or may have changes to deliver then
-	_        [lineSize - 6*unsafe.Sizeof(uintptr(0)) - 4]byte
+	_        [lineSize - 7*unsafe.Sizeof(uintptr(0)) - 4]byte
 }
 
 const lineSize = 64
@@ -74,6 +75,9 @@ func (set *guardSet) with(checks *checks) *guardSet {
 	next := &guardSet{registry: set.registry, metric: set.metric, stat: set.stat, checks: checks}
 	if checks != nil {
 		next.only, next.told = checks.only(), checks.finish != nil || checks.stateful != nil
+		if next.only != nil {
+			next.state = next.only.Cause().State
+		}
 	}
 	return next
 }
@@ -120,10 +124,14 @@ func (s *checks) arrange() {
 
 // only returns the one of enforce if there is no more to an entry than to ask it, or nil.
 func (s *checks) only() Check {
-	if len(s.enforce) == 1 && s.shadow == nil && s.enforce[0].args == nil && s.stateful == nil {
-		return s.enforce[0].Check
+	if len(s.enforce) != 1 || s.shadow != nil || s.enforce[0].args != nil {
+		return nil
 	}
-	return nil
+	c := s.enforce[0].Check
+	if slices.ContainsFunc(s.stateful, func(other *Cause) bool { return other != c.Cause() }) {
+		return nil // one that is off may have changes to deliver, too
+	}
+	return c
 }
 
 // setEnforce sets those that block.

@@ -132,6 +132,9 @@ func (g *registry) Resource(name string) *Resource {
 	return r
 }
 
+// Now reads the clock.
+func (g *registry) Now() int64 { return g.clock.Now() }
+
 // Names returns the table of the resources that are there. The registry alone changes it.
 func (g *registry) Names() *names.Table[Resource] { return g.table }
 

@@ -60,11 +60,11 @@ func (r *Resource) Entry() (Entry, error) {
 		}
 	case set.only != nil: // enter does the same, at the cost of all that may happen else
 		v := set.only.Reserve(now, 1, Caller{})
+		if v.Delay != nil || set.state != nil && set.state.due.Load() {
+			return r.enterOnly(set, now, v)
+		}
 		if v.Refused != nil {
 			return Entry{}, set.block(now, 1, "", v.Refused)
-		}
-		if v.Delay != nil {
-			return r.enterDelayed(set, now, v)
 		}
 		stripe := set.metric.Pass(now, 1)
 		if set.metric.Holds() {
@@ -75,15 +75,20 @@ func (r *Resource) Entry() (Entry, error) {
 	return r.enter(context.Background(), now, 1, Caller{}, nil)
 }
 
-// enterDelayed is the rest of Entry when the only check lets the call wait.
+// enterOnly is the rest of Entry when the only check lets the call wait, or has gone over to
+// another state.
 //
 //go:noinline
-func (r *Resource) enterDelayed(set *guardSet, now int64, v Verdict) (Entry, error) {
+func (r *Resource) enterOnly(set *guardSet, now int64, v Verdict) (Entry, error) {
 	ctx := context.Background()
 	var a admission
 	a.set, a.now, a.n = set, now, 1
+	ok := a.counted(a.goOn(ctx, 0, v))
+	if set.state != nil {
+		set.deliver(set.registry)
+	}
 	switch {
-	case !a.counted(a.goOn(ctx, 0, v)):
+	case !ok:
 		return r.enter(ctx, a.now, 1, Caller{}, nil)
 	case a.blocked != nil:
 		return Entry{}, a.err()

@@ -32,6 +32,11 @@
 //	  - resource: db.query
 //	    maxInFlight: 20
 //	    maxWait: 500ms
+//	breaker:
+//	  - resource: db.query
+//	    errorRatio: 0.5
+//	    slowRatio: 0.8
+//	    slowAfter: 1s
 //
 // JSON has the same fields. The rules of flow are [flow.Rule], which says more about each
 // field:
@@ -75,6 +80,34 @@
 //	mode         enforce, shadow,    enforce     what is done with the decision
 //	             off
 //
+// Those of breaker are [breaker.Rule]. One of errorRatio, slowRatio, errorCount and consecutive
+// must be set, unless the behavior is throttle:
+//
+//	field         value               default     meaning
+//	id            up to 1,040 bytes   resource/1  names the rule; unique among the breaker rules of a gate
+//	resource      1 to 1,024 bytes    required    the resource, or the pattern; none with match default
+//	match         exact, glob,        exact       what resource is
+//	              regexp, default
+//	interval      1ms to 24h          10s         the window of the results
+//	buckets       1 to 1,000          10          into which the interval divides, at least 1ms each
+//	minCalls      1 to 1,000,000,000  10          results below which nothing opens it
+//	errorRatio    over 0 to 1         0, none     share of failures that opens it
+//	slowRatio     over 0 to 1         0, none     share of slow calls that opens it
+//	slowAfter     up to 24h           required    what takes longer is slow; with slowRatio
+//	errorCount    1 to 1,000,000,000  0, none     failures in the window that open it
+//	consecutive   1 to 1,000,000,000  0, none     failures in a row that open it
+//	openFor       1ms to 24h          5s          how long it is open
+//	maxOpenFor    openFor to 24h      openFor     each opening in a row is twice as long, up to this
+//	probes        1 to 1,000          3           calls that decide, half-open, whether it closes
+//	probeTimeout  1ms to 24h          openFor     a probe that takes so long is bad
+//	ramp          1ms to 24h          0s, none    from a tenth of the calls to all, once it has closed
+//	behavior      break, throttle     break       throttle refuses a share, and has no states
+//	k             1 to 1,000          2           with throttle, calls for each success before any is refused
+//	maxReject     over 0 to 1         0.9         with throttle, the largest share that is refused
+//	force         none, open, closed  none        keeps it open or closed, whatever happens
+//	mode          enforce, shadow,    enforce     what is done with the decision
+//	              off
+//
 // Durations are text with a unit, as [time.ParseDuration] reads it: 250ms, 1s, 1h30m.
 // Memory is a number of bytes, or text with a unit of GOMEMLIMIT: B, KiB, MiB, GiB, TiB.
 // Numbers are decimal, as in JSON. What an ID or a name is must be text: "404", in quotes.
@@ -96,5 +129,5 @@
 //
 // A file that is blank, or has nothing but comments or an empty flow, is an error, since files are
 // emptied, or cut off, by accident, and that would lift all limits. One that is to have no
-// rules says so: with flow: [] or isolation: [], with rules: none, or as an empty list, [].
+// rules says so: with flow: [], isolation: [] or breaker: [], with rules: none, or as an empty list, [].
 package rulefile

@@ -4,6 +4,7 @@
 package kinds
 
 import (
+	"github.com/leapgate-go/leapgate/breaker"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 )
@@ -13,10 +14,12 @@ import (
 type Rules struct {
 	Flow      []flow.Rule
 	Isolation []isolation.Rule
+	Breaker   []breaker.Rule
 }
 
 // All are the kinds, in the order in which their rules are asked and shown.
 var All = []Kind{
 	of(&flow.Kind, func(r *Rules) *[]flow.Rule { return &r.Flow }),
 	of(&isolation.Kind, func(r *Rules) *[]isolation.Rule { return &r.Isolation }),
+	of(&breaker.Kind, func(r *Rules) *[]breaker.Rule { return &r.Breaker }),
 }

@@ -31,7 +31,7 @@ func TestNewKind_AppearsEverywhereByBeingRegistered(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(root, path))
 		require.NoError(t, err)
 		for _, line := range lines {
-			text = besideIsolation(t, text, line)
+			text = besideLast(t, text, line)
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(folder, filepath.Base(path)), text, 0o600))
 	}
@@ -71,11 +71,11 @@ func TestNewKind_AppearsEverywhereByBeingRegistered(t *testing.T) {
 	require.Equal(t, "everynth:\n  - resource: cart\n    n: 3\n", run(`{"everynth": [{"resource": "cart", "n": 3}]}`, command, "convert", "-"))
 }
 
-// besideIsolation puts a line behind the only one that says the same of isolation rules.
-func besideIsolation(t *testing.T, text []byte, line string) []byte {
+// besideLast puts a line behind the only one that says the same of breaker rules, the last kind.
+func besideLast(t *testing.T, text []byte, line string) []byte {
 	t.Helper()
 	like := regexp.QuoteMeta(line)
-	like = strings.ReplaceAll(strings.ReplaceAll(like, "everynth", "isolation"), "EveryNth", "Isolation")
+	like = strings.ReplaceAll(strings.ReplaceAll(like, "everynth", "breaker"), "EveryNth", "Breaker")
 	at := regexp.MustCompile(`(?m)^`+strings.ReplaceAll(like, " ", ` +`)+`$`).FindAllIndex(text, -1)
 	require.Len(t, at, 1, "want one line such as %s", line)
 	return bytes.Join([][]byte{text[:at[0][1]], text[at[0][1]:]}, []byte("\n"+line))

@@ -52,6 +52,8 @@ const (
 
 // Env is what the checks of a gate read besides their rules.
 type Env struct {
+	// Now is the clock of the gate. Nil: it stands at 0.
+	Now func() int64
 	// Passes returns how many calls of a resource passed in the last second.
 	Passes func(name string, now int64) int64
 	// Memory reports how much memory is in use, in bytes, if that is known. Nil: it is not.

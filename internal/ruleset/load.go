@@ -246,15 +246,13 @@ func (d *difference[R]) load() names.Set {
 	for i := range d.after {
 		rules[i] = d.apply(i)
 	}
-	if len(d.given) == len(d.rules) {
-		copy(d.rules[d.first:], rules)
-	} else {
-		rest := d.rules[d.first+len(d.before):]
-		for i, l := range rest {
+	end := d.first + len(d.before)
+	if len(d.given) != len(d.rules) {
+		for i, l := range d.rules[end:] {
 			l.index = d.first + len(d.after) + i
 		}
-		d.rules = slices.Concat(d.rules[:d.first], rules, rest)
 	}
+	d.rules = slices.Replace(d.rules, d.first, end, rules...)
 	return d.settle()
 }
 

@@ -78,10 +78,13 @@ func New[R comparable](kind *Kind[R], env Env) *Set[R] {
 func (s *Set[R]) Kind() string { return s.kind.Name }
 
 // Rules returns copies of the rules, complete and in the order in which they were
-// loaded.
+// loaded; nil if there never were any.
 func (s *Set[R]) Rules() []R {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	if s.rules == nil {
+		return nil
+	}
 	rules := make([]R, len(s.rules))
 	for i, l := range s.rules {
 		rules[i] = *l.rule
