@@ -123,19 +123,15 @@ var floors = []Case{
 			for i, name := range names {
 				byName[name] = i
 			}
-			return func() func(int) {
-				mine := 0
-				return func(n int) {
-					k := mine
-					var sum int64
-					for range n {
-						k = next(k, len(names))
-						sum += int64(time.Since(base)) + int64(byName[names[k]])
-					}
-					sink.Store(sum)
-					mine = k
+			return walking(len(names), func(n, k int) int {
+				var sum int64
+				for range n {
+					k = next(k, len(names))
+					sum += int64(time.Since(base)) + int64(byName[names[k]])
 				}
-			}
+				sink.Store(sum)
+				return k
+			})
 		},
 	},
 	{
@@ -165,13 +161,11 @@ var floors = []Case{
 		Name: "floor/atomic add, shared line",
 		Make: func() func() func(int) {
 			c := new(own)
-			return func() func(int) {
-				return func(n int) {
-					for range n {
-						c.n[0].Add(1)
-					}
+			return shared(func(n int) {
+				for range n {
+					c.n[0].Add(1)
 				}
-			}
+			})()
 		},
 	},
 }
@@ -180,6 +174,17 @@ var floors = []Case{
 func shared(run func(n int)) func() func() func(int) {
 	return func() func() func(int) {
 		return func() func(int) { return run }
+	}
+}
+
+// walking makes workers that walk the indices below size with [next], each from another one on. run
+// goes n steps on from k, which shares its line with nobody on the stack, and returns where it is.
+func walking(size int, run func(n, k int) int) func() func(int) {
+	k := 0
+	return func() func(int) {
+		k = (k + 311) % size // workers do not walk in step
+		mine := k
+		return func(n int) { mine = run(n, mine) }
 	}
 }
 

@@ -202,21 +202,15 @@ func keyed(size int, load func(keys []string) func(string) bool) func() func() f
 				panic(decided)
 			}
 		}
-		k := 0
-		return func() func(int) {
-			k = (k + 311) % len(keys) // workers do not walk in step
-			mine := k
-			return func(n int) {
-				k := mine // a variable on the stack shares its line with nobody
-				for range n {
-					k = next(k, len(keys))
-					if !allow(keys[k]) {
-						panic(decided)
-					}
+		return walking(len(keys), func(n, k int) int {
+			for range n {
+				k = next(k, len(keys))
+				if !allow(keys[k]) {
+					panic(decided)
 				}
-				mine = k
 			}
-		}
+			return k
+		})
 	}
 }
 
@@ -247,14 +241,12 @@ func refusing(cfg limit.Config) func() func() func(int) {
 		cfg.Now = now
 		allow := allowOf(limit.NewCounter(cfg))
 		allow("198.51.100.7")
-		return func() func(int) {
-			return func(n int) {
-				for range n {
-					if allow("198.51.100.7") {
-						panic(decided)
-					}
+		return shared(func(n int) {
+			for range n {
+				if allow("198.51.100.7") {
+					panic(decided)
 				}
 			}
-		}
+		})()
 	}
 }

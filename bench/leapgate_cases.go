@@ -59,17 +59,15 @@ func onHandle(rules ...flow.Rule) func() func() func(int) {
 }
 
 func entersAndExits(r *resource.Resource) func() func(int) {
-	return func() func(int) {
-		return func(n int) {
-			for range n {
-				e, err := r.Entry()
-				if err != nil {
-					panic(err)
-				}
-				e.Exit()
+	return shared(func(n int) {
+		for range n {
+			e, err := r.Entry()
+			if err != nil {
+				panic(err)
 			}
+			e.Exit()
 		}
-	}
+	})()
 }
 
 // exported makes workers that enter and exit one resource by its handle, in a gate that a
@@ -133,23 +131,17 @@ func inRandomOrder(size int, rules ...flow.Rule) func() func() func(int) {
 func byNameOf(names []string, rules ...flow.Rule) func() func() func(int) {
 	return func() func() func(int) {
 		g := gateWith(slices.Sorted(slices.Values(names)), rules...)
-		k := 0
-		return func() func(int) {
-			k = (k + 311) % len(names) // workers do not walk in step
-			mine := k
-			return func(n int) {
-				k := mine // a variable on the stack shares its line with nobody
-				for range n {
-					k = next(k, len(names))
-					e, err := g.Entry(names[k])
-					if err != nil {
-						panic(err)
-					}
-					e.Exit()
+		return walking(len(names), func(n, k int) int {
+			for range n {
+				k = next(k, len(names))
+				e, err := g.Entry(names[k])
+				if err != nil {
+					panic(err)
 				}
-				mine = k
+				e.Exit()
 			}
-		}
+			return k
+		})
 	}
 }
 
@@ -187,44 +179,38 @@ var leapgateCases = []Case{
 			panic(err)
 		}
 		e.Exit()
-		return func() func(int) {
-			return func(n int) {
-				for range n {
-					if _, err := r.Entry(); err == nil {
-						panic("it passed")
-					}
+		return shared(func(n int) {
+			for range n {
+				if _, err := r.Entry(); err == nil {
+					panic("it passed")
 				}
 			}
-		}
+		})()
 	}},
 	{Name: "leapgate/WithCount(7)", Floor: FloorEntry, Make: func() func() func(int) {
 		r := gateWith([]string{"orders"}).Resource("orders")
 		ctx := context.Background()
-		return func() func(int) {
-			return func(n int) {
-				for range n {
-					e, err := r.EntryContext(ctx, leapgate.WithCount(7))
-					if err != nil {
-						panic(err)
-					}
-					e.Exit()
+		return shared(func(n int) {
+			for range n {
+				e, err := r.EntryContext(ctx, leapgate.WithCount(7))
+				if err != nil {
+					panic(err)
 				}
+				e.Exit()
 			}
-		}
+		})()
 	}},
 	{Name: "leapgate/Do", Floor: FloorEntry, Make: func() func() func(int) {
 		g := gateWith([]string{"orders"})
 		ctx := context.Background()
 		nothing := func(context.Context) error { return nil }
-		return func() func(int) {
-			return func(n int) {
-				for range n {
-					if err := g.Do(ctx, "orders", nothing); err != nil {
-						panic(err)
-					}
+		return shared(func(n int) {
+			for range n {
+				if err := g.Do(ctx, "orders", nothing); err != nil {
+					panic(err)
 				}
 			}
-		}
+		})()
 	}},
 	{Name: "leapgate/by name, 1", Floor: FloorByName, Make: byName(1)},
 	{Name: "leapgate/by name, 1,000", Floor: FloorByName, Make: byName(1000)},
@@ -234,31 +220,27 @@ var leapgateCases = []Case{
 	{Name: "leapgate/QPS", Floor: FloorClock, Make: func() func() func(int) {
 		r := gateWith([]string{"orders"}).Resource("orders")
 		enter(r)
-		return func() func(int) {
-			return func(n int) {
-				var sum float64
-				for i := range n {
-					if i%1000 == 0 {
-						enter(r) // so that there is something to read
-					}
-					sum += r.QPS(metric.Pass)
+		return shared(func(n int) {
+			var sum float64
+			for i := range n {
+				if i%1000 == 0 {
+					enter(r) // so that there is something to read
 				}
-				sink.Store(int64(sum))
+				sum += r.QPS(metric.Pass)
 			}
-		}
+			sink.Store(int64(sum))
+		})()
 	}},
 	{Name: "leapgate/Snapshot", Floor: FloorClock, Make: func() func() func(int) {
 		r := gateWith([]string{"orders"}).Resource("orders")
 		enter(r)
-		return func() func(int) {
-			return func(n int) {
-				var sum float64
-				for range n {
-					sum += r.Snapshot().PassQPS
-				}
-				sink.Store(int64(sum))
+		return shared(func(n int) {
+			var sum float64
+			for range n {
+				sum += r.Snapshot().PassQPS
 			}
-		}
+			sink.Store(int64(sum))
+		})()
 	}},
 }
 

@@ -48,13 +48,11 @@ var nearestCases = []Case{
 		if err != nil {
 			panic(err)
 		}
-		return func() func(int) {
-			return func(n int) {
-				for range n {
-					m.Add(int64(time.Since(base)), metric.Pass, 1)
-				}
+		return shared(func(n int) {
+			for range n {
+				m.Add(int64(time.Since(base)), metric.Pass, 1)
 			}
-		}
+		})()
 	}},
 }
 
@@ -88,21 +86,15 @@ func timeRateByName(load func(names []string) (find func(name string) *rate.Limi
 	return func() func() func(int) {
 		names := resourceNames(1000)
 		find := load(names)
-		k := 0
-		return func() func(int) {
-			k = (k + 311) % len(names) // workers do not walk in step
-			mine := k
-			return func(n int) {
-				k := mine // a variable on the stack shares its line with nobody
-				for range n {
-					k = next(k, len(names))
-					if !find(names[k]).Allow() {
-						panic(decided)
-					}
+		return walking(len(names), func(n, k int) int {
+			for range n {
+				k = next(k, len(names))
+				if !find(names[k]).Allow() {
+					panic(decided)
 				}
-				mine = k
 			}
-		}
+			return k
+		})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
+	"github.com/leapgate-go/leapgate/internal/kinds"
 )
 
 // maxBody is the size of the largest rule that is read. The longest names in \u escapes fit.
@@ -96,7 +97,7 @@ func (d *Dashboard) serve(w http.ResponseWriter, r *http.Request, who string, e 
 			fail(w, faulty(http.StatusUnprocessableEntity, faults))
 			return
 		}
-		e.rule = completed(k, rule)
+		e.rule = kinds.Completed(rule)
 	}
 	if err := d.perform(r.Context(), e, who); err != nil {
 		d.failEdit(w, ruleKey{k.Name(), e.id}, err)

@@ -47,7 +47,7 @@ func tryDecode(t *testing.T, k kinds.Kind, data []byte) {
 	require.Empty(t, faults)
 	require.Equal(t, one, again)
 
-	one = completed(k, one)
+	one = kinds.Completed(one)
 	require.NotEmpty(t, *k.Head(one, 0).ID)
 	gate := leapgate.Must(leapgate.Config{})
 	require.NoError(t, gate.EditRules(func(all *leapgate.Rules) error {

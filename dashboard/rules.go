@@ -11,7 +11,6 @@ import (
 
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/internal/kinds"
-	"github.com/leapgate-go/leapgate/internal/ruleset"
 )
 
 type ruleView struct {
@@ -43,19 +42,6 @@ func listOfOne(k kinds.Kind, rules *kinds.Rules, i int) *kinds.Rules {
 	one := new(kinds.Rules)
 	k.Set(one, k.Add(one), rules, i)
 	return one
-}
-
-// completed returns a rule as a gate has it that loaded it.
-func completed(k kinds.Kind, one *kinds.Rules) *kinds.Rules {
-	set := k.NewSet(ruleset.Env{})
-	load, faults := set.Prepare(one)
-	if faults != nil {
-		return one // which is no good, as will be found
-	}
-	load()
-	loaded := new(kinds.Rules)
-	set.Rules(loaded)
-	return loaded
 }
 
 func (d *Dashboard) loaded() *kinds.Rules {

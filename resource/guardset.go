@@ -17,8 +17,8 @@ import (
 )
 
 // guardSet is what a call into a resource needs: where it is counted, and which checks are
-// asked. It does not change; loading rules replaces it, and
-// the entries in flight keep theirs. It is one cache line: all that is read of an entry
+// asked. It does not change; loading rules replaces it, and the entries in flight keep
+// theirs. It is one cache line: all that is read of an entry
 // with no rule or a single one. What is seldom needed is in its checks.
 type guardSet struct {
 	registry *registry

@@ -11,7 +11,6 @@ import (
 	"github.com/leapgate-go/leapgate/internal/document"
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/internal/kinds"
-	"github.com/leapgate-go/leapgate/internal/ruleset"
 )
 
 // rewrite writes rules as a file of that name holds them, in place of what it held. Of YAML,
@@ -61,23 +60,14 @@ func (c *content) losesComments(rules leapgate.Rules) bool {
 }
 
 // completed returns good rules with IDs and defaults filled in, as a gate has them.
-func completed(rules leapgate.Rules) (complete kinds.Rules) {
-	for _, k := range allKinds {
-		set := k.NewSet(ruleset.Env{})
-		if load, faults := set.Prepare((*kinds.Rules)(&rules)); faults == nil {
-			load()
-			set.Rules(&complete)
-		}
-	}
-	return complete
-}
+func completed(rules leapgate.Rules) *kinds.Rules { return kinds.Completed((*kinds.Rules)(&rules)) }
 
 // editsOf says how each list of rules is made from the one that is there. Unsure reports whether
 // a rule that is gone may be one that is new, under another ID.
 func editsOf(old, wanted leapgate.Rules) (lists []document.ListEdit, unsure bool) {
 	before, after := completed(old), completed(wanted)
 	for _, k := range allKinds {
-		e := editor{k, (*kinds.Rules)(&old), (*kinds.Rules)(&wanted), &before, &after}
+		e := editor{k, (*kinds.Rules)(&old), (*kinds.Rules)(&wanted), before, after}
 		list, maybe := e.list()
 		lists, unsure = append(lists, list), unsure || maybe
 	}

@@ -253,7 +253,7 @@ func TestRewrite_AnyRulesOfAnyFile(t *testing.T) {
 		back, err := Parse("r.yaml", data)
 		require.NoError(t, err, "%s", data)
 		require.Equal(t, completed(after), completed(back), "%s", data)
-		if len(before.Flow) == len(after.Flow) && len(before.Isolation) == len(after.Isolation) && !lost && sameIDs(completed(before), completed(after)) {
+		if len(before.Flow) == len(after.Flow) && len(before.Isolation) == len(after.Isolation) && !lost && sameIDs(*completed(before), *completed(after)) {
 			require.Equal(t, n, strings.Count(string(data), "# rule "), "%s", data)
 		}
 	})

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/leapgate-go/leapgate"
@@ -150,29 +150,7 @@ func yamlText(s string) string {
 	if isPlain(s) {
 		return s
 	}
-	var out strings.Builder
-	out.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			out.WriteByte('\\')
-			out.WriteRune(r)
-		case r == '\n':
-			out.WriteString(`\n`)
-		case r == '\t':
-			out.WriteString(`\t`)
-		case unicode.IsPrint(r):
-			out.WriteRune(r)
-		case r <= 0xff:
-			fmt.Fprintf(&out, `\x%02x`, r)
-		case r <= 0xffff:
-			fmt.Fprintf(&out, `\u%04x`, r)
-		default:
-			fmt.Fprintf(&out, `\U%08x`, r)
-		}
-	}
-	out.WriteByte('"')
-	return out.String()
+	return strconv.Quote(s) // YAML has all escapes of Go
 }
 
 func isPlain(s string) bool {

@@ -205,3 +205,23 @@ func writeFile(t *testing.T, name, text string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 }
+
+func TestYAML_EveryCharacterComesBack(t *testing.T) {
+	t.Parallel()
+	var name strings.Builder
+	for r := range rune(0x20000) {
+		if r >= 0x3000 && r < 0xfe00 { // letters, and halves of pairs
+			continue
+		}
+		name.WriteRune(r)
+		if name.Len() < 1000 {
+			continue
+		}
+		data, err := YAML(leapgate.Rules{Flow: []flow.Rule{{Resource: name.String(), Threshold: 1}}})
+		require.NoError(t, err)
+		back, err := Parse("rules.yaml", data)
+		require.NoError(t, err, "%s", data)
+		require.Equal(t, name.String(), back.Flow[0].Resource)
+		name.Reset()
+	}
+}

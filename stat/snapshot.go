@@ -32,8 +32,8 @@ type Snapshot struct {
 	Concurrency, MaxConcurrency int64
 
 	// Waiting is the number of calls that wait now, before they begin: as often as each
-	// counts, with WithCount. They are not in flight. P50, P95 and P99 of the waits are of those that ended in the last ten
-	// seconds, at most 4.4 % off; 0 with none.
+	// counts, with WithCount. They are not in flight. P50, P95 and P99 of the waits are of
+	// those that ended in the last ten seconds, at most 4.4 % off; 0 with none.
 	Waiting                   int64
 	WaitP50, WaitP95, WaitP99 time.Duration
 
