@@ -4,16 +4,17 @@ import (
 	"math"
 	"time"
 
+	"go.uber.org/atomic"
+
 	"github.com/leapgate-go/leapgate/internal/clock"
 	"github.com/leapgate-go/leapgate/internal/quota"
 )
 
 // decider decides by one threshold. A rule has one, and another for its candidate.
 type decider struct {
-	threshold float64
-	limit     int64   // the threshold in whole calls
-	memory    *memory // with MemoryAdaptive, if it can be known
-	waits     bool    // calls wait for their turns, with Pace
+	threshold atomic.Float64 // of a plain rule it changes when the rule does
+	memory    *memory        // with MemoryAdaptive, if it can be known
+	waits     bool           // calls wait for their turns, with Pace
 	track     track
 }
 
@@ -39,7 +40,8 @@ type track struct {
 // newDecider makes the decider of a complete rule, with what is left of the track that
 // the rule had.
 func newDecider(r *Rule, threshold float64, t track, used memoryInUse) decider {
-	d := decider{threshold: threshold, limit: whole(threshold)}
+	var d decider
+	d.threshold.Store(threshold)
 	if r.Strategy == MemoryAdaptive && used != nil {
 		d.memory = &memory{used, r.LowMemory, r.HighMemory, r.HighMemoryThreshold}
 	}
@@ -80,28 +82,29 @@ func (t track) admitted() int64 {
 
 // at is the threshold that holds at now, which may be in the future.
 func (d *decider) at(now int64) float64 {
+	full := d.threshold.Load()
 	switch {
 	case d.track.warmth != nil:
-		return coldest(d.threshold*d.track.warmth.at(now, d.threshold), d.threshold)
+		return coldest(full*d.track.warmth.at(now, full), full)
 	case d.memory != nil:
-		return d.byMemory()
+		return d.byMemory(full)
 	default:
-		return d.threshold
+		return full
 	}
 }
 
-// byMemory is the threshold that holds while so much memory is in use as now.
-func (d *decider) byMemory() float64 {
+// byMemory is what holds of the full threshold while so much memory is in use as now.
+func (d *decider) byMemory(full float64) float64 {
 	used, known := d.memory.used.Used()
 	low, high := d.memory.low, d.memory.high
 	switch {
 	case !known || used <= low:
-		return d.threshold
+		return full
 	case used >= high:
 		return d.memory.threshold
 	default:
 		part := float64(used-low) / float64(high-low)
-		return d.threshold - part*(d.threshold-d.memory.threshold)
+		return full - part*(full-d.memory.threshold)
 	}
 }
 
@@ -116,22 +119,21 @@ type outcome struct {
 }
 
 func (d *decider) reserve(r *Rule, now, n int64, priority bool) outcome {
-	limit, threshold := d.limit, d.threshold
+	threshold := d.threshold.Load()
 	if r.Strategy != Direct {
 		if d.track.warmth != nil {
-			d.track.warmth.turn(now, d.threshold)
+			d.track.warmth.turn(now, threshold)
 		}
 		threshold = d.at(now)
-		limit = whole(threshold)
 	}
 	if r.Behavior == Pace {
 		return d.pace(r, now, n, threshold)
 	}
 	var o quota.Outcome
 	if priority {
-		o = d.track.quota.Borrow(now, n, limit, maxBorrowWait(r))
+		o = d.track.quota.Borrow(now, n, whole(threshold), maxBorrowWait(r))
 	} else {
-		o = d.track.quota.Take(now, n, limit)
+		o = d.track.quota.Take(now, n, whole(threshold))
 	}
 	if !o.OK && r.Strategy != Direct { // the limit may be another by then
 		o.Wait = d.wait(r, now, n)
@@ -170,7 +172,7 @@ func (d *decider) pace(r *Rule, now, n int64, threshold float64) outcome {
 func (d *decider) gap(r *Rule, n int64, threshold float64) (gap int64, ok bool) {
 	const maxGap = math.MaxInt64 / 8
 	ns := math.Ceil(float64(n) * float64(r.Interval) / threshold)
-	if float64(n) > d.threshold || !(ns < maxGap) {
+	if float64(n) > d.threshold.Load() || !(ns < maxGap) {
 		return 0, false
 	}
 	return int64(ns), true
@@ -196,7 +198,7 @@ func (d *decider) refund(r *Rule, ticket, n int64) {
 	}
 	// The gap at the full threshold is the shortest: with it, what is given back
 	// is never too much.
-	gap, _ := d.gap(r, n, d.threshold)
+	gap, _ := d.gap(r, n, d.threshold.Load())
 	d.track.pacer.giveBack(ticket, gap)
 	d.track.pacer.admitted.Add(-n)
 }
@@ -205,7 +207,7 @@ func (d *decider) refund(r *Rule, ticket, n int64) {
 // [quota.Unknown] if that is never or cannot be told.
 func (d *decider) wait(r *Rule, now, n int64) time.Duration {
 	if r.Strategy == Direct && r.Behavior == Reject {
-		return d.track.quota.Wait(now, n, d.limit)
+		return d.track.quota.Wait(now, n, whole(d.threshold.Load()))
 	}
 	// The threshold changes with time, and so does what is to be waited for.
 	const enough = 16
@@ -214,7 +216,7 @@ func (d *decider) wait(r *Rule, now, n int64) time.Duration {
 		more := d.waitAt(r, t, n, d.at(t))
 		if d.track.warmth != nil {
 			// It rises once at most: if nobody comes, it only falls from then on.
-			rise, rises := d.track.warmth.rises(t, d.threshold)
+			rise, rises := d.track.warmth.rises(t, d.threshold.Load())
 			if rises && (more < 0 || more > clock.Until(t, rise)) {
 				t = rise
 				continue
