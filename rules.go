@@ -45,7 +45,8 @@ func (r Rules) Validate() error {
 //
 // A rule that did not change keeps what it has counted; so does one of which only the
 // threshold or the mode did. Rules are known by their IDs, so give IDs to those that you
-// reload. Calls in flight end as they began: they give back what they hold to where it came
+// reload. A threshold that is changed alone holds at once, and the rest of the load a little later,
+// resource by resource. Calls in flight end as they began: they give back what they hold to where it came
 // from. Calls that wait do so under the rule that they came under, at most its MaxWait, also if
 // it is gone or does not block any more; a larger limit lets them in at once. Each pattern
 // is tried on each resource that there is: with thousands of both that takes seconds, in

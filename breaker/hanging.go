@@ -43,7 +43,7 @@ func (h *hanging) boundary(start int64) int64 { return start - h.behind }
 
 // open makes a bucket. Those that are before the boundary with it leave: each once, however many
 // openers there are.
-func (h *hanging) open(start int64, newest *leaparray.WindowWrap[began]) *began {
+func (h *hanging) open(_ *began, start int64, newest *leaparray.WindowWrap[began]) {
 	if newest != nil {
 		for w := range h.ring.Live(newest.Start()) {
 			if w.Start() >= h.boundary(start) {
@@ -54,7 +54,6 @@ func (h *hanging) open(start int64, newest *leaparray.WindowWrap[began]) *began 
 			}
 		}
 	}
-	return new(began)
 }
 
 // turn opens the bucket of now, and reports whether it was not open.

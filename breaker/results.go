@@ -67,13 +67,12 @@ func newResults(r *Rule) *results {
 	return s
 }
 
-func (s *results) open(start int64, _ *leaparray.WindowWrap[bucket]) *bucket {
-	b := &bucket{opened: s.marks()}
+func (s *results) open(b *bucket, start int64, _ *leaparray.WindowWrap[bucket]) {
+	b.opened = s.marks()
 	b.window = b.opened
 	if oldest := s.ring.Oldest(start); oldest != nil {
 		b.window = oldest.Value().opened
 	}
-	return b
 }
 
 func (s *results) marks() marks { return marks{s.errors.word.Load(), s.slow.word.Load()} }

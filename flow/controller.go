@@ -17,23 +17,23 @@ import (
 )
 
 // controller carries out one rule on one resource. A changed rule gets another
-// controller, which takes over from this one what still fits.
+// controller, which takes over from this one what still fits; but a plain rule of which only
+// the threshold changes keeps its own.
 type controller struct {
 	// The short way, for most rules: plain is the quota of the live threshold if
-	// nothing else is to be asked, and limit its limit.
+	// nothing else is to be asked.
 	plain *quota.Quota
-	limit int64
+	live  decider
 
 	counts    *counts
-	rule      *Rule // complete; not changed
+	rule      *Rule // complete; not changed. Of a plain rule, live alone has the threshold.
 	cause     resource.Cause
-	live      decider
 	candidate *decider             // of the candidate threshold; nil if there is none
 	shadowed  *resource.BlockError // of every refusal in mode shadow, which nobody reads; else nil
 	passes    func(name string, now int64) int64
 
 	named    []string                       // the origins that are not others
-	changing atomic.Pointer[resource.Cause] // the cause of the last refusal, if the threshold changes by itself
+	changing atomic.Pointer[resource.Cause] // the cause of the last refusal by another threshold than its
 }
 
 type counts struct {
@@ -52,7 +52,7 @@ var _ resource.Check = (*controller)(nil)
 // count.
 func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) resource.Check {
 	old, had := before.(*controller)
-	if had && *old.rule == *r {
+	if had && old.change(r) {
 		return old
 	}
 	c := &controller{rule: r, passes: env.Passes}
@@ -74,7 +74,7 @@ func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) reso
 		c.candidate = &tried
 	}
 	if r.Strategy == Direct && r.Behavior == Reject && r.Associated == "" && r.Origin == "" && r.Candidate == 0 {
-		c.plain, c.limit = c.live.history.quota, c.live.limit
+		c.plain = c.live.history.quota
 	}
 	if r.Mode == rule.Shadow {
 		c.shadowed = &resource.BlockError{Cause: &c.cause}
@@ -95,6 +95,19 @@ func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) reso
 		c.cause.Detail += fmt.Sprintf(", of %v with memory to spare", r.Threshold)
 	}
 	return c
+}
+
+// change makes the rule r, if it can: calls may be asking.
+func (c *controller) change(r *Rule) bool {
+	same := *c.rule
+	if c.plain != nil && r.Match == rule.Exact {
+		same.Threshold = r.Threshold
+	}
+	if same != *r {
+		return false
+	}
+	c.live.threshold.Store(r.Threshold)
+	return true
 }
 
 // beside returns the controller for a resource on which rules name these origins: another
@@ -152,11 +165,12 @@ func (c *controller) Reserve(now, n int64, by resource.Caller) resource.Verdict 
 	if c.plain == nil || by.Priority {
 		return c.reserve(now, n, by)
 	}
-	o := c.plain.Take(now, n, c.limit)
+	threshold := c.live.threshold.Load()
+	o := c.plain.Take(now, n, whole(threshold))
 	if o.OK {
 		return resource.Verdict{Ticket: resource.Ticket{A: o.Ticket}}
 	}
-	return c.refuse(n, c.rule.Threshold, float64(o.Held+n), o.Wait)
+	return c.refuse(n, threshold, float64(o.Held+n), o.Wait)
 }
 
 // reserve is Reserve with everything that a rule may ask for.
@@ -207,7 +221,7 @@ func (c *controller) refuse(n int64, threshold, observed float64, wait time.Dura
 
 // causeOf is the cause of a refusal, with the threshold that held.
 func (c *controller) causeOf(threshold float64) *resource.Cause {
-	if threshold == c.rule.Threshold {
+	if threshold == c.cause.Threshold {
 		return &c.cause
 	}
 	if last := c.changing.Load(); last != nil && last.Threshold == threshold {
@@ -298,10 +312,11 @@ func (c *controller) Wait(now, n int64, by resource.Caller) time.Duration {
 }
 
 func (c *controller) Snapshot(now int64) stat.RuleSnapshot {
+	threshold := c.live.threshold.Load()
 	s := stat.RuleSnapshot{
 		ID: c.rule.ID, Kind: kindName, Mode: c.rule.Mode, Interval: c.rule.Interval,
-		Threshold:           c.rule.Threshold,
-		Effective:           c.rule.Threshold,
+		Threshold:           threshold,
+		Effective:           threshold,
 		Admitted:            c.counts.admitted.Load(),
 		Blocked:             c.counts.blocked.Load(),
 		WouldBlock:          c.counts.wouldBlock.Load(),

@@ -4,16 +4,17 @@ import (
 	"math"
 	"time"
 
+	"go.uber.org/atomic"
+
 	"github.com/leapgate-go/leapgate/internal/clock"
 	"github.com/leapgate-go/leapgate/internal/quota"
 )
 
 // decider decides by one threshold. A rule has one, and another for its candidate.
 type decider struct {
-	threshold float64
-	limit     int64   // the threshold in whole calls
-	memory    *memory // with MemoryAdaptive, if it can be known
-	waits     bool    // calls wait for their turns, with Pace
+	threshold atomic.Float64 // of a plain rule it changes when the rule does
+	memory    *memory        // with MemoryAdaptive, if it can be known
+	waits     bool           // calls wait for their turns, with Pace
 	history   history
 }
 
@@ -39,7 +40,8 @@ type history struct {
 // newDecider makes the decider of a complete rule, with what is left of the history that
 // the rule had.
 func newDecider(r *Rule, threshold float64, h history, used memoryInUse) decider {
-	d := decider{threshold: threshold, limit: whole(threshold)}
+	var d decider
+	d.threshold.Store(threshold)
 	if r.Strategy == MemoryAdaptive && used != nil {
 		d.memory = &memory{used, r.LowMemory, r.HighMemory, r.HighMemoryThreshold}
 	}
@@ -79,28 +81,29 @@ func (h history) admitted() int64 {
 
 // at is the threshold that holds at now, which may be in the future.
 func (d *decider) at(now int64) float64 {
+	full := d.threshold.Load()
 	switch {
 	case d.history.warmth != nil:
-		return coldest(d.threshold*d.history.warmth.at(now, d.threshold), d.threshold)
+		return coldest(full*d.history.warmth.at(now, full), full)
 	case d.memory != nil:
-		return d.byMemory()
+		return d.byMemory(full)
 	default:
-		return d.threshold
+		return full
 	}
 }
 
-// byMemory is the threshold that holds while so much memory is in use as now.
-func (d *decider) byMemory() float64 {
+// byMemory is what holds of the full threshold while so much memory is in use as now.
+func (d *decider) byMemory(full float64) float64 {
 	used, known := d.memory.used.Used()
 	low, high := d.memory.low, d.memory.high
 	switch {
 	case !known || used <= low:
-		return d.threshold
+		return full
 	case used >= high:
 		return d.memory.threshold
 	default:
 		part := float64(used-low) / float64(high-low)
-		return d.threshold - part*(d.threshold-d.memory.threshold)
+		return full - part*(full-d.memory.threshold)
 	}
 }
 
@@ -114,22 +117,21 @@ type outcome struct {
 }
 
 func (d *decider) reserve(r *Rule, now, n int64, priority bool) outcome {
-	limit, threshold := d.limit, d.threshold
+	threshold := d.threshold.Load()
 	if r.Strategy != Direct {
 		if d.history.warmth != nil {
-			d.history.warmth.turn(now, d.threshold)
+			d.history.warmth.turn(now, threshold)
 		}
 		threshold = d.at(now)
-		limit = whole(threshold)
 	}
 	if r.Behavior == Pace {
 		return d.pace(r, now, n, threshold)
 	}
 	var o quota.Outcome
 	if priority {
-		o = d.history.quota.Borrow(now, n, limit, maxBorrowWait(r))
+		o = d.history.quota.Borrow(now, n, whole(threshold), maxBorrowWait(r))
 	} else {
-		o = d.history.quota.Take(now, n, limit)
+		o = d.history.quota.Take(now, n, whole(threshold))
 	}
 	if !o.OK && r.Strategy != Direct { // the limit may be another by then
 		o.Wait = d.wait(r, now, n)
@@ -168,7 +170,7 @@ func (d *decider) pace(r *Rule, now, n int64, threshold float64) outcome {
 func (d *decider) gap(r *Rule, n int64, threshold float64) (gap int64, ok bool) {
 	const maxGap = math.MaxInt64 / 8
 	ns := math.Ceil(float64(n) * float64(r.Interval) / threshold)
-	if float64(n) > d.threshold || !(ns < maxGap) {
+	if float64(n) > d.threshold.Load() || !(ns < maxGap) {
 		return 0, false
 	}
 	return int64(ns), true
@@ -194,7 +196,7 @@ func (d *decider) refund(r *Rule, ticket, n int64) {
 	}
 	// The gap at the full threshold is the shortest: with it, what is given back
 	// is never too much.
-	gap, _ := d.gap(r, n, d.threshold)
+	gap, _ := d.gap(r, n, d.threshold.Load())
 	d.history.pacer.giveBack(ticket, gap)
 	d.history.pacer.admitted.Add(-n)
 }
@@ -203,7 +205,7 @@ func (d *decider) refund(r *Rule, ticket, n int64) {
 // [quota.Unknown] if that is never or cannot be told.
 func (d *decider) wait(r *Rule, now, n int64) time.Duration {
 	if r.Strategy == Direct && r.Behavior == Reject {
-		return d.history.quota.Wait(now, n, d.limit)
+		return d.history.quota.Wait(now, n, whole(d.threshold.Load()))
 	}
 	// The threshold changes with time, and so does what is to be waited for.
 	const enough = 16
@@ -212,7 +214,7 @@ func (d *decider) wait(r *Rule, now, n int64) time.Duration {
 		more := d.waitAt(r, t, n, d.at(t))
 		if d.history.warmth != nil {
 			// It rises once at most: if nobody comes, it only falls from then on.
-			rise, rises := d.history.warmth.rises(t, d.threshold)
+			rise, rises := d.history.warmth.rises(t, d.threshold.Load())
 			if rises && (more < 0 || more > clock.Until(t, rise)) {
 				t = rise
 				continue

@@ -3,6 +3,7 @@ package flow_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -261,6 +262,48 @@ func TestReload_HammerLoadsAgainstEntries(t *testing.T) {
 		require.Zero(t, s.Concurrency, s.Resource)
 		require.Equal(t, s.Pass, s.Success, s.Resource)
 		require.EqualValues(t, rounds*8*40, map[string]int64{"a": s.Pass + s.Block, "b": s.Pass + s.Block, "c": rounds * 8 * 40}[s.Resource], s.Resource)
+	}
+}
+
+// The race: loads that change the threshold alone, against entries that the rule decides at
+// that moment. Never is more admitted than the larger threshold, and a refusal tells the very
+// threshold that refused.
+func TestReload_HammerThresholdsAgainstRefusals(t *testing.T) {
+	t.Parallel()
+	const rounds, low, high = 60, 20, 50
+	g := newGate(t, two("a", high))
+	for round := range rounds {
+		g.at(time.Duration(round) * time.Second)
+		var admitted, loads, finished atomic.Int64
+		gatetest.AtOnce(9, func(id int) {
+			if id == 8 {
+				for finished.Load() < 8 || loads.Load() < 10 {
+					threshold := [...]float64{low, high}[loads.Add(1)%2]
+					if err := g.LoadFlowRules([]flow.Rule{two("a", threshold)}); err != nil {
+						t.Error(err)
+					}
+				}
+				return
+			}
+			for range 40 {
+				e, err := g.Entry("a")
+				var b *leapgate.BlockError
+				switch {
+				case err == nil:
+					admitted.Add(1)
+					e.Exit()
+				case !errors.As(err, &b), b.Threshold != low && b.Threshold != high, b.Observed <= b.Threshold:
+					t.Error(err)
+				}
+			}
+			finished.Add(1)
+		})
+		require.GreaterOrEqual(t, admitted.Load(), int64(low), "round %d", round)
+		require.LessOrEqual(t, admitted.Load(), int64(high), "round %d", round)
+	}
+	for _, threshold := range []float64{low, high} {
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{two("a", threshold)}))
+		require.Equal(t, int(threshold), g.at(2*rounds*time.Second+time.Duration(threshold)*time.Second).try(t, "a", high+1))
 	}
 }
 

@@ -241,6 +241,53 @@ func TestReload_ClosedGate(t *testing.T) {
 	require.Equal(t, 9, g.try(t, "a", 9), "unguarded")
 }
 
+// A threshold that is loaded alone holds at once and goes on with the check as it is. So what is
+// seen of it has to be new: the refusal, the snapshot, and what a call with priority may borrow.
+func TestReload_ThresholdAlone(t *testing.T) {
+	t.Parallel()
+	for _, match := range []rule.Match{rule.Exact, rule.Glob} {
+		g := newGate(t)
+		seen := func(threshold float64) {
+			b := g.blocked(t, "a", 10)
+			require.Equal(t, []float64{threshold, 13}, []float64{b.Threshold, b.Observed})
+			s := g.Resource("a").Snapshot().Rules[0]
+			require.Equal(t, []float64{threshold, threshold, threshold}, []float64{s.Threshold, s.Effective, s.LastRefusal.Threshold})
+		}
+		change := func(threshold float64) {
+			r := two("a", threshold)
+			r.Match = match
+			require.NoError(t, g.LoadFlowRules([]flow.Rule{r}))
+		}
+		change(3)
+		require.Equal(t, 3, g.try(t, "a", 9))
+		seen(3)
+		for _, threshold := range []float64{5, 0.5, 3, 1} {
+			change(threshold)
+			seen(threshold)
+			seen(threshold)
+		}
+		change(5)
+		require.Equal(t, 2, g.try(t, "a", 9, leapgate.WithPriority()), "no room comes in the time of a wait")
+	}
+}
+
+// Not parallel: allocations are counted for the whole process.
+func TestReload_ThresholdsAloneAllocateNoChecks(t *testing.T) {
+	const size = 1600
+	var lists [2][]flow.Rule
+	for i := range size {
+		lists[0] = append(lists[0], two(fmt.Sprint("resource ", i), 10))
+		lists[1] = append(lists[1], two(fmt.Sprint("resource ", i), 11))
+	}
+	g := newGate(t, lists[0]...)
+	turn := 0
+	allocs := testing.AllocsPerRun(10, func() {
+		turn++
+		require.NoError(t, g.LoadFlowRules(lists[turn%2]))
+	})
+	require.Less(t, allocs, float64(size/10))
+}
+
 // What is loaded for others does not touch a resource: its checks stay the
 // very same, and so do the guards that its calls find.
 func TestReload_TenThousandRulesForOthers(t *testing.T) {

@@ -69,12 +69,12 @@ func (w *warmth) fits(r *Rule) bool {
 	return w.cold == r.ColdFactor && w.period == r.WarmUpPeriod && w.window == windowOf(r)
 }
 
-func (w *warmth) open(start int64, prev *leaparray.WindowWrap[fill]) *fill {
+func (w *warmth) open(f *fill, start int64, prev *leaparray.WindowWrap[fill]) {
 	if prev == nil {
-		return &fill{w.most, w.admitted()}
+		*f = fill{w.most, w.admitted()}
+	} else {
+		*f = w.after(prev, start, math.Float64frombits(w.threshold.Load()))
 	}
-	f := w.after(prev, start, math.Float64frombits(w.threshold.Load()))
-	return &f
 }
 
 // after is the fill at the beginning of a later step.

@@ -15,8 +15,8 @@ type payloads struct {
 
 // A ring with buckets of one's own: the payloads of the last second, in tenths of a second.
 func Example() {
-	ring, err := leaparray.New(10, time.Second, func(int64, *leaparray.WindowWrap[payloads]) *payloads {
-		return new(payloads)
+	ring, err := leaparray.New(10, time.Second, func(*payloads, int64, *leaparray.WindowWrap[payloads]) {
+		// The zero value is a good one.
 	})
 	if err != nil {
 		panic(err)
@@ -41,7 +41,7 @@ func Example() {
 }
 
 func ExampleNew() {
-	_, err := leaparray.New(30, 10*time.Microsecond, func(int64, *leaparray.WindowWrap[int]) *int { return new(int) })
+	_, err := leaparray.New(30, 10*time.Microsecond, func(*int, int64, *leaparray.WindowWrap[int]) {})
 	fmt.Println(err)
 	// Output:
 	// leaparray: bad configuration: interval 10µs does not divide by 30 buckets; 25 buckets would do

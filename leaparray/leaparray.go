@@ -45,16 +45,16 @@ type LeapArray[T any] struct {
 	current   atomic.Pointer[WindowWrap[T]] // the newest bucket; nil before the first
 	length    int64                         // of one bucket, in nanoseconds
 	slots     []atomic.Pointer[WindowWrap[T]]
-	newBucket func(start int64, prev *WindowWrap[T]) *T
+	newBucket func(value *T, start int64, prev *WindowWrap[T])
 }
 
-// WindowWrap is one bucket: a span of time, and the value kept for it. It does
-// not change; the value may.
+// WindowWrap is one bucket: a span of time, and the value kept for it. The span does not
+// change; the value may. They lie together, so that whoever looks whether a bucket covers now
+// has the cache line where the value begins.
 type WindowWrap[T any] struct {
 	start  int64
 	length int64
-	index  int // of its slot, so that finding its neighbours needs no division
-	value  *T
+	value  T
 }
 
 // Start is the first nanosecond of the bucket.
@@ -67,20 +67,20 @@ func (w *WindowWrap[T]) Covers(now int64) bool {
 	return w != nil && uint64(now-w.start) < uint64(w.length)
 }
 
-// Value is what the ring's constructor made for the bucket.
-func (w *WindowWrap[T]) Value() *T { return w.value }
+// Value is what is kept for the bucket. It lies in the bucket, and keeps that in memory.
+func (w *WindowWrap[T]) Value() *T { return &w.value }
 
 // New makes a ring of the given number of buckets, 1 to [MaxBuckets], which
 // together cover interval. The interval must divide by the number of buckets
 // into whole nanoseconds.
 //
-// newBucket makes the value of the bucket that starts at start. It gets the
-// newest wrap before this one, nil for the first. It may run more than once for
-// one bucket, in several goroutines; one result is published, the others are
-// dropped. It may read the ring, and must not open buckets in it.
+// newBucket makes the value, which is zero, of the bucket that starts at start. It gets
+// the newest wrap before this one, nil for the first. It may run more than once for
+// one bucket, in several goroutines, each time with another value; one is published, the
+// others are dropped. It may read the ring, and must not open buckets in it.
 //
 // The error, if any, is [ErrConfig] and says what would be right.
-func New[T any](buckets int, interval time.Duration, newBucket func(start int64, prev *WindowWrap[T]) *T) (*LeapArray[T], error) {
+func New[T any](buckets int, interval time.Duration, newBucket func(value *T, start int64, prev *WindowWrap[T])) (*LeapArray[T], error) {
 	a := new(LeapArray[T])
 	if err := a.Init(buckets, interval, newBucket); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func New[T any](buckets int, interval time.Duration, newBucket func(start int64,
 
 // Init makes the ring, as [New] does, in memory that is there already: a ring that is a field
 // of what is read with it spares a cache line. It must come before all other methods.
-func (a *LeapArray[T]) Init(buckets int, interval time.Duration, newBucket func(start int64, prev *WindowWrap[T]) *T) error {
+func (a *LeapArray[T]) Init(buckets int, interval time.Duration, newBucket func(value *T, start int64, prev *WindowWrap[T])) error {
 	switch {
 	case buckets < 1 || buckets > MaxBuckets:
 		return fmt.Errorf("%w: %d buckets; want 1 to %d", ErrConfig, buckets, MaxBuckets)
@@ -149,7 +149,8 @@ func (a *LeapArray[T]) open(now int64) *WindowWrap[T] {
 			}
 			a.settle(c)
 		}
-		w := &WindowWrap[T]{start: start, length: a.length, index: a.index(start), value: a.newBucket(start, c)}
+		w := &WindowWrap[T]{start: start, length: a.length}
+		a.newBucket(&w.value, start, c)
 		if a.current.CompareAndSwap(c, w) {
 			a.settle(w)
 			return w
@@ -159,7 +160,7 @@ func (a *LeapArray[T]) open(now int64) *WindowWrap[T] {
 
 // settle puts w into its slot, unless that holds w or a newer bucket already.
 func (a *LeapArray[T]) settle(w *WindowWrap[T]) {
-	slot := &a.slots[w.index]
+	slot := &a.slots[a.index(w.start)]
 	for {
 		old := slot.Load()
 		if old != nil && old.start >= w.start || slot.CompareAndSwap(old, w) {
@@ -180,9 +181,9 @@ func (a *LeapArray[T]) Oldest(now int64) *WindowWrap[T] {
 	if c == nil {
 		return nil
 	}
-	back := a.liveBefore(c, now)
+	back, index := a.liveBefore(c, now), a.index(c.start)
 	for ; back > 0; back-- {
-		if w := a.before(c, back); w != nil {
+		if w := a.before(c, index, back); w != nil {
 			return w
 		}
 	}
@@ -202,9 +203,9 @@ func (a *LeapArray[T]) Live(now int64) iter.Seq[*WindowWrap[T]] {
 		if c == nil {
 			return
 		}
-		back := a.liveBefore(c, now)
+		back, index := a.liveBefore(c, now), a.index(c.start)
 		for ; back > 0; back-- {
-			if w := a.before(c, back); w != nil && !yield(w) {
+			if w := a.before(c, index, back); w != nil && !yield(w) {
 				return
 			}
 		}
@@ -228,10 +229,10 @@ func (a *LeapArray[T]) liveBefore(c *WindowWrap[T], now int64) int {
 	}
 }
 
-// before returns the bucket that lies exactly back places before c, nil if that
-// span had none, or if its slot was taken by a newer bucket meanwhile.
-func (a *LeapArray[T]) before(c *WindowWrap[T], back int) *WindowWrap[T] {
-	i := c.index - back
+// before returns the bucket that lies exactly back places before c, which has the slot of
+// that index; nil if that span had none, or if its slot was taken by a newer bucket meanwhile.
+func (a *LeapArray[T]) before(c *WindowWrap[T], index, back int) *WindowWrap[T] {
+	i := index - back
 	if i < 0 {
 		i += len(a.slots)
 	}

@@ -21,7 +21,8 @@ func TestSaw_HammerHighestIsKept(t *testing.T) {
 	t.Parallel()
 	const goroutines = 4
 	raises := fewer(500_000)
-	mark := newMetric().Mark()
+	var mark Mark
+	newMetric().Mark(&mark)
 	gatetest.AtOnce(goroutines, func(g int) {
 		for i := range raises {
 			n := int64(i*goroutines + g)
@@ -131,8 +132,10 @@ type linked struct {
 // markRing makes a ring of marks that follows the metric's.
 func markRing(t *testing.T, m *Meter, buckets int, interval time.Duration) *leaparray.LeapArray[linked] {
 	t.Helper()
-	marks, err := leaparray.New(buckets, interval, func(start int64, prev *leaparray.WindowWrap[linked]) *linked {
-		return &linked{m.Mark().Counts, prev}
+	marks, err := leaparray.New(buckets, interval, func(l *linked, start int64, prev *leaparray.WindowWrap[linked]) {
+		var mark Mark
+		m.Mark(&mark)
+		l.counts, l.prev = mark.Counts, prev
 	})
 	require.NoError(t, err)
 	m.WhenOpening(func(start int64, _ *Mark) { marks.Current(start) })

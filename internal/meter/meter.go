@@ -99,9 +99,8 @@ func (m *Meter) WhenOpening(f func(start int64, mark *Mark)) { m.opening = f }
 
 // open makes a bucket. The ring calls it after it loaded its newest bucket and
 // before it publishes the new one, so marks never go back.
-func (m *Meter) open(start int64, prev *leaparray.WindowWrap[bucket]) *bucket {
-	b := new(bucket)
-	m.mark(&b.Mark)
+func (m *Meter) open(b *bucket, start int64, prev *leaparray.WindowWrap[bucket]) {
+	m.Mark(&b.Mark)
 	b.before = b.Counts
 	b.serial = 1
 	if prev != nil {
@@ -115,17 +114,11 @@ func (m *Meter) open(start int64, prev *leaparray.WindowWrap[bucket]) *bucket {
 	if m.opening != nil {
 		m.opening(start, &b.Mark)
 	}
-	return b
 }
 
-// Mark returns the totals as they are now, for a further ring of marks.
-func (m *Meter) Mark() *Mark {
-	mark := new(Mark)
-	m.mark(mark)
-	return mark
-}
-
-func (m *Meter) mark(k *Mark) {
+// Mark makes k, which is new, a mark of the totals as they are now. It is for further rings of
+// marks.
+func (m *Meter) Mark(k *Mark) {
 	k.Counts = m.Totals()
 	k.minRT.Store(noRT)
 	k.concurrency.Store(m.inFlight())

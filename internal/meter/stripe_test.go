@@ -13,6 +13,7 @@ import (
 
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/stripes"
+	"github.com/leapgate-go/leapgate/leaparray"
 )
 
 func TestStripe_Layout(t *testing.T) {
@@ -23,6 +24,7 @@ func TestStripe_Layout(t *testing.T) {
 	require.EqualValues(t, 192, unsafe.Sizeof(m))
 	var b bucket
 	require.EqualValues(t, 8, unsafe.Offsetof(b.minRT), "beside the serial")
+	require.Zero(t, unsafe.Sizeof(leaparray.WindowWrap[bucket]{})%64, "what a call reads of a bucket lies in its first line")
 	require.Zero(t, unsafe.Offsetof(m.first.counts)%8)
 }
 

@@ -221,7 +221,7 @@ func TestQuota_RefundOfALoan(t *testing.T) {
 	t.Run("when an opener is suspended that has sealed what was lent", func(t *testing.T) {
 		t.Parallel()
 		q := setUp(t)
-		abandoned := q.open(minute+3_600_000*ms, q.ring.Newest())
+		abandoned := abandon(q, minute+3_600_000*ms, q.ring.Newest())
 		require.EqualValues(t, 0, abandoned.used.Load(), "long past")
 		q.Refund(ticket, 4) // opens the bucket at 1000 ms and gives it back there
 		require.Equal(t, ticket, q.ring.Newest().Start())
@@ -236,7 +236,7 @@ func TestQuota_RefundOfALoan(t *testing.T) {
 		q.Refund(ticket+1, 1)
 		q.Refund(ticket-1, 1)
 		require.EqualValues(t, 20, q.Admitted())
-		q.open(ticket, q.ring.Newest())
+		abandon(q, ticket, q.ring.Newest())
 		q.Refund(ticket+500*ms, 1)
 		require.EqualValues(t, 10, q.Window(ticket))
 		require.EqualValues(t, 20, q.Admitted())
@@ -384,7 +384,7 @@ func TestQuota_BorrowFromASealedBucket(t *testing.T) {
 				require.True(t, borrow(q, minute, 3, 10, second).OK)
 			}
 			old := q.ring.Newest()
-			q.open(minute+700*ms, old)
+			abandon(q, minute+700*ms, old)
 			require.Equal(t, borrowed(minute+1000*ms, second), borrow(q, minute, 2, 10, second))
 			require.Equal(t, minute+100*ms, q.ring.Newest().Start())
 

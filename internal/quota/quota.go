@@ -68,7 +68,8 @@ type bucket struct {
 	// used: as used is sealed, lent cannot be set any more.
 	ahead atomic.Pointer[loans]
 
-	_ [64 - 6*8]byte // a cache line of its own: another quota's words must not share it
+	// With its span it is one cache line: all that admitting reads and writes of a quota besides
+	// the ring, and no other quota's words share it.
 }
 
 const (
@@ -105,9 +106,9 @@ func New(interval time.Duration, buckets int, strict bool) (*Quota, error) {
 
 // open makes a bucket. If another bucket was opened since prev was the newest,
 // the elders may still change and the sum is wrong, but then the ring does not
-// publish what this returns.
-func (q *Quota) open(start int64, prev *leaparray.WindowWrap[bucket]) *bucket {
-	b := &bucket{first: start}
+// publish what this makes.
+func (q *Quota) open(b *bucket, start int64, prev *leaparray.WindowWrap[bucket]) {
+	b.first = start
 	if prev != nil {
 		p := prev.Value()
 		own, lends := p.seal()
@@ -129,7 +130,6 @@ func (q *Quota) open(start int64, prev *leaparray.WindowWrap[bucket]) *bucket {
 			b.used.Store(due)
 		}
 	}
-	return b
 }
 
 // current is the bucket of now, opened if need be. The buckets of which something

@@ -27,11 +27,17 @@ func newQuota(t testing.TB, interval time.Duration, buckets int, strict bool) *Q
 // where an opener that is suspended does most harm.
 func whenOpening(t testing.TB, q *Quota, f func(start int64)) {
 	t.Helper()
-	require.NoError(t, q.ring.Init(int(q.interval/int64(q.ring.Length())), time.Duration(q.interval), func(start int64, prev *leaparray.WindowWrap[bucket]) *bucket {
-		b := q.open(start, prev)
+	require.NoError(t, q.ring.Init(int(q.interval/int64(q.ring.Length())), time.Duration(q.interval), func(b *bucket, start int64, prev *leaparray.WindowWrap[bucket]) {
+		q.open(b, start, prev)
 		f(start)
-		return b
 	}))
+}
+
+// abandon makes a bucket that is not published.
+func abandon(q *Quota, start int64, prev *wrap) *bucket {
+	b := new(bucket)
+	q.open(b, start, prev)
+	return b
 }
 
 // try takes 1 k times and tells how often it was admitted.
@@ -50,12 +56,12 @@ func refused(held int64, wait time.Duration) Outcome { return Outcome{Held: held
 
 func TestBucket_IsOneCacheLine(t *testing.T) {
 	t.Parallel()
-	require.EqualValues(t, 64, unsafe.Sizeof(bucket{}))
+	require.EqualValues(t, 64, unsafe.Sizeof(wrap{}))
 	require.LessOrEqual(t, unsafe.Sizeof(Quota{}), uintptr(64))
 	q := newQuota(t, time.Second, 10, false)
 	for now := minute; now < minute+100*100*ms; now += 100 * ms {
 		require.True(t, q.Take(now, 1, 100).OK)
-		require.Zero(t, uintptr(unsafe.Pointer(q.ring.Newest().Value()))%64, "a bucket lies across two lines")
+		require.Zero(t, uintptr(unsafe.Pointer(q.ring.Newest()))%64, "a bucket lies across two lines")
 	}
 }
 
@@ -174,7 +180,7 @@ func TestQuota_OpenerSuspendedBetweenSealAndPublish(t *testing.T) {
 	require.Equal(t, admitted(minute), q.Take(minute, 4, limit))
 
 	// The opener of the bucket at 300 ms gets as far as this.
-	abandoned := q.open(minute+300*ms, q.ring.Newest())
+	abandoned := abandon(q, minute+300*ms, q.ring.Newest())
 	require.EqualValues(t, 4, abandoned.base)
 	require.Negative(t, q.ring.Newest().Value().used.Load(), "sealed")
 
@@ -219,7 +225,7 @@ func TestQuota_EveryBucketSealedUnderTheTaker(t *testing.T) {
 	for i := range int64(25) {
 		want := minute
 		if i > 0 {
-			q.open(minute+3_600_000*ms, q.ring.Newest()) // by one whose clock is far ahead
+			abandon(q, minute+3_600_000*ms, q.ring.Newest()) // by one whose clock is far ahead
 			want = minute + i*100*ms
 		}
 		if held := min(i, 9); held < 5 {
@@ -239,7 +245,7 @@ func TestQuota_AdmissionDecidedBeforeTheSealComesTooLate(t *testing.T) {
 	require.True(t, q.Take(minute, 4, 10).OK)
 	b := q.ring.Newest().Value()
 	looked := b.used.Load()
-	q.open(minute+100*ms, q.ring.Newest())
+	abandon(q, minute+100*ms, q.ring.Newest())
 	require.False(t, b.used.CompareAndSwap(looked, looked+1))
 	again, lends := b.seal()
 	require.EqualValues(t, 4, again, "sealing twice changes nothing")
@@ -280,7 +286,7 @@ func TestQuota_RefundAfterTheSealIsDropped(t *testing.T) {
 	t.Parallel()
 	q := newQuota(t, time.Second, 2, false)
 	o := q.Take(minute, 10, 10)
-	next := q.open(minute+500*ms, q.ring.Newest()) // has summed up, and is not published
+	next := abandon(q, minute+500*ms, q.ring.Newest()) // has summed up, and is not published
 	q.Refund(o.Ticket, 10)
 	require.EqualValues(t, 10, next.base)
 	require.EqualValues(t, 10, q.Window(minute), "what was summed up does not change")

@@ -336,7 +336,6 @@ func (d *difference[R]) touch(on *target[R], changed bool) {
 
 // settle brings the rules of each resource into order, and returns which have changed.
 func (d *difference[R]) settle() (changed names.Set) {
-	changed.Names = make([]string, 0, len(d.touched))
 	for _, on := range d.touched {
 		on.rules = slices.DeleteFunc(on.rules, func(l *loaded[R]) bool { return l.on != on })
 		byIndex := func(a, b *loaded[R]) int { return a.index - b.index }
@@ -345,6 +344,9 @@ func (d *difference[R]) settle() (changed names.Set) {
 			on.changed = true
 		}
 		if on.changed {
+			if changed.Names == nil { // for all, or none if all checks go on as they are
+				changed.Names = make([]string, 0, len(d.touched))
+			}
 			changed.Names = append(changed.Names, on.name)
 		}
 		if len(on.rules) == 0 && on.readers == 0 {

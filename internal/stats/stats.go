@@ -82,13 +82,10 @@ func (s *Stats) openCoarse(start int64, mark *meter.Mark) {
 }
 
 func (s *Stats) newRings() *rings {
-	mark := func(int64, *leaparray.WindowWrap[times]) *times {
-		t := s.times()
-		return &t
-	}
+	mark := func(t *times, _ int64, _ *leaparray.WindowWrap[times]) { *t = s.times() }
 	r := &rings{
 		seconds: must(leaparray.New(historySeconds+1, (historySeconds+1)*time.Second,
-			func(int64, *leaparray.WindowWrap[meter.Mark]) *meter.Mark { return s.meter.Mark() })),
+			func(mark *meter.Mark, _ int64, _ *leaparray.WindowWrap[meter.Mark]) { s.meter.Mark(mark) })),
 		recent: must(leaparray.New(recentBuckets, recentInterval, mark)),
 		minute: must(leaparray.New(minuteBuckets, minuteInterval, mark)),
 	}
