@@ -83,7 +83,7 @@ func floor(n, length int64) int64 {
 // Calls begin and end while buckets turn and leave: in the end none is overdue.
 func TestHanging_HammerNoCallIsLostWhenItsBucketLeaves(t *testing.T) {
 	t.Parallel()
-	const goroutines, calls = 8, 20_000
+	const goroutines, calls = 8, 5_000
 	h := newHanging(1000)
 	clock := gatetest.ClockAt(0)
 	gatetest.AtOnce(goroutines, func(id int) {
