@@ -232,11 +232,16 @@ func (p *phase) share(now int64) uint64 {
 	case ramping:
 		return uint64(part(whole, time.Duration(now-p.entered), p.rule.Ramp))
 	case throttling:
-		errors := p.results.at(now).window.errors
-		return inParts(reject(p.rule, since(p.results.errors.word.Load(), errors)))
+		return inParts(p.reject(now))
 	default:
 		return 0
 	}
+}
+
+// reject is the share that a throttle refuses at now.
+func (p *phase) reject(now int64) float64 {
+	mark := p.results.at(now).window.errors
+	return reject(p.rule, since(p.results.errors.word.Load(), mark))
 }
 
 // refund takes back a call that began at start, which another rule has refused.
@@ -364,8 +369,10 @@ func (b *breaker) wait(now int64) time.Duration {
 // throttle refuses.
 func (b *breaker) effective(r *Rule, now int64) float64 {
 	switch p := b.at(now); p.state {
-	case ramping, throttling:
-		return float64(p.share(now)) / whole
+	case ramping:
+		return max(1.0/leastRamp, float64(now-p.entered)/float64(p.rule.Ramp))
+	case throttling:
+		return p.reject(now)
 	default:
 		return r.threshold()
 	}

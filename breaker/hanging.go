@@ -79,7 +79,8 @@ func (h *hanging) add(start, n int64) {
 
 // find returns the bucket of a start, nil if it has left. If nobody opened that, because the
 // clock of the call was behind, it is the next one: also when the call ends, since no bucket is
-// ever opened behind another.
+// ever opened behind another. (If such a call ends when its own bucket would have left and the
+// next one has not, one call too few is overdue until that leaves.)
 //
 //go:noinline
 func (h *hanging) find(newest *leaparray.WindowWrap[began], start int64) (found *leaparray.WindowWrap[began]) {
