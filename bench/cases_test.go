@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,7 +46,7 @@ func TestCases_NamesThatExist(t *testing.T) {
 			t.Errorf("%q is near %q, which is no case of Leapgate", c.Name, c.Near)
 		}
 	}
-	for _, c := range peers {
+	for _, c := range slices.Concat(peers, breakerPeers) {
 		if c.Near == "" {
 			t.Errorf("%q is near to nothing", c.Name)
 		}
@@ -56,6 +57,9 @@ func TestCases_NamesThatExist(t *testing.T) {
 // does not at all.
 var allocationsPerRun = map[string]float64{
 	"leapgate/blocked": 1, // the BlockError
+	nearOpen:           1,
+	nearFull:           1,
+	nearReject:         1,
 	// The clock stands, so every call has to wait a nanosecond more than the one before.
 	"leapgate/handle, paced by a rule": 10,
 

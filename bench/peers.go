@@ -1,17 +1,14 @@
 package bench
 
 import (
-	"errors"
 	"math"
 	"sync"
 	"time"
 
 	"github.com/RussellLuo/slidingwindow"
 	"github.com/failsafe-go/failsafe-go"
-	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 	"github.com/failsafe-go/failsafe-go/ratelimiter"
 	"github.com/puzpuzpuz/xsync/v4"
-	"github.com/sony/gobreaker/v2"
 	"github.com/zeromicro/go-zero/core/collection"
 	"golang.org/x/time/rate"
 
@@ -131,52 +128,6 @@ func failsafeLimiter(limiter func() ratelimiter.RateLimiter[int], want bool) fun
 	}
 }
 
-// failsafeGet makes workers that run a function under a policy of failsafe-go.
-func failsafeGet(policy func() failsafe.Policy[int], want error) func() func() func(int) {
-	return func() func() func(int) {
-		e := failsafe.With(policy())
-		return shared(func(n int) {
-			for range n {
-				if _, err := e.Get(nothing); !errors.Is(err, want) {
-					panic(decided)
-				}
-			}
-		})()
-	}
-}
-
-// failsafeBreaker makes a breaker over the calls of the last ten seconds, in the
-// library's ten buckets.
-func failsafeBreaker() circuitbreaker.CircuitBreaker[int] {
-	return circuitbreaker.NewBuilder[int]().
-		WithFailureRateThreshold(0.5, 100, 10*time.Second).
-		WithDelay(time.Hour).
-		Build()
-}
-
-// sonyBreaker makes workers that run a function under a breaker of gobreaker,
-// which is open if want is not nil.
-func sonyBreaker(interval, bucket time.Duration, want error) func() func() func(int) {
-	return func() func() func(int) {
-		b := gobreaker.NewCircuitBreaker[int](gobreaker.Settings{
-			Interval:     interval,
-			BucketPeriod: bucket,
-			Timeout:      time.Hour,
-			ReadyToTrip:  func(gobreaker.Counts) bool { return true },
-		})
-		if want != nil {
-			_, _ = b.Execute(func() (int, error) { return 0, want }) // any failure opens it
-		}
-		return shared(func(n int) {
-			for range n {
-				if _, err := b.Execute(nothing); !errors.Is(err, want) {
-					panic(decided)
-				}
-			}
-		})()
-	}
-}
-
 func nothing() (int, error) { return 0, nil }
 
 // newRolling makes a window of go-zero like that of a resource: a second in ten
@@ -251,31 +202,6 @@ var peers = []Case{
 	{
 		Name: "failsafe-go bursty limiter, Get", Floor: FloorEntry, Near: nearDo,
 		Make: failsafeGet(func() failsafe.Policy[int] { return ratelimiter.NewBursty[int](math.MaxUint32, time.Second) }, nil),
-	},
-	{
-		Name: "failsafe-go breaker, Get", Floor: FloorEntry, Near: nearDo,
-		Make: failsafeGet(func() failsafe.Policy[int] { return failsafeBreaker() }, nil),
-	},
-	{
-		Name: "failsafe-go breaker, Get, open", Floor: FloorEntry, Near: nearBlocked,
-		Make: failsafeGet(func() failsafe.Policy[int] {
-			b := failsafeBreaker()
-			b.Open()
-			return b
-		}, circuitbreaker.ErrOpen),
-	},
-
-	{
-		Name: "gobreaker Execute", Floor: FloorEntry, Near: nearDo,
-		Make: sonyBreaker(0, 0, nil),
-	},
-	{
-		Name: "gobreaker Execute, 10 buckets of 1 s", Floor: FloorEntry, Near: nearDo,
-		Make: sonyBreaker(10*time.Second, time.Second, nil),
-	},
-	{
-		Name: "gobreaker Execute, open", Floor: FloorEntry, Near: nearBlocked,
-		Make: sonyBreaker(0, 0, gobreaker.ErrOpenState),
 	},
 
 	{
