@@ -10,7 +10,9 @@ import (
 func ExampleParse() {
 	rules, losses, err := sentinel.Parse("flow.json", []byte(`[
 		{"resource": "GET /orders", "threshold": 100, "statIntervalInMs": 1000, "controlBehavior": 1, "maxQueueingTimeMs": 500},
-		{"resource": "db.query", "strategy": 1, "retryTimeoutMs": 3000, "threshold": 0.5}
+		{"resource": "db.query", "strategy": 1, "retryTimeoutMs": 3000, "minRequestAmount": 20, "statIntervalMs": 1000, "threshold": 0.5},
+		{"resource": "db.query", "count": 0.5, "grade": 1, "timeWindow": 3},
+		{"highestCpuUsage": 0.8}
 	]`))
 	if err != nil {
 		panic(err)
@@ -24,11 +26,25 @@ func ExampleParse() {
 	}
 	fmt.Print(string(text))
 	// Output:
-	// flow.json:3:61: skipped: circuit breaker rule on "db.query": there are no such rules in Leapgate
+	// flow.json:4:37: changed: breaker rule on "db.query": Sentinel opens above count, Leapgate at it
+	// flow.json:5:23: skipped: system rule: there are no such rules in Leapgate
 	// flow:
 	//   - resource: GET /orders
 	//     threshold: 100
 	//     interval: 1s
 	//     behavior: pace
 	//     maxWait: 500ms
+	// breaker:
+	//   - resource: db.query
+	//     interval: 1s
+	//     minCalls: 20
+	//     errorRatio: 0.5
+	//     openFor: 3s
+	//     probes: 1
+	//   - resource: db.query
+	//     interval: 1s
+	//     minCalls: 5
+	//     errorRatio: 0.5
+	//     openFor: 3s
+	//     probes: 1
 }

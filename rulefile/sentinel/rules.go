@@ -25,7 +25,7 @@ var bookkeeping = []string{"app", "ip", "port", "gmtCreate", "gmtModified", "clu
 
 // goFlow translates a flow rule of sentinel-golang.
 func (t *translation) goFlow() {
-	r := flow.Rule{ID: t.id(), Resource: t.text("resource"), Threshold: t.number("threshold")}
+	r := flow.Rule{ID: t.id(), Resource: t.text("resource"), Match: t.partly(), Threshold: t.number("threshold")}
 	r.Interval = time.Duration(t.whole("statIntervalInMs", 0, math.MaxUint32)) * time.Millisecond
 	maxWait := time.Duration(t.whole("maxQueueingTimeMs", 0, math.MaxUint32)) * time.Millisecond
 	warmUp := time.Duration(t.whole("warmUpPeriodSec", 0, math.MaxUint32)) * time.Second
@@ -35,10 +35,6 @@ func (t *translation) goFlow() {
 	lowMark := t.whole("memLowWaterMarkBytes", 0, math.MaxInt64)
 	highMark := t.whole("memHighWaterMarkBytes", 0, math.MaxInt64)
 	refResource := t.text("refResource")
-	if t.flag("regex") {
-		r.Match = rule.Regexp
-		t.lose(t.at("regex"), Changed, "the pattern must match the whole name, not a part of it; put .* around it if need be")
-	}
 
 	switch strategy := t.whole("tokenCalculateStrategy", 0, math.MaxInt32); strategy {
 	case 0:
@@ -71,7 +67,9 @@ func (t *translation) goFlow() {
 	default:
 		t.skip(t.at("relationStrategy"), "relationStrategy is %d; want 0 or 1", relation)
 	}
-	t.fit(&r)
+	if r.Behavior != flow.Pace {
+		r.Buckets = t.fit("statIntervalInMs", r.Interval)
+	}
 	t.addFlow(r, "ruleName")
 }
 
@@ -172,13 +170,9 @@ func (t *translation) threads(r flow.Rule, strategy, behavior int64) {
 
 // goIsolation translates an isolation rule of sentinel-golang.
 func (t *translation) goIsolation() {
-	r := isolation.Rule{ID: t.id(), Resource: t.text("resource")}
+	r := isolation.Rule{ID: t.id(), Resource: t.text("resource"), Match: t.partly()}
 	if metric := t.whole("metricType", 0, math.MaxInt32); metric != 0 {
 		t.skip(t.at("metricType"), "metricType is %d; want 0, for calls in flight", metric)
-	}
-	if t.flag("regex") {
-		r.Match = rule.Regexp
-		t.lose(t.at("regex"), Changed, "the pattern must match the whole name, not a part of it; put .* around it if need be")
 	}
 	r.MaxInFlight = t.places("threshold", t.number("threshold"))
 	t.addIsolation(r, "ruleName")
@@ -206,19 +200,20 @@ func (t *translation) associate(r *flow.Rule, other string) {
 	r.Associated = other
 }
 
-// fit chooses the buckets of an interval that ten do not fit into.
-func (t *translation) fit(r *flow.Rule) {
-	if r.Interval <= 0 || r.Interval >= flow.DefaultBuckets*time.Millisecond || r.Behavior == flow.Pace {
-		return
+// fit returns the buckets of an interval that ten do not fit into, and 0 for others.
+func (t *translation) fit(name string, interval time.Duration) (buckets int) {
+	if interval <= 0 || interval >= flow.DefaultBuckets*time.Millisecond {
+		return 0
 	}
-	r.Buckets = int(r.Interval / time.Millisecond)
-	t.lose(t.at("statIntervalInMs"), Changed, "the window of %s has %d buckets; the shortest is 1ms", field.ShortDuration(r.Interval), r.Buckets)
+	buckets = int(interval / time.Millisecond)
+	t.lose(t.at(name), Changed, "the window of %s has %d buckets; the shortest is 1ms", field.ShortDuration(interval), buckets)
+	return buckets
 }
 
 // sources are the fields that those of a translated rule came from.
 var sources = map[string][]string{
 	"ID": {"id"}, "Resource": {"resource"}, "Threshold": {"threshold", "count", "lowMemUsageThreshold"}, "Origin": {"limitApp"},
-	"Interval": {"statIntervalInMs"}, "Buckets": {"statIntervalInMs"}, "MaxWait": {"maxQueueingTimeMs"},
+	"Interval": {"statIntervalInMs"}, "Buckets": {"statIntervalInMs", "statSlidingWindowBucketCount"}, "MaxWait": {"maxQueueingTimeMs"},
 	"WarmUpPeriod": {"warmUpPeriodSec"}, "ColdFactor": {"warmUpColdFactor"}, "Associated": {"refResource"},
 	"HighMemoryThreshold": {"highMemUsageThreshold"}, "LowMemory": {"memLowWaterMarkBytes"},
 	"HighMemory": {"memHighWaterMarkBytes"}, "MaxInFlight": {"threshold", "count"},
@@ -232,31 +227,29 @@ var inSentinel = strings.NewReplacer(
 
 // refused notes why Leapgate would not take the rule.
 func (t *translation) refused(faults rule.Faults) {
-	if len(faults) == 0 {
-		return
-	}
-	fault := faults[0]
-	name, at := "", t.item
-	for _, source := range sources[fault.Field] {
-		if v := t.field(source); v != nil {
-			name, at = source, v
-			break
+	for _, fault := range faults {
+		name, at := "", t.item
+		for _, source := range sources[fault.Field] {
+			if v := t.field(source); v != nil {
+				name, at = source, v
+				break
+			}
 		}
-	}
-	value := fmt.Sprint(fault.Value)
-	if at.Type != document.Mapping {
-		value = at.String()
-	}
-	if name == "" {
-		if named := sources[fault.Field]; len(named) > 0 {
-			t.skip(at, "%s is missing", named[0])
-			return
+		value := fmt.Sprint(fault.Value)
+		if at.Type != document.Mapping {
+			value = at.String()
 		}
-		name = fault.Field
+		if name == "" {
+			if named := sources[fault.Field]; len(named) > 0 {
+				t.skip(at, "%s is missing", named[0])
+				continue
+			}
+			name = fault.Field
+		}
+		want := fault.Want
+		if fault.Field != "Resource" { // there it has the pattern in it
+			want = inSentinel.Replace(fault.FileWant)
+		}
+		t.skip(at, "%s is %s; want %s", name, escape.Text(value), escape.Text(want))
 	}
-	want := fault.Want
-	if fault.Field != "Resource" { // there it has the pattern in it
-		want = inSentinel.Replace(fault.FileWant)
-	}
-	t.skip(at, "%s is %s; want %s", name, escape.Text(value), escape.Text(want))
 }

@@ -1,5 +1,6 @@
-// Package sentinel reads the rules of Alibaba Sentinel: the JSON arrays of flow and isolation
-// rules of sentinel-golang, and the flow rules of the Java edition and its dashboard.
+// Package sentinel reads the rules of Alibaba Sentinel: the JSON arrays of flow, isolation and
+// circuit breaker rules of sentinel-golang, and the flow and circuit breaker (degrade) rules of the
+// Java edition and its dashboard.
 //
 //	rules, losses, err := sentinel.Parse("flow.json", data)
 //	…
@@ -24,13 +25,18 @@ import (
 // has none. name is what errors call the data; if it ends in .json, the data must be JSON.
 //
 // The losses say, in the order of the file, what could not be translated, or means something
-// else now. What Leapgate has no rules for is skipped: circuit breakers, system rules,
+// else now. What Leapgate has no rules for is skipped: system rules,
 // hotspot parameters, authorities and gateways; cluster mode; limits on a call chain; and
 // rules that Sentinel itself would refuse.
 //
 // In two things all flow rules differ a little. Sentinel cuts a second into two buckets,
 // Leapgate into ten, and admits again sooner. And Sentinel looks first and counts then, so
 // that it lets more through than the threshold when many call at once; Leapgate does not.
+//
+// So do all circuit breakers. Sentinel begins to count anew at the end of each statIntervalMs, unless
+// statSlidingWindowBucketCount says otherwise; Leapgate's window has ten buckets, and slides. With a slow
+// ratio, Leapgate counts calls that hang, before they end. And what began before a breaker last opened or
+// closed does not count any more.
 //
 // The error is [rulefile.Errors], if the data is no array of rules at all.
 func Parse(name string, data []byte) (leapgate.Rules, []Loss, error) {
@@ -71,7 +77,8 @@ func Detect(name string, data []byte) bool {
 var ownFields = []string{
 	"count", "grade", "limitApp", "controlBehavior", "tokenCalculateStrategy", "relationStrategy", "refResource",
 	"statIntervalInMs", "maxQueueingTimeMs", "warmUpPeriodSec", "warmUpColdFactor", "clusterMode", "metricType",
-	"retryTimeoutMs", "statIntervalMs", "maxAllowedRtMs", "timeWindow", "triggerCount", "paramIndex", "paramIdx",
+	"retryTimeoutMs", "statIntervalMs", "maxAllowedRtMs", "timeWindow", "slowRatioThreshold", "minRequestAmount",
+	"statSlidingWindowBucketCount", "probeNum", "triggerCount", "paramIndex", "paramIdx",
 	"highestSystemLoad", "highestCpuUsage", "lowMemUsageThreshold", "memLowWaterMarkBytes", "resourceMode",
 }
 
@@ -91,6 +98,15 @@ func (im *importer) rule(item *document.Node) {
 		return
 	}
 	switch foreign, what := t.foreign(); {
+	case t.has(breakerFields...):
+		t.label = "breaker rule"
+		t.name()
+		if t.has("count", "grade", "timeWindow", "slowRatioThreshold") {
+			t.javaBreaker()
+		} else {
+			t.goBreaker()
+		}
+		return
 	case foreign != nil:
 		t.label = what
 		t.name()
@@ -117,6 +133,12 @@ func (im *importer) rule(item *document.Node) {
 	t.close("")
 }
 
+// breakerFields are those that only circuit breakers have.
+var breakerFields = []string{
+	"retryTimeoutMs", "maxAllowedRtMs", "statIntervalMs", "timeWindow", "slowRatioThreshold", "minRequestAmount",
+	"statSlidingWindowBucketCount", "probeNum",
+}
+
 // foreign returns the field that makes a rule one that there is no translation for, and what
 // such a rule is called; nil if it is none.
 func (t *translation) foreign() (*document.Node, string) {
@@ -124,7 +146,6 @@ func (t *translation) foreign() (*document.Node, string) {
 		label  string
 		fields []string
 	}{
-		{"circuit breaker rule", []string{"retryTimeoutMs", "maxAllowedRtMs", "statIntervalMs", "timeWindow", "slowRatioThreshold", "minRequestAmount"}},
 		{"hotspot rule", []string{"paramIndex", "paramIdx", "paramKey", "paramsMaxCapacity", "durationInSec", "specificItems", "paramFlowItemList"}},
 		{"gateway rule", []string{"resourceMode", "paramItem", "intervalSec"}},
 		{"system rule", []string{"triggerCount", "highestSystemLoad", "highestCpuUsage", "avgRt", "maxThread"}},

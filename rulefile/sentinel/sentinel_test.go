@@ -155,8 +155,8 @@ func TestParse_JavaFlow(t *testing.T) {
 func TestParse_WhatCannotBeTranslated(t *testing.T) {
 	t.Parallel()
 	requireSentinel(t, strings.ReplaceAll(`[
-|{"resource": "a", "strategy": 0, "retryTimeoutMs": 3000, "minRequestAmount": 10, "statIntervalMs": 1000, "threshold": 0.5},
-|{"resource": "b", "count": 0.5, "grade": 1, "timeWindow": 10},
+|{"resource": "a", "strategy": 3, "retryTimeoutMs": 3000, "minRequestAmount": 10, "statIntervalMs": 1000, "threshold": 0.5},
+|{"resource": "b", "count": 0.5, "grade": 3, "timeWindow": 10},
 |{"metricType": 1, "triggerCount": 5, "strategy": -1},
 |{"highestSystemLoad": -1, "qps": 5},
 |{"resource": "c", "metricType": 1, "paramIndex": 0, "threshold": 5},
@@ -189,8 +189,8 @@ func TestParse_WhatCannotBeTranslated(t *testing.T) {
 |{"resource": "z"},
 |7
 ]`, "|", ""), leapgate.Rules{},
-		`s.json:2:52: skipped: circuit breaker rule on "a": there are no such rules in Leapgate`,
-		`s.json:3:59: skipped: circuit breaker rule on "b": there are no such rules in Leapgate`,
+		`s.json:2:31: skipped: breaker rule on "a": strategy is 3; want a whole number from 0 to 2`,
+		`s.json:3:42: skipped: breaker rule on "b": grade is 3; want a whole number from 0 to 2`,
 		`s.json:4:35: skipped: system rule: there are no such rules in Leapgate`,
 		`s.json:5:23: skipped: system rule: there are no such rules in Leapgate`,
 		`s.json:6:50: skipped: hotspot rule on "c": there are no such rules in Leapgate`,
@@ -217,6 +217,7 @@ func TestParse_WhatCannotBeTranslated(t *testing.T) {
 		`s.json:27:1: skipped: flow rule: resource is missing`,
 		"s.json:28:14: skipped: flow rule on \"(\": resource is \"(\"; want a good regexp: error parsing regexp: missing closing ): `(`",
 		`s.json:29:14: skipped: flow rule: resource is 5; want text`,
+		`s.json:29:42: skipped: flow rule: regex is 1; want true or false`,
 		`s.json:30:43: skipped: flow rule on "w": strategy is 3; want 0, 1 or 2`,
 		`s.json:31:40: skipped: flow rule on "x": grade is 2; want 0 for threads or 1 for calls per second`,
 		`s.json:32:52: skipped: flow rule on "y": maxQueueingTimeMs is -1; want a whole number from 0 to 2147483647`,

@@ -7,23 +7,29 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/leapgate-go/leapgate/breaker"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/document"
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
-// translation is one rule of the list, as it is being translated. The first thing that makes it
-// impossible is kept, and asking for more fields does no harm then.
+// translation is one rule of the list, as it is being translated. What makes it impossible is
+// kept, and asking for more fields does no harm then.
 type translation struct {
-	im     *importer
-	item   *document.Node
-	label  string
-	asked  map[string]bool
-	losses []Loss         // if it can be translated
-	why    string         // it cannot be
-	where  *document.Node // what the reason is about
+	im      *importer
+	item    *document.Node
+	label   string
+	asked   map[string]bool
+	losses  []Loss   // if it can be translated
+	reasons []reason // why it cannot be
+}
+
+type reason struct {
+	at      *document.Node
+	message string
 }
 
 func (t *translation) field(name string) *document.Node {
@@ -53,11 +59,19 @@ func (t *translation) at(name string) *document.Node {
 	return t.item
 }
 
+// skip notes why the rule cannot be translated. Of a field the first reason is enough.
 func (t *translation) skip(at *document.Node, format string, args ...any) {
-	if t.why == "" {
-		t.why, t.where = fmt.Sprintf(format, args...), at
+	if at == t.item || !t.isSaid(at) {
+		t.reasons = append(t.reasons, reason{at, fmt.Sprintf(format, args...)})
 	}
 }
+
+func (t *translation) isSaid(at *document.Node) bool {
+	return slices.ContainsFunc(t.reasons, func(r reason) bool { return r.at == at })
+}
+
+// isBad reports whether something is wrong with a field that is there.
+func (t *translation) isBad(name string) bool { return t.has(name) && t.isSaid(t.field(name)) }
 
 func (t *translation) lose(at *document.Node, effect Effect, format string, args ...any) {
 	t.losses = append(t.losses, Loss{t.im.file, at.Line, at.Column, effect, t.label + ": " + fmt.Sprintf(format, args...)})
@@ -95,16 +109,20 @@ func (t *translation) number(name string) float64 {
 
 // whole returns a field that is a whole number from 0 to most.
 func (t *translation) whole(name string, otherwise, most int64) int64 {
+	return t.between(name, otherwise, 0, most)
+}
+
+func (t *translation) between(name string, otherwise, least, most int64) int64 {
 	t.asked[name] = true
 	v := t.field(name)
 	if v == nil {
 		return otherwise
 	}
 	n, want := field.Int64.Parse(v.Scalar())
-	if want == "" && n >= 0 && n <= most {
+	if want == "" && n >= least && n <= most {
 		return n
 	}
-	t.skip(v, "%s is %s; want a whole number from 0 to %d", name, v, most)
+	t.skip(v, "%s is %s; want a whole number from %d to %d", name, v, least, most)
 	return otherwise
 }
 
@@ -144,13 +162,18 @@ func (t *translation) id() string {
 	}
 }
 
-// close ends the translation: with the reason why there is none, or with what was not asked
+// close ends the translation: with the reasons why there is none, or with what was not asked
 // for. It reports whether the rule is to be kept.
 func (t *translation) close(id string, harmless ...string) bool {
-	if t.why != "" {
-		t.losses = nil
-		t.lose(t.where, Skipped, "%s", t.why)
+	defer func() {
+		slices.SortStableFunc(t.losses, func(a, b Loss) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column)) })
 		t.im.losses = append(t.im.losses, t.losses...)
+	}()
+	if t.reasons != nil {
+		t.losses = nil
+		for _, r := range t.reasons {
+			t.lose(r.at, Skipped, "%s", r.message)
+		}
 		return false
 	}
 	for _, f := range t.item.Fields {
@@ -158,8 +181,6 @@ func (t *translation) close(id string, harmless ...string) bool {
 			t.lose(&document.Node{Line: f.Line, Column: f.Column}, Ignored, "unknown field %s", escape.Quoted(f.Key))
 		}
 	}
-	slices.SortStableFunc(t.losses, func(a, b Loss) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column)) })
-	t.im.losses = append(t.im.losses, t.losses...)
 	if id != "" {
 		t.im.ids[id] = true
 	}
@@ -168,7 +189,7 @@ func (t *translation) close(id string, harmless ...string) bool {
 
 // addFlow adds a translated rule, unless Leapgate would refuse it.
 func (t *translation) addFlow(r flow.Rule, harmless ...string) {
-	if t.why == "" {
+	if t.reasons == nil {
 		t.refused(flow.Kind.Validate([]flow.Rule{r}))
 	}
 	if t.close(r.ID, harmless...) {
@@ -177,10 +198,20 @@ func (t *translation) addFlow(r flow.Rule, harmless ...string) {
 }
 
 func (t *translation) addIsolation(r isolation.Rule, harmless ...string) {
-	if t.why == "" {
+	if t.reasons == nil {
 		t.refused(isolation.Kind.Validate([]isolation.Rule{r}))
 	}
 	if t.close(r.ID, harmless...) {
 		t.im.rules.Isolation = append(t.im.rules.Isolation, r)
+	}
+}
+
+// addBreaker is told all faults at once, for none of them comes of another. What opens it has been
+// read, or there is a reason why not.
+func (t *translation) addBreaker(r breaker.Rule, harmless ...string) {
+	faults := breaker.Kind.Validate([]breaker.Rule{r})
+	t.refused(slices.DeleteFunc(faults, func(f *rule.Fault) bool { return f.Field == "ErrorRatio" }))
+	if t.close(r.ID, harmless...) {
+		t.im.rules.Breaker = append(t.im.rules.Breaker, r)
 	}
 }
