@@ -52,7 +52,7 @@ type Rule struct {
 
 	// Buckets is how many buckets the window has: 1 to 1,000; 0 is 10. Interval
 	// must divide by it, and a bucket is at least 1 ms. More of them let calls in
-	// again more evenly, and cost memory: about 100 bytes each. With Pace there are none,
+	// again more evenly, and cost memory: about 70 bytes each. With Pace there are none,
 	// and any number will do.
 	Buckets int
 

@@ -31,6 +31,9 @@ type plan struct {
 	keys       int
 }
 
+// minTurns is how many ratios a median needs that another run comes near to.
+const minTurns = 7
+
 func main() {
 	var p plan
 	flag.IntVar(&p.turns, "turns", 15, "how many ratios to take of each pair")
@@ -88,6 +91,9 @@ func run(out io.Writer, p plan, root string) (err error) {
 		return err
 	}
 	fmt.Fprintf(out, "redis-server %s, %d keys, %d turns of %v\n\n", info["redis_version"], p.keys, p.turns, p.slice)
+	if p.turns < minTurns {
+		fmt.Fprintf(out, "With fewer than %d turns, the ratios say nothing: slices of one turn differ by several times.\n\n", minTurns)
+	}
 
 	subjects, err := makeSubjects(server.Addr())
 	if err != nil {
