@@ -347,6 +347,21 @@ func Call[T any](ctx context.Context, g *Gate, name string, fn func(context.Cont
 	return resource.Call(ctx, r, fn, opts...)
 }
 
+// CallOr is [Call] with something else to do if a rule refuses the call, of whatever kind: then
+// it returns what fallback returns, which gets the refusal. That counts as a block all the same. A
+// failure of fn is never a reason, also if that is a refusal of a call that fn made.
+func CallOr[T any](ctx context.Context, g *Gate, name string, fn func(context.Context) (T, error), fallback func(context.Context, error) (T, error), opts ...EntryOption) (T, error) {
+	ran := false
+	result, err := Call(ctx, g, name, func(ctx context.Context) (T, error) {
+		ran = true
+		return fn(ctx)
+	}, opts...)
+	if ran || !errors.Is(err, ErrBlocked) {
+		return result, err
+	}
+	return fallback(ctx, err)
+}
+
 // Resource returns a handle to the resource of that name, which saves each entry the
 // look-up. The handle is good for ever. The entries of one for a bad name are [ErrName].
 func (g *Gate) Resource(name string) *resource.Resource { return g.registry.Resource(name) }
