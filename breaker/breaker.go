@@ -293,6 +293,35 @@ func (b *breaker) finish(now, start int64, outcome resource.Outcome) {
 	}
 }
 
+// countGood is count for what most calls come to: a success that is not slow, in buckets that are
+// open. Otherwise it reports false, and does nothing.
+func (b *breaker) countGood(p *phase, now, start int64) bool {
+	s := p.results
+	w := s.ring.Newest()
+	if start < p.since || !w.Covers(now) {
+		return false
+	}
+	newest, m, bad := w.Value(), marks{}, int64(0)
+	if h := p.hanging; h != nil {
+		if now-start > int64(p.rule.SlowAfter) || !h.tryAdd(start, -1) {
+			return false
+		}
+		m.slow = s.slow.add(false)
+		bad = since(m.slow, newest.window.slow).bad + h.overdue.Load()
+	}
+	if p.countsErrors {
+		m.errors = s.errors.add(false)
+		bad += since(m.errors, newest.window.errors).bad
+		if s.row.Load() > 0 {
+			s.row.Store(0)
+		}
+	}
+	if bad != 0 {
+		b.judge(p, now, newest, m)
+	}
+	return true
+}
+
 // count counts the result of a call, and judges all.
 func (b *breaker) count(p *phase, now, start int64, outcome resource.Outcome) {
 	s, r := p.results, p.rule
@@ -308,15 +337,15 @@ func (b *breaker) count(p *phase, now, start int64, outcome resource.Outcome) {
 	case p.hanging != nil:
 		m.slow = s.slow.add(slow)
 	}
-	if outcome == resource.Ignored {
-		m.errors = s.errors.word.Load()
-	} else {
-		m.errors = s.errors.add(outcome == resource.Failure)
-	}
 	switch {
-	case outcome == resource.Failure && r.Consecutive > 0:
+	case !p.countsErrors:
+	case outcome == resource.Ignored:
+		m.errors = s.errors.word.Load()
+	case outcome == resource.Failure:
+		m.errors = s.errors.add(true)
 		s.row.Add(1)
-	case outcome == resource.Success && s.row.Load() > 0:
+	default:
+		m.errors = s.errors.add(false)
 		s.row.Store(0)
 	}
 	if p.state != throttling && (p.hanging != nil || since(m.errors, newest.window.errors).bad > 0) {
@@ -328,7 +357,7 @@ func (b *breaker) count(p *phase, now, start int64, outcome resource.Outcome) {
 // set.
 func (p *phase) probeEnd(took int64, outcome resource.Outcome) probeEnd {
 	r := p.rule
-	failed := outcome == resource.Failure && (r.ErrorRatio > 0 || r.ErrorCount > 0 || r.Consecutive > 0)
+	failed := outcome == resource.Failure && r.countsErrors()
 	switch {
 	case failed, r.SlowRatio > 0 && took > int64(r.SlowAfter):
 		return bad

@@ -59,7 +59,7 @@ func (c *check) Interval() time.Duration {
 
 func (c *check) Reserve(now, n int64, _ resource.Caller) resource.Verdict {
 	b := c.breaker
-	if p := b.phase.Load(); p.state == closed && p.hanging == nil {
+	if p := b.phase.Load(); p.state == closed && (p.hanging == nil || now >= p.since && p.hanging.tryAdd(now, 1)) {
 		b.admitted.Add(n)
 		return resource.Verdict{Ticket: resource.Ticket{A: now}}
 	}
@@ -106,12 +106,10 @@ func (c *check) Refund(ticket resource.Ticket, n int64) {
 
 // Finish takes the result of a call.
 func (c *check) Finish(now, _ int64, rt time.Duration, outcome resource.Outcome) {
-	b, start := c.breaker, now-int64(rt)
-	if p := b.phase.Load(); p.state == closed && start >= p.since {
-		b.count(p, now, start, outcome)
-		return
+	start := now - int64(rt)
+	if p := c.breaker.phase.Load(); p.state != closed || outcome != resource.Success || !c.breaker.countGood(p, now, start) {
+		c.breaker.finish(now, start, outcome)
 	}
-	b.finish(now, start, outcome)
 }
 
 func (c *check) Wait(now, _ int64, _ resource.Caller) time.Duration { return c.breaker.wait(now) }

@@ -68,13 +68,25 @@ func (h *hanging) turn(now int64) bool {
 
 // add counts n calls more, or less, that began at start, for which turn was called.
 func (h *hanging) add(start, n int64) {
-	w := h.ring.Newest()
-	if !w.Covers(start) {
-		w = h.find(w, start)
+	if h.tryAdd(start, n) {
+		return
 	}
+	w := h.find(h.ring.Newest(), start)
 	if w == nil || w.Value().n.Add(n) < leftMost {
 		h.overdue.Add(n)
 	}
+}
+
+// tryAdd is add for the newest bucket, and reports false if start does not lie in that.
+func (h *hanging) tryAdd(start, n int64) bool {
+	w := h.ring.Newest()
+	if !w.Covers(start) {
+		return false
+	}
+	if w.Value().n.Add(n) < leftMost {
+		h.overdue.Add(n)
+	}
+	return true
 }
 
 // find returns the bucket of a start, nil if it has left. If nobody opened that, because the

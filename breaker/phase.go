@@ -36,11 +36,12 @@ type phase struct {
 	row int
 	due bool // open: until the next call
 
-	results *results // of closed, ramping and throttling
-	hanging *hanging // of closed and ramping, with SlowRatio
-	stride  *stride  // of ramping and throttling
-	lastly  *lastly  // of throttling
-	probes  *probes  // of half-open
+	results      *results // of closed, ramping and throttling
+	countsErrors bool     // and not slow calls alone
+	hanging      *hanging // of closed and ramping, with SlowRatio
+	stride       *stride  // of ramping and throttling
+	lastly       *lastly  // of throttling
+	probes       *probes  // of half-open
 
 	// What refusals say, of all states but closed.
 	cause    *resource.Cause
@@ -83,7 +84,7 @@ func (b *breaker) enter(s state, r *Rule, now int64, row int) *phase {
 
 // count begins to count results.
 func (p *phase) count() {
-	p.results = newResults(p.rule)
+	p.results, p.countsErrors = newResults(p.rule), p.rule.countsErrors()
 	p.hanging = nil
 	if p.rule.SlowRatio > 0 && p.state != throttling {
 		p.hanging = newHanging(p.rule.SlowAfter)
@@ -135,7 +136,7 @@ func (p *phase) judge(now int64, b *bucket, errors, slow uint64) (g grounds, ope
 	if p.state == ramping {
 		least = part(least, time.Duration(now-p.entered), r.Ramp)
 	}
-	if c := since(errors, b.window.errors); c.bad > 0 && c.total >= least {
+	if c := since(errors, b.window.errors); p.countsErrors && c.bad > 0 && c.total >= least {
 		switch row := p.results.row.Load(); {
 		case r.ErrorRatio > 0 && c.ratio() >= r.ErrorRatio:
 			return grounds{c.bad, c.total, " calls failed in " + field.ShortDuration(r.Interval)}, true

@@ -130,6 +130,6 @@ func (b *breaker) goOn(from *phase, r *Rule, now int64) {
 
 // sameWindow reports whether b goes on with the counts of a.
 func sameWindow(a, b *Rule) bool {
-	return a.Interval == b.Interval && a.Buckets == b.Buckets &&
+	return a.Interval == b.Interval && a.Buckets == b.Buckets && a.countsErrors() == b.countsErrors() &&
 		(a.SlowRatio > 0) == (b.SlowRatio > 0) && a.SlowAfter == b.SlowAfter
 }

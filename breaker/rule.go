@@ -98,6 +98,11 @@ type Rule struct {
 	Source string
 }
 
+// countsErrors reports whether the rule goes by failures, and not by slow calls alone.
+func (r *Rule) countsErrors() bool {
+	return r.ErrorRatio > 0 || r.ErrorCount > 0 || r.Consecutive > 0 || r.Behavior == Throttle
+}
+
 // maxOpenFor is the length of the longest opening. It is not filled in, so that whoever edits
 // OpenFor alone gets what the zero stands for.
 func (r *Rule) maxOpenFor() time.Duration { return cmp.Or(r.MaxOpenFor, r.OpenFor) }

@@ -119,7 +119,9 @@ func (e *Entry) finish(set *guardSet, now int64, rt time.Duration, outcome Outco
 		e.args.finish(now, n, rt, outcome)
 		e.args = nil
 	}
-	if set.stateful != nil {
+	switch {
+	case set.state != nil && !set.state.due.Load(): // there is no other one
+	case set.stateful != nil:
 		set.deliver(set.registry)
 	}
 }
