@@ -40,16 +40,17 @@ func TestHalfOpen_HammerNeverAdmitsMoreThanProbes(t *testing.T) {
 				v := c.Reserve(now, 1, resource.Caller{})
 				switch choice := random.IntN(10); {
 				case v.Refused != nil && v.Refused.RetryAfter > 0:
-					clock.Advance(v.Refused.RetryAfter)
+					clock.Advance(min(v.Refused.RetryAfter, r.OpenFor)) // now may be long ago
 				case v.Refused != nil:
 					runtime.Gosched()
 				case choice == 0:
 					c.Refund(v.Ticket, 1)
 				case choice == 1:
-					c.Finish(clock.Now(), 1, time.Duration(clock.Now()-now), resource.Ignored)
+					end := clock.Now()
+					c.Finish(end, 1, time.Duration(end-now), resource.Ignored)
 				default:
 					judged.Add(1)
-					end := max(clock.Now(), now)
+					end := clock.Now()
 					c.Finish(end, 1, time.Duration(end-now), resource.Failure)
 				}
 			}
