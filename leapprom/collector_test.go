@@ -239,6 +239,7 @@ func TestCollect_Limiters(t *testing.T) {
 	require.Equal(t, reading{
 		`limiter_decisions_total{answer="allowed",limiter="per-tenant"}`: 2,
 		`limiter_decisions_total{answer="refused",limiter="per-tenant"}`: 2,
+		`limiter_would_refuse_total{limiter="per-tenant"}`:               0,
 		`limiter_degraded_decisions_total{limiter="per-tenant"}`:         0,
 		`limiter_away{limiter="per-tenant"}`:                             0,
 		`limiter_keys{limiter="per-tenant"}`:                             2,
@@ -252,6 +253,7 @@ func TestCollect_Limiters(t *testing.T) {
 		`limiter_window_seconds{limiter="per-tenant"}`:                   3600,
 		`limiter_decisions_total{answer="allowed",limiter="shared"}`:     0,
 		`limiter_decisions_total{answer="refused",limiter="shared"}`:     0,
+		`limiter_would_refuse_total{limiter="shared"}`:                   0,
 		`limiter_degraded_decisions_total{limiter="shared"}`:             5,
 		`limiter_away{limiter="shared"}`:                                 1,
 		`limiter_keys{limiter="shared"}`:                                 0,

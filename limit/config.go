@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/enum"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // Config is how a limiter works.
@@ -15,8 +16,18 @@ type Config struct {
 	Name string
 
 	// Limit is how many are admitted for a key in a Window: 0 to [MaxLimit]. 0
-	// refuses all.
+	// refuses all. [RateLimiter.SetLimit] changes it while the limiter runs.
 	Limit int64
+
+	// MaxLimit is the largest limit that any key or call may have, or that Limit may be
+	// changed to: Limit to [MaxLimit]; 0 is Limit.
+	MaxLimit int64
+
+	// LimitFor, if it is not nil, returns the limit of a key, for plans: 0 to MaxLimit, in the
+	// same Window; [Exempt], or [Default], which is Limit. Anything else makes the call an
+	// error, [ErrCount]. It is asked with each call, under no lock, and must be safe for
+	// concurrent use. What it returns may change: what was counted stays.
+	LimitFor func(key string) int64
 
 	// Window is the length of time that Limit is for: [MinWindow] to [MaxWindow]; 0
 	// is 1 s.
@@ -31,6 +42,12 @@ type Config struct {
 	// WhenFull is what happens to a new key when there are MaxKeys that still matter:
 	// [Evict], which is the default, [Deny] or [Share].
 	WhenFull Policy
+
+	// Mode is [rule.Enforce], which is the default; [rule.Shadow], which decides and counts, and
+	// refuses nobody: see WouldRefuse of [Decision] and [Stats]; or [rule.Off], which admits
+	// all and counts no key. SetMode changes it while the limiter runs. In mode Shadow, what
+	// would have been refused is not charged, as it would not be if it were.
+	Mode rule.Mode
 
 	// Offenders is how many of the keys that are refused most are kept track of: 0,
 	// which is off, to 10,000. See [RateLimiter.Offenders].
@@ -107,6 +124,8 @@ var policies = enum.Enum{What: "Policy", Names: []string{"Evict", "Deny", "Share
 // String is the policy's name.
 func (p Policy) String() string { return policies.String(uint8(p)) }
 
+const wantMode = "enforce (0), shadow (1) or off (2)"
+
 // maker is the constructor that a configuration is for, without "New".
 type maker string
 
@@ -128,6 +147,12 @@ func (c *Config) complete(m maker) error {
 	if c.Limit < 0 || c.Limit > MaxLimit {
 		fault("Limit", c.Limit, fmt.Sprintf("0 to %d", int64(MaxLimit)))
 	}
+	switch {
+	case c.MaxLimit == 0:
+		c.MaxLimit = c.Limit
+	case c.MaxLimit < c.Limit || c.MaxLimit > MaxLimit:
+		fault("MaxLimit", c.MaxLimit, fmt.Sprintf("%d, which is Limit, to %d; or 0 for Limit", c.Limit, int64(MaxLimit)))
+	}
 	if c.Window == 0 {
 		c.Window = DefaultWindow
 	}
@@ -143,6 +168,9 @@ func (c *Config) complete(m maker) error {
 	}
 	if c.WhenFull > Share {
 		fault("WhenFull", uint8(c.WhenFull), "Evict (0), Deny (1) or Share (2)")
+	}
+	if c.Mode > rule.Off {
+		fault("Mode", uint8(c.Mode), wantMode)
 	}
 	if c.Offenders < 0 || c.Offenders > maxOffenders {
 		fault("Offenders", c.Offenders, fmt.Sprintf("1 to %d, or 0 for none", maxOffenders))

@@ -35,7 +35,7 @@ func newBucketedLog(cfg Config) *exactLog {
 func newSteppedLog(cfg Config, step, forgets int64) *exactLog {
 	e := &exactLog{
 		step: step, forgets: forgets,
-		most: int(max(fewAdmissions, min(cfg.Limit, forgets/step, math.MaxInt32))),
+		most: int(max(fewAdmissions, min(cfg.MaxLimit, forgets/step, math.MaxInt32))),
 	}
 	e.divide(cfg.MaxBytes, int64(cfg.MaxKeys))
 	e.store.init(cfg, e)
@@ -147,19 +147,19 @@ func (e *exactLog) answerTo(d *Decision, node *keys.Node[keyLog], q question) (a
 	d.Limit = q.limit
 	l.expire(at, e.forgets)
 	held := l.held()
-	switch {
-	case q.n > q.limit:
+	switch n := q.fit(q.limit - held); {
+	case n == 0 && q.n > q.limit:
 		d.RetryAfter = Never
-	case q.n > q.limit-held:
-		d.RetryAfter = l.wait(q.now, q.n, q.limit, e.forgets)
+	case n == 0:
+		d.RetryAfter = l.wait(q.now, q.least(), q.limit, e.forgets)
 	default:
 		d.Allowed = true
 		if q.take {
 			e.halve(l)
 			short = e.makeRoom(l, at)
-			l.add(at, q.n)
-			held += q.n
-			d.Charged, d.Ticket, d.generation = q.n, at, node.Generation()
+			l.add(at, n)
+			held += n
+			d.Charged, d.Ticket, d.generation = n, at, generationOf(node.Generation())
 		}
 	}
 	d.Remaining, d.ResetAfter = max(0, q.limit-held), l.reset(q.now, e.forgets)

@@ -74,7 +74,7 @@ func TestCounter_ExcessIsCountedAsWithoutAWord(t *testing.T) {
 				if x.Allowed && y.Allowed {
 					words, counts = append(words, x), append(counts, y)
 				}
-				x.generation, y.generation = 0, 0
+				x.generation, y.generation = generation{}, generation{}
 				require.Equal(t, y, x, "step %d", step)
 			}
 			require.NoError(t, a)

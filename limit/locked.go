@@ -70,16 +70,17 @@ func (e *lockedCounter) answer(node *keys.Node[account], q question) (d Decision
 	}
 	t := a.at(e, q.now)
 	held := e.held(&t)
-	if q.n > q.limit-held {
-		e.refuse(&d, &t, q.limit, held, q.n)
+	n := q.fit(q.limit - held)
+	if n == 0 {
+		e.refuse(&d, &t, q.limit, held, q.least())
 		return d, true
 	}
 	d = Decision{Allowed: true, Limit: q.limit}
 	if q.take {
-		t.current += q.n
-		held += q.n
+		t.current += n
+		held += n
 		a.set(&t)
-		d.Charged, d.Ticket, d.generation = q.n, t.number, node.Generation()
+		d.Charged, d.Ticket, d.generation = n, t.number, generationOf(node.Generation())
 	}
 	d.Remaining, d.ResetAfter = q.limit-held, e.reset(&t)
 	return d, true

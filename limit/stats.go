@@ -5,6 +5,8 @@ type Stats struct {
 	// Calls of AllowN and the like, by their answers; those of a Wait count once.
 	Allowed int64
 	Refused int64
+	// WouldRefuse is how many of Allowed were so only because of mode Shadow.
+	WouldRefuse int64
 	// Degraded is how many of them were answered without the state that is shared with
 	// other processes. Away is set if that cannot be reached now. NoShare is set if
 	// this process would refuse all then, since more processes share the limit than it

@@ -30,6 +30,27 @@ type engine interface {
 type question struct {
 	now, limit, n int64
 	take          bool // charge n if it passes
+	some          bool // if n do not fit, those of them that do pass
+}
+
+// fit returns how many pass where there is so much room: 0 if that is too little.
+func (q *question) fit(room int64) int64 {
+	switch {
+	case q.n <= room:
+		return q.n
+	case q.some:
+		return max(0, room)
+	default:
+		return 0
+	}
+}
+
+// least is how many must fit for any to pass.
+func (q *question) least() int64 {
+	if q.some {
+		return 1
+	}
+	return q.n
 }
 
 // algorithm counts what one key was charged, in a V. A node that is dead was taken out of
@@ -83,7 +104,7 @@ func (s *store[V]) decide(key string, q question) Decision {
 				found, at, made := s.keys.FindOrMake(hash, key, q.now, q.n)
 				if made {
 					d := s.algorithm.begun(at, q)
-					d.generation = found.Generation()
+					d.generation = generationOf(found.Generation())
 					return d
 				}
 				node = found
@@ -136,7 +157,7 @@ func (s *store[V]) refund(key string, d Decision, n int64) {
 	if node == nil || !d.Crowded {
 		node = s.keys.Find(s.keys.Hash(key), key)
 	}
-	if node != nil && node.Generation() == d.generation {
+	if node != nil && generationOf(node.Generation()) == d.generation {
 		s.algorithm.takeOff(node, d.Ticket, n)
 	}
 }
