@@ -87,7 +87,14 @@ var KeyedLimiters = []KeyedLimiter{
 	{Name: "leapgate/limit.NewBucketed, strict", New: func(keys int) func(string) bool {
 		return allowOf(limit.NewBucketed(limit.Config{Limit: keyedLimit, Window: keyedWindow(keys), Strict: true, MaxKeys: keys, Now: now}))
 	}},
-	{Name: "x/time/rate in xsync.Map", Near: "leapgate/limit.NewCounter", New: func(int) func(string) bool {
+	{Name: "leapgate/limit.NewBurst", New: func(keys int) func(string) bool {
+		cfg := limit.Config{Limit: keyedLimit, Window: keyedWindow(keys), MaxKeys: keys, Now: now}
+		if keys > 1 { // a key must still owe something when its turn comes again
+			cfg.Limit, cfg.Burst = 30, keyedLimit
+		}
+		return allowOf(limit.NewBurst(cfg))
+	}},
+	{Name: "x/time/rate in xsync.Map", Near: "leapgate/limit.NewBurst", New: func(int) func(string) bool {
 		limiters := xsync.NewMap[string, *rate.Limiter]()
 		return func(key string) bool {
 			l, ok := limiters.Load(key)

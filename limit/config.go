@@ -57,7 +57,7 @@ type Config struct {
 	// which starts at the Unix time and goes on with the monotonic clock, so that
 	// setting the system's time moves no window. It must be safe for concurrent use
 	// and should not go back: an older time is taken for the latest that the key has
-	// seen. If it jumps ahead, windows stay there until it is reached again.
+	// seen, but with [NewBurst], which see. If it jumps ahead, windows stay there until it is reached again.
 	Now func() int64
 
 	// Buckets is how many buckets the window has with [NewBucketed]: 1 to 1,000;
@@ -69,6 +69,10 @@ type Config struct {
 	// With the others it must be false: a log always does so, a counter never.
 	Strict bool
 
+	// Burst is how many of a key [NewBurst] admits at once: 1 to [MaxLimit]; 0 is its limit.
+	// With the other constructors it must be 0.
+	Burst int64
+
 	// MaxBytes bounds the memory in which [NewLog] and [NewBucketed] keep times, of all
 	// keys together, besides the first four of each: 1 or more; 0 is 64 MiB. A time takes 16 bytes. Half of it is divided: each of MaxKeys can always keep
 	// MaxBytes/2/MaxKeys of it, 20 times by default, whatever the others need. The other
@@ -79,8 +83,8 @@ type Config struct {
 	// more than Limit, and may be let in again later than it should: by less than
 	// Window × 4/(3k−4) if it can keep k times, and Window/2 with the first four. A key of
 	// steady traffic is so refused from 93 % of Limit on if it can keep 20, and from 67 %
-	// on if it can keep four. [Stats] counts what was joined. With [NewCounter], which keeps no
-	// times, it must be 0.
+	// on if it can keep four. [Stats] counts what was joined. With [NewCounter] and [NewBurst],
+	// which keep no times, it must be 0.
 	MaxBytes int64
 }
 
@@ -133,6 +137,7 @@ const (
 	forCounter  maker = "Counter"
 	forLog      maker = "Log"
 	forBucketed maker = "Bucketed"
+	forBurst    maker = "Burst"
 )
 
 // complete fills in the defaults and reports every fault.
@@ -186,8 +191,14 @@ func (c *Config) complete(m maker) error {
 		}
 	}
 	switch {
-	case m == forCounter && c.MaxBytes != 0:
-		fault("MaxBytes", c.MaxBytes, "0: a Counter keeps no times")
+	case m != forBurst && c.Burst != 0:
+		fault("Burst", c.Burst, "0: only a Burst has one")
+	case c.Burst < 0 || c.Burst > MaxLimit:
+		fault("Burst", c.Burst, fmt.Sprintf("1 to %d, or 0 for as many as the limit", int64(MaxLimit)))
+	}
+	switch {
+	case (m == forCounter || m == forBurst) && c.MaxBytes != 0:
+		fault("MaxBytes", c.MaxBytes, fmt.Sprintf("0: a %s keeps no times", m))
 	case c.MaxBytes < 0:
 		fault("MaxBytes", c.MaxBytes, fmt.Sprintf("1 or more, or 0 for %d", defaultMaxBytes))
 	case c.MaxBytes == 0:

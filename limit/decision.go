@@ -35,7 +35,8 @@ type Decision struct {
 	// math.MaxInt64.
 	Limit int64
 
-	// Remaining is how many more would be admitted now: 0 to Limit. What a settlement
+	// Remaining is how many more would be admitted now: 0 to Limit, or with
+	// [NewBurst] to Burst. What a settlement
 	// has charged beyond the limit makes it no less than 0.
 	Remaining int64
 

@@ -11,6 +11,7 @@ type Description struct {
 	Name   string // Config.Name
 	Limit  int64  // now: see [RateLimiter.SetLimit]. Single keys may have others
 	Window time.Duration
+	Burst  int64     // how many at once, with [NewBurst]; else 0
 	Mode   rule.Mode // now
 }
 
@@ -24,7 +25,11 @@ type Describer interface {
 
 // Describe returns the one limit.
 func (l *RateLimiter) Describe() []Description {
-	return []Description{{Name: l.name, Limit: l.limit.Load(), Window: l.window, Mode: rule.Mode(l.mode.Load())}}
+	d := Description{Name: l.name, Limit: l.limit.Load(), Window: l.window, Mode: rule.Mode(l.mode.Load())}
+	if l.gcra != nil {
+		d.Burst = l.gcra.most(d.Limit)
+	}
+	return []Description{d}
 }
 
 // Describe returns what the limits of the group describe, in the order of asking. Those that

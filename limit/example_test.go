@@ -83,6 +83,27 @@ func ExampleNewBucketed() {
 	// one more: refused by "exact", retry in 1m10s
 }
 
+// 5 a second, and up to 8 at once.
+func ExampleNewBurst() {
+	c := gatetest.NewClock()
+	l, err := limit.NewBurst(limit.Config{Name: "calls", Limit: 5, Burst: 8, Now: c.Now})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	d, _ := l.AllowN(context.Background(), "a", 8)
+	show("a burst", d)
+	d, _ = l.Allow(context.Background(), "a")
+	show("one more", d)
+	c.Advance(time.Second)
+	d, _ = l.AllowN(context.Background(), "a", 5)
+	show("a second later", d)
+	// Output:
+	// a burst: passed, 0 of 5 left
+	// one more: refused by "calls", retry in 200ms
+	// a second later: passed, 0 of 5 left
+}
+
 func ExampleConfig() {
 	_, err := limit.NewCounter(limit.Config{Name: "per client", Limit: -1, Window: time.Microsecond})
 	fmt.Println(err)

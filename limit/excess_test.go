@@ -117,7 +117,7 @@ func TestCounter_HammerExcess(t *testing.T) {
 		gatetest.AtOnce(goroutines, func(id int) {
 			at := now + round*second + int64(id)
 			for range 20 {
-				e.store.charge(at, "a", maxPacked/4)
+				e.store.charge("a", question{now: at, n: maxPacked / 4})
 				mu.Lock()
 				total[at/second] += maxPacked / 4
 				mu.Unlock()

@@ -86,25 +86,25 @@ func (e *lockedCounter) answer(node *keys.Node[account], q question) (d Decision
 	return d, true
 }
 
-func (e *lockedCounter) add(node *keys.Node[account], now, n int64) (alive bool) {
+func (e *lockedCounter) add(node *keys.Node[account], q question) (alive bool) {
 	a := &node.Value
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.dead {
 		return false
 	}
-	t := a.at(e, now)
-	t.current = min(t.current+n, maxHeld)
+	t := a.at(e, q.now)
+	t.current = min(t.current+q.n, maxHeld)
 	a.set(&t)
 	return true
 }
 
-func (e *lockedCounter) takeOff(node *keys.Node[account], number, n int64) {
+func (e *lockedCounter) takeOff(node *keys.Node[account], number int64, q question) {
 	a := &node.Value
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.number == number && a.current >= n {
-		a.current -= n
+	if a.number == number && a.current >= q.n {
+		a.current -= q.n
 	}
 }
 

@@ -200,8 +200,9 @@ func (e *packedCounter) decideOn(d *Decision, c *cell, word uint64, t *tally, q 
 	return true
 }
 
-func (e *packedCounter) add(c *cell, now, n int64) (alive bool) {
-	number, elapsed := e.split(now)
+func (e *packedCounter) add(c *cell, q question) (alive bool) {
+	number, elapsed := e.split(q.now)
+	n := q.n
 	for {
 		word, t := e.read(c, number, elapsed)
 		if word&countMask == dead {
@@ -221,7 +222,8 @@ func (e *packedCounter) add(c *cell, now, n int64) (alive bool) {
 
 // takeOff gives n back to the window that was charged, as long as it is the key's current
 // one.
-func (e *packedCounter) takeOff(c *cell, charged, n int64) {
+func (e *packedCounter) takeOff(c *cell, charged int64, q question) {
+	n := q.n
 	for {
 		epoch, word := c.Aux.Load(), c.Value.Load()
 		// The number that the 16 bits mean: near the beginning of the epoch. No clock

@@ -10,13 +10,14 @@ import (
 )
 
 // RateLimiter admits or refuses by key: so many in a time. Make one with [NewCounter],
-// [NewLog] or [NewBucketed], which differ in how they count. All methods may be called by any
+// [NewLog], [NewBucketed] or [NewBurst], which differ in how they count. All methods may be called by any
 // number of goroutines at once.
 type RateLimiter struct {
 	terms
 	*answers
 	engine engine
 	packed *packedCounter // behind engine, if it is that
+	gcra   *gcra          // the same
 	window time.Duration
 	clock  clock.Clock
 	ended  atomic.Bool
@@ -98,7 +99,8 @@ func (l *RateLimiter) allow(ctx context.Context, key string, a asked, d *Decisio
 	} else {
 		now = l.clock.Given()
 	}
-	if l.packed != nil && a.n > 0 && !a.some && l.enforces(limit) && l.packed.answerKnown(d, now, limit, key, a.n) {
+	if a.n > 0 && !a.some && l.enforces(limit) &&
+		(l.packed != nil && l.packed.answerKnown(d, now, limit, key, a.n) || l.gcra != nil && l.gcra.answerKnown(d, now, limit, key, a.n)) {
 		d.Name = l.name
 		if d.Allowed {
 			l.allowed.Add(1)
@@ -136,11 +138,7 @@ func (l *RateLimiter) AllowNAt(now int64, key string, n int64) (d Decision) {
 
 // question is whether n pass. With 0 it is whether one would.
 func (l *RateLimiter) question(now, limit int64, a asked) question {
-	q := question{now: now, limit: limit, n: max(1, a.n), take: a.n > 0, some: a.some}
-	if q.some {
-		q.n = max(1, min(q.n, limit))
-	}
-	return q
+	return question{now: now, limit: limit, n: max(1, a.n), take: a.n > 0, some: a.some}
 }
 
 // answer decides. [Stats] does not count it.
@@ -200,9 +198,12 @@ func (l *RateLimiter) Peek(key string) Decision {
 // [Stats] counts a Wait that comes to nothing once it has asked as refused.
 //
 // Calls that wait do not queue: when there is room for one, the first that asks gets it.
-// Waits are in real time: with a given clock, n are asked for again after RetryAfter of
+// Those for a [NewBurst] do: each has a turn, which it keeps if the limit changes. Waits are in real time: with a given clock, n are asked for again after RetryAfter of
 // real time. A limit that has changed meanwhile is seen then.
 func (l *RateLimiter) Wait(ctx context.Context, key string, n int64) (Decision, error) {
+	if l.gcra != nil && n > 0 {
+		return l.waitForTurn(ctx, key, n)
+	}
 	tried := false
 	d, err := wait(ctx, n, l.end, func() (d Decision, err error) {
 		if err := l.check(ctx, key, n); err != nil {
@@ -223,6 +224,48 @@ func (l *RateLimiter) Wait(ctx context.Context, key string, n int64) (Decision, 
 		l.refused.Add(1)
 	}
 	return d, err
+}
+
+// waitForTurn is Wait where a call that waits is charged at once, for later.
+func (l *RateLimiter) waitForTurn(ctx context.Context, key string, n int64) (d Decision, err error) {
+	if err := l.check(ctx, key, n); err != nil {
+		return d, err
+	}
+	limit, err := l.limitOf(key, Default)
+	if err != nil {
+		return d, err
+	}
+	q := l.question(l.clock.Now(), limit, asked{n: n})
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if l.enforces(limit) {
+		q.patience = maxTime
+		if deadline, ok := ctx.Deadline(); ok {
+			q.patience = time.Until(deadline) - 1
+		}
+	}
+	l.answer(&d, key, q)
+	if d.Charged == 0 || d.RetryAfter == 0 {
+		l.count(&d, key, n)
+		return d, nil
+	}
+	timer := time.NewTimer(d.RetryAfter)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		d.ResetAfter -= d.RetryAfter
+		d.RetryAfter = 0
+		l.count(&d, key, n)
+		return d, nil
+	case <-ctx.Done():
+		err = &WaitError{Name: d.Name, N: n, RetryAfter: d.RetryAfter, Cause: ctx.Err()}
+	case <-l.end:
+		err = ErrClosed
+	}
+	l.refused.Add(1)
+	l.engine.refund(key, d, l.correction(key, d, n))
+	return Decision{}, err
 }
 
 // wait asks until the answer is yes, or will not be in time.
@@ -269,7 +312,7 @@ func (l *RateLimiter) Refund(_ context.Context, key string, d Decision, n int64)
 		return badRefund(n, d)
 	}
 	if n > 0 {
-		l.engine.refund(key, d, n)
+		l.engine.refund(key, d, l.correction(key, d, n))
 	}
 	return nil
 }
@@ -296,11 +339,20 @@ func (l *RateLimiter) Settle(_ context.Context, key string, d Decision, actual i
 		return badCount(actual)
 	case d.generation == uncounted:
 	case more > 0:
-		l.engine.charge(l.clock.Now(), key, more)
+		l.engine.charge(key, l.correction(key, d, more))
 	case more < 0:
-		l.engine.refund(key, d, -more)
+		l.engine.refund(key, d, l.correction(key, d, -more))
 	}
 	return nil
+}
+
+// correction is by how much more or less is charged than d did, under its limit.
+func (l *RateLimiter) correction(key string, d Decision, n int64) question {
+	limit := d.Limit
+	if limit <= 0 {
+		limit, _ = l.limitOf(key, Default)
+	}
+	return question{now: l.clock.Now(), limit: max(0, limit), n: n}
 }
 
 // Reset forgets what was charged to a key. Refunds and settlements of what was charged

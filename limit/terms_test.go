@@ -47,7 +47,7 @@ func passed(t *testing.T, l *RateLimiter, key string, tries int) (n int) {
 
 func TestLimitFor_EachKeyHasTheLimitOfItsPlan(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			made, _ := a.new(t, Config{Name: "plans", Limit: 5, MaxLimit: 10, LimitFor: byPlan})
@@ -83,7 +83,7 @@ func TestLimitFor_EachKeyHasTheLimitOfItsPlan(t *testing.T) {
 // The function is called with no lock held: it may call the limiter.
 func TestLimitFor_MayAskTheLimiterAndPanic(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		var l *RateLimiter
 		made, _ := a.new(t, Config{Limit: 5, LimitFor: func(key string) int64 {
 			if key == "panics" {
@@ -185,7 +185,7 @@ func TestCounter_MaxLimitBeyondTheWord(t *testing.T) {
 // more than the larger, and as many as that when it stays.
 func TestSetLimit_HammerWithCallers(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			const small, large = 100, 1000
@@ -211,7 +211,7 @@ func TestSetLimit_HammerWithCallers(t *testing.T) {
 
 func TestShadow_DecidesAndCountsAndRefusesNobody(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			made, clock := a.new(t, Config{Name: "n", Limit: 3, Mode: rule.Shadow, Offenders: 10})
@@ -286,7 +286,7 @@ func TestGroup_ShadowOfOneChangesNothingForTheOthers(t *testing.T) {
 
 func TestAllowAtMost_AsManyAsThereIsRoomFor(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			made, clock := a.new(t, Config{Limit: 10})
@@ -327,7 +327,7 @@ func TestAllowAtMost_AsManyAsThereIsRoomFor(t *testing.T) {
 // It takes what one call after the other of one each would.
 func TestProperty_AllowAtMostIsAsManySingleCalls(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) {
@@ -355,7 +355,7 @@ func TestProperty_AllowAtMostIsAsManySingleCalls(t *testing.T) {
 
 func TestAllowAtMost_HammerOneKey(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			const limit = 10_007
@@ -375,7 +375,7 @@ func TestAllowAtMost_HammerOneKey(t *testing.T) {
 }
 
 func TestTerms_AllocateNothing(t *testing.T) {
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		made, _ := a.new(t, Config{Limit: 5, MaxLimit: 1 << 20, LimitFor: byPlan})
 		l := made.(*RateLimiter)
 		shadow, _ := a.new(t, Config{Limit: 1, Mode: rule.Shadow})
