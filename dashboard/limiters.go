@@ -14,6 +14,7 @@ import (
 // limiterView is a limiter as the API shows it.
 type limiterView struct {
 	Limits      []limitView    `json:"limits"`
+	InFlight    int64          `json:"inFlight,omitempty"`
 	Keys        int            `json:"keys"`
 	MaxKeys     int            `json:"maxKeys"`
 	Allowed     int64          `json:"allowed"`
@@ -72,6 +73,7 @@ func readLimiter(l Limiter, v *limiterView) {
 		v.Limits = append(v.Limits, limitView{one.Name, one.Limit, millis(one.Window), one.Mode})
 	}
 	s := l.Stats()
+	v.InFlight = s.InFlight
 	v.Keys, v.MaxKeys = s.Keys, s.MaxKeys
 	v.Allowed, v.Refused, v.WouldRefuse, v.Degraded, v.Away = s.Allowed, s.Refused, s.WouldRefuse, s.Degraded, s.Away
 	v.Expired, v.Evicted, v.Crowded, v.Bytes, v.Coarse = s.Expired, s.Evicted, s.Crowded, s.Bytes, s.Coarse

@@ -16,8 +16,8 @@ type descs struct {
 	// by source of rules
 	lastLoadSuccessful, lastLoadTimestamp *prometheus.Desc
 	// by limiter
-	decisions, wouldRefuse, degraded, expiredKeys, evictedKeys, crowded, coarse *prometheus.Desc
-	away, keys, maxKeys, bytes, limit, window                                   *prometheus.Desc
+	decisions, wouldRefuse, degraded, expiredKeys, evictedKeys, placesTaken, crowded, coarse *prometheus.Desc
+	away, keys, maxKeys, bytes, limit, window                                                *prometheus.Desc
 
 	all []*prometheus.Desc
 }
@@ -86,6 +86,7 @@ func newDescs(gate string) *descs {
 	d.away = of("limiter_away", "1 if the state that is shared with other processes cannot be reached, else 0.", "limiter")
 	d.keys = of("limiter_keys", "Keys that are kept.", "limiter")
 	d.maxKeys = of("limiter_max_keys", "Keys that are kept at most.", "limiter")
+	d.placesTaken = of("limiter_in_flight", "Calls that a limiter of calls in flight has admitted and that have not ended.", "limiter")
 	d.bytes = of("limiter_log_bytes", "Memory in which a limiter keeps times, besides the first four of each key.", "limiter")
 	d.limit = of("limiter_limit", "What a limiter admits for each key in its window, where the key has no limit of its own.", "limiter")
 	d.window = of("limiter_window_seconds", "Window of a limiter.", "limiter")

@@ -49,6 +49,7 @@ func (l *limiter) read(d *descs, s *samples) {
 	s.gauge(d.away, l.labels, away)
 	s.gauge(d.keys, l.labels, float64(stats.Keys))
 	s.gauge(d.maxKeys, l.labels, float64(stats.MaxKeys))
+	s.gauge(d.placesTaken, l.labels, float64(stats.InFlight))
 	s.gauge(d.bytes, l.labels, float64(stats.Bytes))
 	s.gauge(d.limit, l.labels, float64(l.limit()))
 	s.gauge(d.window, l.labels, l.described.Window.Seconds())

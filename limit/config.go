@@ -15,8 +15,8 @@ type Config struct {
 	// Name stands in decisions and errors: up to 1,024 bytes, may be empty.
 	Name string
 
-	// Limit is how many are admitted for a key in a Window: 0 to [MaxLimit]. 0
-	// refuses all. [RateLimiter.SetLimit] changes it while the limiter runs.
+	// Limit is how many are admitted for a key in a Window, or with [NewInFlight] at a time: 0
+	// to [MaxLimit]. 0 refuses all. [RateLimiter.SetLimit] changes it while the limiter runs.
 	Limit int64
 
 	// MaxLimit is the largest limit that any key or call may have, or that Limit may be
@@ -30,7 +30,7 @@ type Config struct {
 	LimitFor func(key string) int64
 
 	// Window is the length of time that Limit is for: [MinWindow] to [MaxWindow]; 0
-	// is 1 s.
+	// is 1 s. With [NewInFlight] it must be 0.
 	Window time.Duration
 
 	// MaxKeys is how many keys are counted at a time: 1 to [MaxKeys]; 0 is
@@ -83,8 +83,8 @@ type Config struct {
 	// more than Limit, and may be let in again later than it should: by less than
 	// Window × 4/(3k−4) if it can keep k times, and Window/2 with the first four. A key of
 	// steady traffic is so refused from 93 % of Limit on if it can keep 20, and from 67 %
-	// on if it can keep four. [Stats] counts what was joined. With [NewCounter] and [NewBurst],
-	// which keep no times, it must be 0.
+	// on if it can keep four. [Stats] counts what was joined. With the others, which keep no
+	// times, it must be 0.
 	MaxBytes int64
 }
 
@@ -138,6 +138,7 @@ const (
 	forLog      maker = "Log"
 	forBucketed maker = "Bucketed"
 	forBurst    maker = "Burst"
+	forInFlight maker = "InFlight"
 )
 
 // complete fills in the defaults and reports every fault.
@@ -158,11 +159,14 @@ func (c *Config) complete(m maker) error {
 	case c.MaxLimit < c.Limit || c.MaxLimit > MaxLimit:
 		fault("MaxLimit", c.MaxLimit, fmt.Sprintf("%d, which is Limit, to %d; or 0 for Limit", c.Limit, int64(MaxLimit)))
 	}
-	if c.Window == 0 {
+	if c.Window == 0 && m != forInFlight {
 		c.Window = DefaultWindow
 	}
 	windowOK := c.Window >= MinWindow && c.Window <= MaxWindow
-	if !windowOK {
+	switch {
+	case m == forInFlight && c.Window != 0:
+		fault("Window", c.Window, "0: calls in flight have none")
+	case m != forInFlight && !windowOK:
 		fault("Window", c.Window, fmt.Sprintf("%v to %v, or 0 for %v", MinWindow, MaxWindow, DefaultWindow))
 	}
 	if c.MaxKeys < 0 || c.MaxKeys > MaxKeys {
@@ -197,7 +201,7 @@ func (c *Config) complete(m maker) error {
 		fault("Burst", c.Burst, fmt.Sprintf("1 to %d, or 0 for as many as the limit", int64(MaxLimit)))
 	}
 	switch {
-	case (m == forCounter || m == forBurst) && c.MaxBytes != 0:
+	case m != forLog && m != forBucketed && c.MaxBytes != 0:
 		fault("MaxBytes", c.MaxBytes, fmt.Sprintf("0: a %s keeps no times", m))
 	case c.MaxBytes < 0:
 		fault("MaxBytes", c.MaxBytes, fmt.Sprintf("1 or more, or 0 for %d", defaultMaxBytes))

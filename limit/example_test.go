@@ -104,6 +104,39 @@ func ExampleNewBurst() {
 	// a second later: passed, 0 of 5 left
 }
 
+func ExampleNewInFlight() {
+	ctx := context.Background()
+	exports, err := limit.NewInFlight(limit.Config{Name: "exports", Limit: 2})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	export := func(tenant string, run func()) {
+		place, d, err := exports.Acquire(ctx, tenant)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer place.Release()
+		if !d.Allowed {
+			fmt.Println(tenant, "has", d.Limit, "exports running already")
+			return
+		}
+		run()
+	}
+	export("acme", func() {
+		export("acme", func() {
+			export("acme", nil)
+			export("globex", func() { fmt.Println(exports.Stats().InFlight, "are running") })
+		})
+	})
+	fmt.Println(exports.Peek("acme").Remaining, "places are free again")
+	// Output:
+	// acme has 2 exports running already
+	// 3 are running
+	// 2 places are free again
+}
+
 func ExampleConfig() {
 	_, err := limit.NewCounter(limit.Config{Name: "per client", Limit: -1, Window: time.Microsecond})
 	fmt.Println(err)

@@ -26,6 +26,9 @@
 // spread, when the window before was full. [NewBurst] is for those who want a token bucket:
 // a burst, and then one call after the other, evenly. [All] asks several limits together.
 //
+// [NewInFlight] is the other limit by key: so many calls at a time, however long they take. It
+// makes an [InFlight], whose calls give their place back when they end.
+//
 // What is refused is not counted, so that a client that keeps trying is let in as soon
 // as one that waits. The answer to a call is the count: there is no time between
 // looking and counting, whatever the number of goroutines.

@@ -15,6 +15,9 @@ type Stats struct {
 	Away     bool
 	NoShare  bool
 
+	// InFlight is how many places of an [InFlight] are taken now; other limiters have 0.
+	InFlight int64
+
 	Keys    int // that are kept now, expired ones that were not cleared away included
 	MaxKeys int
 

@@ -7,9 +7,9 @@ import { count, share, span } from "./format.js";
 
 const figures = [
   ["allowed", "Allowed"], ["refused", "Refused"], ["share", "Refused share"], ["evicted", "Evicted live"], ["expired", "Expired"], ["crowded", "Without a place"],
-  ["wouldRefuse", "Would be refused"], ["degraded", "Decided without the store"], ["coarse", "Joined for memory"],
+  ["inFlight", "In flight"], ["wouldRefuse", "Would be refused"], ["degraded", "Decided without the store"], ["coarse", "Joined for memory"],
 ];
-const rare = new Set(["crowded", "wouldRefuse", "degraded", "coarse"]); // which are only shown when they are not 0
+const rare = new Set(["crowded", "inFlight", "wouldRefuse", "degraded", "coarse"]); // which are only shown when they are not 0
 
 /** Limiters is the view of all limiters. */
 export class Limiters {
