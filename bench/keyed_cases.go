@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/failsafe-go/failsafe-go/bulkhead"
 	"github.com/go-chi/httprate"
 	"github.com/puzpuzpuz/xsync/v4"
 	"github.com/sethvargo/go-limiter/memorystore"
@@ -86,7 +87,64 @@ var KeyedLimiters = []KeyedLimiter{
 	{Name: "leapgate/limit.NewBucketed, strict", New: func(keys int) func(string) bool {
 		return allowOf(limit.NewBucketed(limit.Config{Limit: keyedLimit, Window: keyedWindow(keys), Strict: true, MaxKeys: keys, Now: now}))
 	}},
-	{Name: "x/time/rate in xsync.Map", Near: "leapgate/limit.NewCounter", New: func(int) func(string) bool {
+	{Name: "leapgate/limit.NewBurst", New: func(keys int) func(string) bool {
+		cfg := limit.Config{Limit: keyedLimit, Window: keyedWindow(keys), MaxKeys: keys, Now: now}
+		if keys > 1 { // a key must still owe something when its turn comes again
+			cfg.Limit, cfg.Burst = 30, keyedLimit
+		}
+		return allowOf(limit.NewBurst(cfg))
+	}},
+	{Name: "leapgate/limit.NewInFlight, and released", New: func(keys int) func(string) bool {
+		l, err := limit.NewInFlight(limit.Config{Limit: 10, MaxKeys: keys})
+		if err != nil {
+			panic(err)
+		}
+		ctx := context.Background()
+		return func(key string) bool {
+			place, d, err := l.Acquire(ctx, key)
+			place.Release()
+			return err == nil && d.Allowed
+		}
+	}},
+	{Name: "failsafe-go bulkhead in xsync.Map, and released", Near: "leapgate/limit.NewInFlight, and released", New: func(int) func(string) bool {
+		bulkheads := xsync.NewMap[string, bulkhead.Bulkhead[any]]()
+		return func(key string) bool {
+			b, ok := bulkheads.Load(key)
+			if !ok {
+				b, _ = bulkheads.LoadOrStore(strings.Clone(key), bulkhead.New[any](10))
+			}
+			if !b.TryAcquirePermit() {
+				return false
+			}
+			b.ReleasePermit()
+			return true
+		}
+	}},
+	{Name: "redis_rate's formula in xsync.Map", Near: "leapgate/limit.NewBurst", New: func(int) func(string) bool {
+		// What its script does, in seconds as floating-point numbers: a model without a server.
+		type cell struct {
+			mu  sync.Mutex
+			tat float64
+		}
+		cells := xsync.NewMap[string, *cell]()
+		const emission, burst = 1.0 / unreachable, 1e9
+		return func(key string) bool {
+			c, ok := cells.Load(key)
+			if !ok {
+				c, _ = cells.LoadOrStore(strings.Clone(key), new(cell))
+			}
+			now := time.Since(base).Seconds()
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			tat := max(c.tat, now) + emission
+			if now-(tat-emission*burst) < 0 {
+				return false
+			}
+			c.tat = tat
+			return true
+		}
+	}},
+	{Name: "x/time/rate in xsync.Map", Near: "leapgate/limit.NewBurst", New: func(int) func(string) bool {
 		limiters := xsync.NewMap[string, *rate.Limiter]()
 		return func(key string) bool {
 			l, ok := limiters.Load(key)

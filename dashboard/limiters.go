@@ -8,28 +8,32 @@ import (
 
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 type limiterView struct {
-	Limits    []limitView    `json:"limits"`
-	Keys      int            `json:"keys"`
-	MaxKeys   int            `json:"maxKeys"`
-	Allowed   int64          `json:"allowed"`
-	Refused   int64          `json:"refused"`
-	Degraded  int64          `json:"degraded"`
-	Away      bool           `json:"away"`
-	Expired   int64          `json:"expired"`
-	Evicted   int64          `json:"evicted"`
-	Crowded   int64          `json:"crowded"`
-	Bytes     int64          `json:"bytes"`
-	Coarse    int64          `json:"coarse"`
-	Offenders []offenderView `json:"offenders"`
+	Limits      []limitView    `json:"limits"`
+	InFlight    int64          `json:"inFlight,omitempty"`
+	Keys        int            `json:"keys"`
+	MaxKeys     int            `json:"maxKeys"`
+	Allowed     int64          `json:"allowed"`
+	Refused     int64          `json:"refused"`
+	WouldRefuse int64          `json:"wouldRefuse"`
+	Degraded    int64          `json:"degraded"`
+	Away        bool           `json:"away"`
+	Expired     int64          `json:"expired"`
+	Evicted     int64          `json:"evicted"`
+	Crowded     int64          `json:"crowded"`
+	Bytes       int64          `json:"bytes"`
+	Coarse      int64          `json:"coarse"`
+	Offenders   []offenderView `json:"offenders"`
 }
 
 type limitView struct {
-	Name   string `json:"name"`
-	Limit  int64  `json:"limit"`
-	Window millis `json:"window"`
+	Name   string    `json:"name"`
+	Limit  int64     `json:"limit"`
+	Window millis    `json:"window"`
+	Mode   rule.Mode `json:"mode,omitempty"`
 }
 
 type offenderView struct {
@@ -64,11 +68,12 @@ func (d *Dashboard) recovered(fault *sync.Once, what string, look func()) {
 
 func readLimiter(l Limiter, v *limiterView) {
 	for _, one := range l.Describe() {
-		v.Limits = append(v.Limits, limitView{one.Name, one.Limit, millis(one.Window)})
+		v.Limits = append(v.Limits, limitView{one.Name, one.Limit, millis(one.Window), one.Mode})
 	}
 	s := l.Stats()
+	v.InFlight = s.InFlight
 	v.Keys, v.MaxKeys = s.Keys, s.MaxKeys
-	v.Allowed, v.Refused, v.Degraded, v.Away = s.Allowed, s.Refused, s.Degraded, s.Away
+	v.Allowed, v.Refused, v.WouldRefuse, v.Degraded, v.Away = s.Allowed, s.Refused, s.WouldRefuse, s.Degraded, s.Away
 	v.Expired, v.Evicted, v.Crowded, v.Bytes, v.Coarse = s.Expired, s.Evicted, s.Crowded, s.Bytes, s.Coarse
 	if o, ok := l.(interface{ Offenders(k int) []limit.Offender }); ok {
 		for _, worst := range o.Offenders(maxOffenders) {

@@ -48,7 +48,7 @@ func TestLimiters_FiguresAndOffenders(t *testing.T) {
 		refuse(t, l, strings.Repeat("k", i+1), 1)
 	}
 	all := limit.Stats{
-		Keys: 1, MaxKeys: 2, Expired: 3, Evicted: 4, Crowded: 5, Bytes: 6, Coarse: 7, Allowed: 8, Refused: 9, Degraded: 10, Away: true,
+		Keys: 1, MaxKeys: 2, Expired: 3, Evicted: 4, Crowded: 5, Bytes: 6, Coarse: 7, Allowed: 8, Refused: 9, Degraded: 10, WouldRefuse: 11, Away: true,
 	}
 	d := dashboard.Handler(gates.New(t, c), dashboard.Config{
 		Limiters: []dashboard.Limiter{l, &fakeLimiter{func() limit.Stats { return all }}}, ShowKeys: dashboard.Everybody,
@@ -63,7 +63,7 @@ func TestLimiters_FiguresAndOffenders(t *testing.T) {
 	require.Equal(t, map[string]any{"key": "<b>\n", "refused": 3.0, "excess": 0.0}, offenders[1])
 	require.Equal(t, map[string]any{
 		"limits": []any{}, "offenders": []any{}, "keys": 1.0, "maxKeys": 2.0, "expired": 3.0, "evicted": 4.0, "crowded": 5.0, "bytes": 6.0, "coarse": 7.0,
-		"allowed": 8.0, "refused": 9.0, "degraded": 10.0, "away": true,
+		"allowed": 8.0, "refused": 9.0, "degraded": 10.0, "wouldRefuse": 11.0, "away": true,
 	}, limiters[1])
 	refused(t, d, http.StatusBadRequest, http.MethodGet, "limiters?k=100", "")
 }

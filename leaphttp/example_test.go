@@ -95,6 +95,74 @@ func ExampleHandler() {
 	// 429  RateLimit: "exports";r=0;t=3600  Retry-After: 3600
 }
 
+// Only failed logins count, by user name, which stands in the body.
+func ExampleChecker() {
+	logins, _ := limit.NewLog(limit.Config{Name: "logins", Limit: 2, Window: time.Minute, Now: frozen})
+	check := leaphttp.MustChecker(leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: logins}}})
+	login := check.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !check.Check(w, r, r.FormValue("user"), 1) {
+			return
+		}
+		if r.FormValue("password") != "secret" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = leaphttp.Refund(w)
+		hello(w, r)
+	}))
+	for range 3 {
+		show(login, "POST", "/login?user=alice&password=secret")
+	}
+	for range 3 {
+		show(login, "POST", "/login?user=bob&password=guess")
+	}
+	// Output:
+	// 200  RateLimit: "logins";r=1;t=60
+	// 200  RateLimit: "logins";r=1;t=60
+	// 200  RateLimit: "logins";r=1;t=60
+	// 401  RateLimit: "logins";r=1;t=60
+	// 401  RateLimit: "logins";r=0;t=60
+	// 429  RateLimit: "logins";r=0;t=60  Retry-After: 60
+}
+
+// The tokens that a language model takes are known when it has answered.
+func ExampleSettle() {
+	tokens, _ := limit.NewLog(limit.Config{Name: "tokens", Limit: 10_000, Window: time.Minute, Now: frozen})
+	complete := leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "an answer of 1,500 tokens")
+		_, _ = leaphttp.Settle(w, 1500)
+	}), leaphttp.Config{Limits: []leaphttp.Limit{{
+		Limiter: tokens,
+		Cost:    func(*http.Request) int64 { return 4000 }, // an estimate
+	}}})
+	for range 3 {
+		show(complete, "POST", "/complete")
+	}
+	// Output:
+	// 200  RateLimit: "tokens";r=6000;t=60
+	// 200  RateLimit: "tokens";r=4500;t=60
+	// 200  RateLimit: "tokens";r=3000;t=60
+}
+
+// Ten exports at a time for each tenant.
+func ExampleLimit_inFlight() {
+	exports, _ := limit.NewInFlight(limit.Config{Name: "exports", Limit: 10})
+	export := leaphttp.Handler(http.HandlerFunc(hello), leaphttp.Config{
+		Limits: []leaphttp.Limit{{InFlight: exports, Key: leaphttp.Header("Tenant")}},
+	})
+	show(export, "GET", "/export", "Tenant", "acme")
+	for range 10 {
+		place, _, _ := exports.Acquire(context.Background(), "acme") // as long exports have
+		defer place.Release()
+	}
+	show(export, "GET", "/export", "Tenant", "acme")
+	show(export, "GET", "/export", "Tenant", "globex")
+	// Output:
+	// 200  RateLimit: "exports";r=9
+	// 503  RateLimit: "exports";r=0  Retry-After: 1
+	// 200  RateLimit: "exports";r=9
+}
+
 // router is what chi and others have: middlewares, in the form that they all take.
 type router struct {
 	middlewares []func(http.Handler) http.Handler

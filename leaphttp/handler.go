@@ -34,10 +34,8 @@ func (m *middleware) wrap(next http.Handler) http.Handler {
 		switch {
 		case !m.covers(r):
 			next.ServeHTTP(w, r)
-		case m.gate != nil:
+		default:
 			m.call(next, w, r)
-		case m.admit(w, r, new([2]string)):
-			next.ServeHTTP(w, r)
 		}
 	})
 }
@@ -53,24 +51,11 @@ func (m *middleware) covers(r *http.Request) bool {
 	return (m.include == nil || m.include.match(r.URL.Path)) && !m.exclude.match(r.URL.Path)
 }
 
-// admit asks the limits when there is no gate. It answers what is refused.
-func (m *middleware) admit(w http.ResponseWriter, r *http.Request, values *[2]string) bool {
-	var few [fewLimits]charge
-	charges, refusal := m.limits.take(detached{r}, r, few[:0])
-	if err := r.Context().Err(); refusal == nil && err != nil {
-		refusal = m.blocked(err)
-	}
-	m.fields.set(w.Header(), charges, refusal, values)
-	if refusal != nil {
-		m.answer(w, r, refusal)
-	}
-	return refusal == nil
-}
-
-// call asks the limits and the gate, and runs the handler as a call into the resource of
-// the route.
+// call asks the limits and the gate, and runs the handler, with a gate as a call into the
+// resource of the route.
 func (m *middleware) call(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	rec := &recorder{ResponseWriter: w, unread: r.ProtoMajor == 1 && r.ContentLength != 0}
+	rec := newRecorder(w, r)
+	rec.gated = m.gate != nil
 	if refusal := m.enter(rec, r); refusal != nil {
 		m.answer(w, r, refusal)
 		return
@@ -85,6 +70,7 @@ func (m *middleware) call(next http.Handler, w http.ResponseWriter, r *http.Requ
 			rec.entry.SetError(failure(r, StatusError(rec.status)))
 		}
 		rec.entry.Exit()
+		rec.release()
 	}()
 	next.ServeHTTP(rec.writer(), r)
 	returned = true
@@ -102,14 +88,14 @@ func failure(r *http.Request, err error) error {
 
 // enter asks the limits and then the gate, and sets the header fields.
 func (m *middleware) enter(rec *recorder, r *http.Request) (refusal *Refusal) {
-	var few [fewLimits]charge
-	charges, refusal := m.limits.take(detached{r}, r, few[:0])
+	rec.charges, refusal = m.limits.take(detached{r}, r, rec.few[:0])
 	if refusal == nil {
-		if err := m.open(rec, r, charges); err != nil {
+		if err := m.open(rec, r, rec.charges); err != nil {
 			refusal = m.blocked(err)
+			rec.release()
 		}
 	}
-	m.fields.set(rec.Header(), charges, refusal, &rec.values)
+	m.fields.set(rec.Header(), rec.charges, refusal, &rec.values)
 	return refusal
 }
 
@@ -125,6 +111,11 @@ func (m *middleware) open(rec *recorder, r *http.Request, charges []charge) (err
 			m.limits.refund(r, charges)
 		}
 	}()
+	if m.gate == nil {
+		err = r.Context().Err()
+		opened = err == nil
+		return err
+	}
 	name := m.resource(r)
 	if m.origin == nil {
 		rec.entry, err = m.gate.EntryContext(r.Context(), name)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leapgate-go/leapgate/internal/structured"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // Headers says which header fields inform clients of the limits that they count against. They can be added up: Draft | Legacy. They are set before the handler runs, also
@@ -65,6 +66,8 @@ type fields struct {
 type policy struct {
 	name    string
 	quoted  string // as a string of RFC 9651
+	quota   int64
+	rest    string // of the item of RateLimit-Policy, after the quota
 	item    string // of RateLimit-Policy; "" if only decisions have its quota
 	problem []byte // the answer when only this policy is violated
 }
@@ -93,9 +96,11 @@ func newFields(h Headers, l limits, faults *faults) fields {
 }
 
 // policiesOf returns what a limiter announces. name is for what has none.
-func policiesOf(l limit.Limiter, name string) []policy {
+func policiesOf(l any, name string) []policy {
 	var described []limit.Description
+	inFlight := false
 	if d, ok := l.(limit.Describer); ok {
+		_, inFlight = l.(*limit.InFlight)
 		described = d.Describe()
 	}
 	if len(described) == 0 {
@@ -107,13 +112,21 @@ func policiesOf(l limit.Limiter, name string) []policy {
 			d.Name = name
 		}
 		quoted := quote(d.Name)
-		item := structured.AppendParam([]byte(quoted), "q", max(0, d.Limit))
-		if d.Window >= time.Second && d.Window%time.Second == 0 {
-			item = structured.AppendParam(item, "w", int64(d.Window/time.Second))
+		p := policy{name: d.Name, quoted: quoted, quota: max(0, d.Limit), problem: problem(http.StatusTooManyRequests, true, []string{d.Name})}
+		switch {
+		case inFlight:
+			p.rest = `;qu="concurrent-requests"`
+		case d.Window >= time.Second && d.Window%time.Second == 0:
+			p.rest = string(structured.AppendParam(nil, "w", int64(d.Window/time.Second)))
 		}
-		policies = append(policies, policy{d.Name, quoted, string(item), problem(http.StatusTooManyRequests, true, []string{d.Name})})
+		p.item = string(p.appendItem(nil, p.quota))
+		policies = append(policies, p)
 	}
 	return policies
+}
+
+func (p *policy) appendItem(b []byte, quota int64) []byte {
+	return append(structured.AppendParam(append(b, p.quoted...), "q", max(0, quota)), p.rest...)
 }
 
 // policy finds the policy that decided.
@@ -131,7 +144,7 @@ func (c *preparedLimit) policy(name string) *policy {
 
 // set sets the fields. values is memory for two of them. refusal is nil if there is none.
 func (f *fields) set(h http.Header, charges []charge, refusal *Refusal, values *[2]string) {
-	if len(charges) == 0 || !f.draft && !f.legacy {
+	if !f.draft && !f.legacy || !anyAnnounced(charges) {
 		return
 	}
 	longest := int64(math.MaxInt64) // in seconds
@@ -140,7 +153,7 @@ func (f *fields) set(h http.Header, charges []charge, refusal *Refusal, values *
 	}
 	if f.draft {
 		values[0] = f.policies
-		if f.policies == "" || len(charges) != f.limits {
+		if f.policies == "" || len(charges) != f.limits || !f.asDescribed(charges) {
 			values[0] = rateLimitPolicy(charges)
 		}
 		values[1] = rateLimit(charges, longest)
@@ -162,6 +175,27 @@ func (f *fields) set(h http.Header, charges []charge, refusal *Refusal, values *
 	}
 }
 
+// anyAnnounced reports whether there is a limit that clients should know of: one that refuses.
+func anyAnnounced(charges []charge) bool {
+	for i := range charges {
+		if charges[i].Limit >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// asDescribed reports whether all limits are those that were described at first.
+func (f *fields) asDescribed(charges []charge) bool {
+	for i := range charges {
+		c := &charges[i]
+		if p := c.limit.policies; len(p) > 1 || p[0].quota != c.Limit {
+			return false
+		}
+	}
+	return true
+}
+
 // add sets a field, or adds to what a middleware around this one has set. The name is
 // canonical.
 func add(h http.Header, name string, value []string) {
@@ -177,19 +211,37 @@ func rateLimitPolicy(charges []charge) string {
 	b := few[:0]
 	for i := range charges {
 		c := &charges[i]
+		if c.Limit < 0 {
+			continue
+		}
+		quotas := c.limit.quotas()
 		for j := range c.limit.policies {
 			p := &c.limit.policies[j]
+			quota := p.quota
+			switch {
+			case len(c.limit.policies) == 1 || p.name == c.Name || c.Name == "" && p.name == c.limit.name:
+				quota = c.Limit
+			case j < len(quotas) && quotas[j].Mode != rule.Enforce:
+				continue
+			case j < len(quotas):
+				quota = quotas[j].Limit
+			}
 			if len(b) > 0 {
 				b = append(b, ", "...)
 			}
-			if p.item != "" {
-				b = append(b, p.item...)
-				continue
-			}
-			b = structured.AppendParam(append(b, p.quoted...), "q", max(0, c.Limit))
+			b = p.appendItem(b, quota)
 		}
 	}
 	return string(b)
+}
+
+// quotas are what several policies of one limiter are now: one may have changed. Of one
+// policy, the decision says it.
+func (c *preparedLimit) quotas() []limit.Description {
+	if d, ok := c.limiter.(limit.Describer); ok && len(c.policies) > 1 {
+		return d.Describe()
+	}
+	return nil
 }
 
 // rateLimit is RateLimit. A t of more than so many seconds is left out.
@@ -198,12 +250,15 @@ func rateLimit(charges []charge, longest int64) string {
 	b := few[:0]
 	for i := range charges {
 		c := &charges[i]
-		if i > 0 {
+		if c.Limit < 0 {
+			continue
+		}
+		if len(b) > 0 {
 			b = append(b, ", "...)
 		}
 		b = append(b, c.limit.policy(c.Name).quoted...)
 		b = structured.AppendParam(b, "r", max(0, c.Remaining))
-		if t := c.untilMore(); t != limit.Never && seconds(t) <= longest {
+		if t := c.untilMore(); c.limit.inFlight == nil && t != limit.Never && seconds(t) <= longest {
 			b = structured.AppendParam(b, "t", max(1, seconds(t)))
 		}
 	}
@@ -230,10 +285,13 @@ func (c *charge) untilMore() time.Duration {
 
 // tightest is the limit that refused for the longest, or else has the least remaining.
 func tightest(charges []charge) *charge {
-	least := &charges[0]
+	var least *charge // some are announced
 	for i := range charges {
 		c := &charges[i]
 		switch {
+		case c.Limit < 0:
+		case least == nil:
+			least = c
 		case c.Allowed != least.Allowed:
 			if !c.Allowed {
 				least = c

@@ -27,6 +27,12 @@
 // key. Whatever clients send, a limiter sees keys of at most 64 bytes: longer ones are
 // counted by their hash, as [LimiterKey] has it.
 //
+// # What a request costs
+//
+// A [Limit] has a Cost, if not every request takes 1. A handler that knows better corrects
+// it: [Settle] makes an estimate into what it was, and [Refund] gives all back, so that only
+// failed logins count. A [Checker] asks inside the handler, by a key that stands in the body.
+//
 // # Long connections
 //
 // A call lasts until the handler returns. For server-sent events and websockets that is
@@ -42,7 +48,7 @@
 // # Large bodies
 //
 // [http.MaxBytesReader] tells the server not to wait for the rest of a body that is too
-// large, but only through the server's own writer, and with a Gate a handler has another.
+// large, but only through the server's own writer, and a handler has another.
 // An answer of 413 does it there: it closes the connection of an HTTP/1 request that has a
 // body. With another status the answer is held until the server has read up to 256 KB more:
 // put [http.MaxBytesHandler] around the middleware, which has the server's writer.
@@ -143,6 +149,14 @@ var ErrConfig = errors.New("leaphttp: bad configuration")
 // nil. The error, if any, is [ErrConfig], and names everything that is wrong with cfg.
 func New(cfg Config) (func(next http.Handler) http.Handler, error) {
 	var faults faults
+	m := newMiddleware(cfg, &faults)
+	if err := faults.err(); err != nil {
+		return nil, err
+	}
+	return m.wrap, nil
+}
+
+func newMiddleware(cfg Config, faults *faults) *middleware {
 	m := &middleware{
 		gate: cfg.Gate, mux: cfg.Mux, route: cfg.Route, origin: cfg.Origin,
 		status: cfg.Status, refuse: cfg.Refuse,
@@ -169,20 +183,17 @@ func New(cfg Config) (func(next http.Handler) http.Handler, error) {
 		faults.add("Mux and Route are both set; want one of them")
 	}
 	m.unboundRules.gate, m.unboundRules.log = cfg.Gate, loggerOf(cfg.Logger)
-	m.limits = newLimits(cfg.Limits, peerKey, cfg.Logger, &faults)
-	m.include = newPaths("Include", cfg.Include, &faults)
-	m.exclude = newPaths("Exclude", cfg.Exclude, &faults)
-	m.fields = newFields(cfg.Headers, m.limits, &faults)
+	m.limits = newLimits(cfg.Limits, peerKey, cfg.Logger, faults)
+	m.include = newPaths("Include", cfg.Include, faults)
+	m.exclude = newPaths("Exclude", cfg.Exclude, faults)
+	m.fields = newFields(cfg.Headers, m.limits, faults)
 	if m.status == nil {
 		m.status = statusOf
 	}
 	if m.refuse == nil {
 		m.refuse = func(w http.ResponseWriter, _ *http.Request, refusal *Refusal) { refusal.WriteProblem(w) }
 	}
-	if err := faults.err(); err != nil {
-		return nil, err
-	}
-	return m.wrap, nil
+	return m
 }
 
 // Must is [New] for a configuration that is known to be good. It panics otherwise.

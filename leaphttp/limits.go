@@ -17,9 +17,20 @@ import (
 
 // Limit is one limiter and what it counts by.
 type Limit struct {
-	// Limiter decides; it is required. What [limit.All] returns is one limiter with
-	// several policies.
+	// Limiter decides; it is required, but for InFlight. What [limit.All] returns is one
+	// limiter with several policies.
 	Limiter limit.Limiter
+
+	// InFlight, in place of a Limiter, bounds the requests in flight of each key: a request
+	// has its place until the handler returns. A refusal is a 503. It is asked after all
+	// Limiters, and is not for a [Transport] or a [Checker].
+	InFlight *limit.InFlight
+
+	// Cost, if it is not nil, returns how much a request takes of the limit, in place of 1:
+	// bytes, rows, an estimate of tokens. Less than 0 is taken for 0, which takes nothing, and
+	// passes if 1 would. [Settle] corrects it when the handler knows better. It is not for
+	// InFlight.
+	Cost func(*http.Request) int64
 
 	// Name is the name of the policy, where the limiter has none of its own. Empty is
 	// "limit-1", "limit-2" and so on. Clients see it: names are of printable ASCII, and
@@ -58,7 +69,10 @@ type limits struct {
 }
 
 type preparedLimit struct {
-	limiter    limit.Limiter
+	limiter    limit.Limiter   // nil: inFlight
+	settler    limit.Settler   // the limiter, or what settles it
+	inFlight   *limit.InFlight // nil: limiter
+	cost       func(*http.Request) int64
 	name       string
 	key        Key
 	skip       func(*http.Request) bool
@@ -74,6 +88,8 @@ type charge struct {
 	limit *preparedLimit
 	key   string
 	limit.Decision
+	place  limit.Place
+	settle bool // Settle is for it
 }
 
 func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limits {
@@ -81,6 +97,13 @@ func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limi
 	names := make(map[string]bool)
 	for i, g := range given {
 		switch {
+		case g.InFlight != nil:
+			if g.Limiter != nil {
+				faults.add("Limits[%d] has a Limiter and InFlight; want one of them", i)
+			}
+			if g.Cost != nil {
+				faults.add("Limits[%d].Cost is set with InFlight, where each request takes one place; want none", i)
+			}
 		case g.Limiter == nil:
 			faults.add("Limits[%d].Limiter is nil; want a limiter", i)
 			continue
@@ -88,14 +111,24 @@ func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limi
 			faults.add("Limits[%d].Limiter is a nil %T; want a limiter", i, g.Limiter)
 			continue
 		}
-		c := &preparedLimit{limiter: g.Limiter, name: g.Name, key: g.Key, skip: g.Skip, failClosed: g.FailClosed}
+		c := &preparedLimit{
+			limiter: g.Limiter, inFlight: g.InFlight, cost: g.Cost,
+			name: g.Name, key: g.Key, skip: g.Skip, failClosed: g.FailClosed,
+		}
 		if c.name == "" {
 			c.name = fmt.Sprintf("limit-%d", i+1)
 		}
 		if c.key == nil {
 			c.key = key
 		}
-		c.policies = policiesOf(c.limiter, c.name)
+		if s, ok := c.limiter.(limit.Settler); ok {
+			c.settler = s
+		} else if c.limiter != nil {
+			c.settler = limit.All(c.limiter)
+		}
+		if c.policies = policiesOf(c.limiter, c.name); c.inFlight != nil {
+			c.policies = policiesOf(c.inFlight, c.name)
+		}
 		if p, ok := c.limiter.(interface {
 			Peek(key string) limit.Decision
 		}); ok {
@@ -114,7 +147,7 @@ func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limi
 	}
 	// See limit.All: what follows the answer of another process is decided and given
 	// back in this one, within microseconds.
-	slices.SortStableFunc(l.all, func(a, b *preparedLimit) int { return remote(a.limiter) - remote(b.limiter) })
+	slices.SortStableFunc(l.all, func(a, b *preparedLimit) int { return a.order() - b.order() })
 	return l
 }
 
@@ -138,9 +171,13 @@ func loggerOf(logger *slog.Logger) func() *slog.Logger {
 	return func() *slog.Logger { return logger }
 }
 
-func remote(l limit.Limiter) int {
-	if r, ok := l.(limit.Remote); ok && r.Remote() {
+// order is when a limit is asked. Places are taken last, and so held for no longer than need be.
+func (c *preparedLimit) order() int {
+	if r, ok := c.limiter.(limit.Remote); ok && r.Remote() {
 		return 0
+	}
+	if c.inFlight != nil {
+		return 2
 	}
 	return 1
 }
@@ -155,54 +192,88 @@ func (detached) Done() <-chan struct{}                   { return nil }
 func (detached) Err() error                              { return nil }
 func (l detached) Value(key any) any                     { return l.request.Context().Value(key) }
 
+// asked is for what a [Checker] asks: its limits are not asked by request.
+type asked struct {
+	key string
+	n   int64
+}
+
 // take asks the limits in turn, with ctx. If one refuses, those before it get back what they
 // took, and those after it are asked how long they would refuse, so that Retry-After is true.
 // The charges are the decisions as they stand then.
-func (l *limits) take(ctx context.Context, r *http.Request, charges []charge) (_ []charge, refusal *Refusal) {
+func (l *limits) take(ctx context.Context, r *http.Request, charges []charge) ([]charge, *Refusal) {
+	return l.ask(ctx, r, nil, charges)
+}
+
+// ask is take, with a key and a number that the request does not say, if any are given.
+func (l *limits) ask(ctx context.Context, r *http.Request, given *asked, charges []charge) (_ []charge, refusal *Refusal) {
 	returned := false
 	defer func() {
 		if !returned { // a Key, a Skip or a limiter of the program panicked
 			l.refund(r, charges)
 		}
 	}()
-	n := int64(1)
 	for _, c := range l.all {
 		if c.skip != nil && c.skip(r) {
 			continue
 		}
-		key := LimiterKey(c.key(r))
+		if c.inFlight != nil && refusal != nil {
+			continue // it has nothing to say on how long to wait
+		}
+		key, n := "", int64(1)
+		if given == nil {
+			key = c.key(r)
+			if c.cost != nil {
+				n = max(0, c.cost(r))
+			}
+		} else {
+			key, n = given.key, given.n
+		}
+		if refusal != nil {
+			n = 0
+		}
+		key = LimiterKey(key)
 		if key == unknownKey {
 			l.noteKeyless(c)
 		} else if !c.hasKeys.Load() {
 			c.hasKeys.Store(true)
 		}
-		d, err := c.limiter.AllowN(ctx, key, n)
+		charges = append(charges, charge{limit: c, key: key, settle: c.cost != nil || given != nil})
+		charged := &charges[len(charges)-1]
+		d, err := limit.Decision{}, error(nil)
+		if c.inFlight != nil {
+			charged.place, d, err = c.inFlight.Acquire(ctx, key)
+		} else {
+			d, err = c.limiter.AllowN(ctx, key, n)
+		}
+		if charged.Decision = d; err != nil || !d.Allowed && d.Unavailable {
+			charges = charges[:len(charges)-1] // what does not work is not announced
+		}
 		if err != nil {
 			if refusal == nil && l.refuses(ctx, c, err) {
 				refusal = &Refusal{Status: http.StatusServiceUnavailable, Err: fmt.Errorf("leaphttp: limit %q: %w", c.name, err)}
 				l.refund(r, charges)
-				n = 0
 			}
 			continue
 		}
-		if !d.Allowed && d.Unavailable { // what does not work is not announced
+		if !d.Allowed && d.Unavailable {
 			if refusal == nil {
 				err := &RefusedError{Policy: c.policy(d.Name).name, Unavailable: true, RetryAfter: d.RetryAfter}
 				refusal = &Refusal{Status: http.StatusServiceUnavailable, Err: err}
 				l.refund(r, charges)
-				n = 0
 			}
 			refusal.RetryAfter = max(refusal.RetryAfter, d.RetryAfter)
 			continue
 		}
-		charges = append(charges, charge{c, key, d})
 		if d.Allowed {
 			continue
 		}
 		if refusal == nil {
 			refusal = &Refusal{Status: http.StatusTooManyRequests}
+			if c.inFlight != nil {
+				refusal.Status = http.StatusServiceUnavailable
+			}
 			l.refund(r, charges)
-			n = 0
 		}
 		violated := c.policy(d.Name)
 		refusal.RetryAfter = max(refusal.RetryAfter, d.RetryAfter)
@@ -237,16 +308,23 @@ func (l *limits) refuses(ctx context.Context, c *preparedLimit, err error) bool 
 }
 
 // refund gives back what the charges took, also if the client is gone.
-func (l *limits) refund(r *http.Request, charges []charge) {
+func (l *limits) refund(r *http.Request, charges []charge) { refund(r, charges) }
+
+func refund(r *http.Request, charges []charge) {
 	for i := range charges {
 		c := &charges[i]
 		if c.Charged == 0 {
 			continue
 		}
+		if c.limit.inFlight != nil {
+			c.place.Release()
+			c.Charged, c.Remaining = 0, c.Remaining+1
+			continue
+		}
 		// An error means that the limiter has failed since: the charge stays until it
 		// leaves its window.
 		if err := c.limit.limiter.Refund(detached{r}, c.key, c.Decision, c.Charged); err == nil {
-			c.Remaining = min(c.Remaining+c.Charged, c.Limit)
+			c.Remaining = min(c.Remaining+c.Charged, max(c.Limit, c.Remaining))
 		}
 		c.Charged = 0
 	}

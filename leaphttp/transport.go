@@ -172,6 +172,11 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 	if t.target == nil {
 		t.target = host
 	}
+	for i := range cfg.Limits {
+		if cfg.Limits[i].InFlight != nil {
+			faults.add("Limits[%d].InFlight is set, which is for handlers; want a rule on calls in flight in the Gate", i)
+		}
+	}
 	t.limits = newLimits(cfg.Limits, host, cfg.Logger, &faults)
 	if cfg.MaxPause > 0 && cfg.MaxPause < time.Millisecond {
 		faults.add("MaxPause is %v; want 1ms or more, 0 for %v, or less for none", cfg.MaxPause, defaultMaxPause)

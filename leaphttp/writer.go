@@ -26,10 +26,21 @@ func (s StatusError) Error() string { return "leaphttp: status " + strconv.Itoa(
 // whether there is one.
 func SetError(w http.ResponseWriter, err error) bool {
 	found := false
-	for w != nil {
-		if f, ok := w.(failer); ok {
-			f.fail(err)
+	for c := recorderOf(w); c != nil; c = recorderOf(c.ResponseWriter) {
+		if c.gated {
+			c.entry.SetError(err)
 			found = true
+		}
+	}
+	return found
+}
+
+// recorderOf finds the innermost recorder, through writers that have Unwrap; nil if there is
+// none.
+func recorderOf(w http.ResponseWriter) *recorder {
+	for w != nil {
+		if c, ok := w.(interface{ self() *recorder }); ok {
+			return c.self()
 		}
 		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
 		if !ok {
@@ -37,19 +48,25 @@ func SetError(w http.ResponseWriter, err error) bool {
 		}
 		w = u.Unwrap()
 	}
-	return found
+	return nil
 }
-
-type failer interface{ fail(err error) }
 
 // recorder is the state of one call, and the writer through which its handler answers.
 // It is not used again for another call: a handler may keep it.
 type recorder struct {
 	http.ResponseWriter
-	entry  resource.Entry
-	status int       // 0 until it is known
-	unread bool      // a part of the request's body may not have been read, and is in the way of the next request
-	values [2]string // of header fields
+	request *http.Request
+	entry   resource.Entry // of the gate, if there is one
+	gated   bool
+	charges []charge  // of the limits; see Settle
+	few     [2]charge // memory for them; more are rare
+	status  int       // 0 until it is known
+	unread  bool      // a part of the request's body may not have been read, and is in the way of the next request
+	values  [2]string // of header fields
+}
+
+func newRecorder(w http.ResponseWriter, r *http.Request) *recorder {
+	return &recorder{ResponseWriter: w, request: r, unread: r.ProtoMajor == 1 && r.ContentLength != 0}
 }
 
 // writer returns the recorder with the optional methods that the writer under it has:
@@ -115,7 +132,14 @@ func (w all) Push(target string, opts *http.PushOptions) error { return w.doPush
 // Unwrap is for [http.ResponseController].
 func (c *recorder) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-func (c *recorder) fail(err error) { c.entry.SetError(err) }
+func (c *recorder) self() *recorder { return c }
+
+// release gives back the places in flight.
+func (c *recorder) release() {
+	for i := range c.charges {
+		c.charges[i].place.Release()
+	}
+}
 
 // begin notes the status, unless one was sent before.
 func (c *recorder) begin(status int) {

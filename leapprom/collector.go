@@ -34,7 +34,7 @@
 //	rules_last_load_timestamp_seconds{source}    when they were loaded
 //
 // and for each limiter, with the label "limiter": limiter_decisions_total{answer},
-// limiter_degraded_decisions_total, limiter_away, limiter_keys, limiter_max_keys,
+// limiter_would_refuse_total, limiter_degraded_decisions_total, limiter_away, limiter_in_flight, limiter_keys, limiter_max_keys,
 // limiter_expired_keys_total, limiter_evicted_keys_total, limiter_crowded_calls_total,
 // limiter_coarse_admissions_total, limiter_log_bytes, limiter_limit and
 // limiter_window_seconds. No key is ever a label.

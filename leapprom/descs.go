@@ -15,8 +15,8 @@ type descs struct {
 	// by source of rules
 	lastLoadSuccessful, lastLoadTimestamp *prometheus.Desc
 	// by limiter
-	decisions, degraded, expiredKeys, evictedKeys, crowded, coarse *prometheus.Desc
-	away, keys, maxKeys, bytes, limit, window                      *prometheus.Desc
+	decisions, wouldRefuse, degraded, expiredKeys, evictedKeys, placesTaken, crowded, coarse *prometheus.Desc
+	away, keys, maxKeys, bytes, limit, window                                                *prometheus.Desc
 
 	all []*prometheus.Desc
 }
@@ -74,6 +74,7 @@ func newDescs(gate string) *descs {
 		"When rules were last loaded from a source, in seconds since 1970; 0 if never.", "source")
 
 	d.decisions = of("limiter_decisions_total", "Answers of a limiter: allowed or refused.", "limiter", "answer")
+	d.wouldRefuse = of("limiter_would_refuse_total", "Calls that a limiter admitted only because it is in mode shadow.", "limiter")
 	d.degraded = of("limiter_degraded_decisions_total",
 		"Answers of a limiter without the state that is shared with other processes.", "limiter")
 	d.expiredKeys = of("limiter_expired_keys_total", "Keys that were cleared away when they held nothing any more.", "limiter")
@@ -84,8 +85,9 @@ func newDescs(gate string) *descs {
 	d.away = of("limiter_away", "1 if the state that is shared with other processes cannot be reached, else 0.", "limiter")
 	d.keys = of("limiter_keys", "Keys that are kept.", "limiter")
 	d.maxKeys = of("limiter_max_keys", "Keys that are kept at most.", "limiter")
+	d.placesTaken = of("limiter_in_flight", "Calls that a limiter of calls in flight has admitted and that have not ended.", "limiter")
 	d.bytes = of("limiter_log_bytes", "Memory in which a limiter keeps times, besides the first four of each key.", "limiter")
-	d.limit = of("limiter_limit", "What a limiter admits for each key in its window.", "limiter")
+	d.limit = of("limiter_limit", "What a limiter admits for each key in its window, where the key has no limit of its own.", "limiter")
 	d.window = of("limiter_window_seconds", "Window of a limiter.", "limiter")
 	return d
 }

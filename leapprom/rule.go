@@ -39,6 +39,15 @@ type stateSeries struct {
 	labels []*dto.LabelPair
 }
 
+// read takes the totals of a reading.
+func (r *ruleSeries) read(totals resource.RuleTotals) {
+	r.last = totals
+	r.blocks = r.blocks || totals.Blocked > 0
+	r.would = r.would || totals.WouldBlock > 0
+	r.candidate = r.candidate || totals.CandidateWouldBlock > 0
+	r.changes = r.changes || totals.Changes > 0
+}
+
 func (r *ruleSeries) shown() resource.RuleTotals { return minus(plus(r.base, r.last), r.offset) }
 
 // maxLeft is how many rules that do not bind a resource any more keep their series there.
@@ -67,10 +76,11 @@ func (s *source) readRules(c *Collector, t *resource.Totals) {
 				r.offset = totals
 			}
 		}
-		r.serial, r.last, r.now, r.left = serial, totals, now, 0
-		r.blocks = r.blocks || now.Mode == rule.Enforce || now.Blocked > 0
-		r.would = r.would || now.Mode == rule.Shadow || now.WouldBlock > 0
-		r.candidate = r.candidate || now.Candidate > 0 || now.CandidateWouldBlock > 0
+		r.serial, r.now, r.left = serial, now, 0
+		r.read(totals)
+		r.blocks = r.blocks || now.Mode == rule.Enforce
+		r.would = r.would || now.Mode == rule.Shadow
+		r.candidate = r.candidate || now.Candidate > 0
 		r.changes = r.changes || now.State != ""
 	}
 	var left []ruleID

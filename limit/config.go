@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/enum"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // Config is how a limiter works.
@@ -14,12 +15,22 @@ type Config struct {
 	// Name stands in decisions and errors: up to 1,024 bytes, may be empty.
 	Name string
 
-	// Limit is how many are admitted for a key in a Window: 0 to [MaxLimit]. 0
-	// refuses all.
+	// Limit is how many are admitted for a key in a Window, or with [NewInFlight] at a time: 0
+	// to [MaxLimit]. 0 refuses all. [RateLimiter.SetLimit] changes it while the limiter runs.
 	Limit int64
 
+	// MaxLimit is the largest limit that any key or call may have, or that Limit may be
+	// changed to: Limit to [MaxLimit]; 0 is Limit.
+	MaxLimit int64
+
+	// LimitFor, if it is not nil, returns the limit of a key, for plans: 0 to MaxLimit, in the
+	// same Window; [Exempt], or [Default], which is Limit. Anything else makes the call an
+	// error, [ErrCount]. It is asked with each call, under no lock, and must be safe for
+	// concurrent use. What it returns may change: what was counted stays.
+	LimitFor func(key string) int64
+
 	// Window is the length of time that Limit is for: [MinWindow] to [MaxWindow]; 0
-	// is 1 s.
+	// is 1 s. With [NewInFlight] it must be 0.
 	Window time.Duration
 
 	// MaxKeys is how many keys are counted at a time: 1 to [MaxKeys]; 0 is
@@ -32,6 +43,12 @@ type Config struct {
 	// [Evict], which is the default, [Deny] or [Share].
 	WhenFull Policy
 
+	// Mode is [rule.Enforce], which is the default; [rule.Shadow], which decides and counts, and
+	// refuses nobody: see WouldRefuse of [Decision] and [Stats]; or [rule.Off], which admits
+	// all and counts no key. SetMode changes it while the limiter runs. In mode Shadow, what
+	// would have been refused is not charged, as it would not be if it were.
+	Mode rule.Mode
+
 	// Offenders is how many of the keys that are refused most are kept track of: 0,
 	// which is off, to 10,000. See [RateLimiter.Offenders].
 	Offenders int
@@ -40,7 +57,7 @@ type Config struct {
 	// which starts at the Unix time and goes on with the monotonic clock, so that
 	// setting the system's time moves no window. It must be safe for concurrent use
 	// and should not go back: an older time is taken for the latest that the key has
-	// seen. If it jumps ahead, windows stay there until it is reached again.
+	// seen, but with [NewBurst], which see. If it jumps ahead, windows stay there until it is reached again.
 	Now func() int64
 
 	// Buckets is how many buckets the window has with [NewBucketed]: 1 to 1,000;
@@ -52,6 +69,10 @@ type Config struct {
 	// With the others it must be false: a log always does so, a counter never.
 	Strict bool
 
+	// Burst is how many of a key [NewBurst] admits at once: 1 to [MaxLimit]; 0 is its limit.
+	// With the other constructors it must be 0.
+	Burst int64
+
 	// MaxBytes bounds the memory in which [NewLog] and [NewBucketed] keep times, of all
 	// keys together, besides the first four of each: 1 or more; 0 is 64 MiB. A time takes 16 bytes. Half of it is divided: each of MaxKeys can always keep
 	// MaxBytes/2/MaxKeys of it, 20 times by default, whatever the others need. The other
@@ -62,7 +83,7 @@ type Config struct {
 	// more than Limit, and may be let in again later than it should: by less than
 	// Window × 4/(3k−4) if it can keep k times, and Window/2 with the first four. A key of
 	// steady traffic is so refused from 93 % of Limit on if it can keep 20, and from 67 %
-	// on if it can keep four. [Stats] counts what was joined. With [NewCounter], which keeps no
+	// on if it can keep four. [Stats] counts what was joined. With the others, which keep no
 	// times, it must be 0.
 	MaxBytes int64
 }
@@ -107,6 +128,8 @@ var policies = enum.Enum{What: "Policy", Names: []string{"Evict", "Deny", "Share
 // String is the policy's name.
 func (p Policy) String() string { return policies.String(uint8(p)) }
 
+const wantMode = "enforce (0), shadow (1) or off (2)"
+
 // maker is the constructor that a configuration is for, without "New".
 type maker string
 
@@ -114,6 +137,8 @@ const (
 	forCounter  maker = "Counter"
 	forLog      maker = "Log"
 	forBucketed maker = "Bucketed"
+	forBurst    maker = "Burst"
+	forInFlight maker = "InFlight"
 )
 
 // complete fills in the defaults and reports every fault.
@@ -128,11 +153,20 @@ func (c *Config) complete(m maker) error {
 	if c.Limit < 0 || c.Limit > MaxLimit {
 		fault("Limit", c.Limit, fmt.Sprintf("0 to %d", int64(MaxLimit)))
 	}
-	if c.Window == 0 {
+	switch {
+	case c.MaxLimit == 0:
+		c.MaxLimit = c.Limit
+	case c.MaxLimit < c.Limit || c.MaxLimit > MaxLimit:
+		fault("MaxLimit", c.MaxLimit, fmt.Sprintf("%d, which is Limit, to %d; or 0 for Limit", c.Limit, int64(MaxLimit)))
+	}
+	if c.Window == 0 && m != forInFlight {
 		c.Window = DefaultWindow
 	}
 	windowOK := c.Window >= MinWindow && c.Window <= MaxWindow
-	if !windowOK {
+	switch {
+	case m == forInFlight && c.Window != 0:
+		fault("Window", c.Window, "0: calls in flight have none")
+	case m != forInFlight && !windowOK:
 		fault("Window", c.Window, fmt.Sprintf("%v to %v, or 0 for %v", MinWindow, MaxWindow, DefaultWindow))
 	}
 	if c.MaxKeys < 0 || c.MaxKeys > MaxKeys {
@@ -143,6 +177,9 @@ func (c *Config) complete(m maker) error {
 	}
 	if c.WhenFull > Share {
 		fault("WhenFull", uint8(c.WhenFull), "Evict (0), Deny (1) or Share (2)")
+	}
+	if c.Mode > rule.Off {
+		fault("Mode", uint8(c.Mode), wantMode)
 	}
 	if c.Offenders < 0 || c.Offenders > maxOffenders {
 		fault("Offenders", c.Offenders, fmt.Sprintf("1 to %d, or 0 for none", maxOffenders))
@@ -158,8 +195,14 @@ func (c *Config) complete(m maker) error {
 		}
 	}
 	switch {
-	case m == forCounter && c.MaxBytes != 0:
-		fault("MaxBytes", c.MaxBytes, "0: a Counter keeps no times")
+	case m != forBurst && c.Burst != 0:
+		fault("Burst", c.Burst, "0: only a Burst has one")
+	case c.Burst < 0 || c.Burst > MaxLimit:
+		fault("Burst", c.Burst, fmt.Sprintf("1 to %d, or 0 for as many as the limit", int64(MaxLimit)))
+	}
+	switch {
+	case m != forLog && m != forBucketed && c.MaxBytes != 0:
+		fault("MaxBytes", c.MaxBytes, fmt.Sprintf("0: a %s keeps no times", m))
 	case c.MaxBytes < 0:
 		fault("MaxBytes", c.MaxBytes, fmt.Sprintf("1 or more, or 0 for %d", defaultMaxBytes))
 	case c.MaxBytes == 0:

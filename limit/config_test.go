@@ -11,7 +11,7 @@ import (
 
 func TestConfig_ZeroIsGood(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			l, err := a.make(Config{})
@@ -27,7 +27,7 @@ func TestConfig_ZeroIsGood(t *testing.T) {
 
 func TestConfig_Edges(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			for _, cfg := range []Config{
@@ -47,11 +47,11 @@ func TestConfig_Edges(t *testing.T) {
 
 func TestConfig_EveryFaultAtOnce(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := a.make(Config{
-				Name: "bad\n", Limit: -1, Window: time.Microsecond, MaxKeys: -1, WhenFull: 7, Offenders: -1, Buckets: -1, MaxBytes: -1,
+				Name: "bad\n", Limit: -1, Window: time.Microsecond, MaxKeys: -1, WhenFull: 7, Offenders: -1, Buckets: -1, MaxBytes: -1, MaxLimit: -2, Mode: 9, Burst: -1,
 			})
 			require.ErrorIs(t, err, ErrConfig)
 			var fields []string
@@ -62,7 +62,7 @@ func TestConfig_EveryFaultAtOnce(t *testing.T) {
 				require.NotEmpty(t, fault.Want)
 				fields = append(fields, fault.Field)
 			}
-			require.ElementsMatch(t, []string{"Limit", "Window", "MaxKeys", "WhenFull", "Offenders", "Buckets", "MaxBytes"}, fields)
+			require.ElementsMatch(t, []string{"Limit", "Window", "MaxKeys", "WhenFull", "Offenders", "Buckets", "MaxBytes", "MaxLimit", "Mode", "Burst"}, fields)
 		})
 	}
 }
@@ -83,7 +83,11 @@ func TestConfig_Faults(t *testing.T) {
 		_, err := NewCounter(cfg)
 		require.EqualError(t, err, text)
 	}
-	_, err := NewBucketed(Config{Buckets: 7})
+	_, err := NewCounter(Config{Burst: 5})
+	require.EqualError(t, err, "limit: bad configuration of Counter: Burst is 5; want 0: only a Burst has one")
+	_, err = NewCounter(Config{Limit: 5, MaxLimit: 4})
+	require.EqualError(t, err, "limit: bad configuration of Counter: MaxLimit is 4; want 5, which is Limit, to 2305843009213693951; or 0 for Limit")
+	_, err = NewBucketed(Config{Buckets: 7})
 	require.EqualError(t, err, "limit: bad configuration of Bucketed: Buckets is 7; want a number that divides 1s into buckets of at least 1ms, such as 5")
 	_, err = NewBucketed(Config{Buckets: 1001})
 	require.EqualError(t, err, "limit: bad configuration of Bucketed: Buckets is 1001; want 1 to 1000, or 0 for 10")

@@ -15,7 +15,7 @@ package limit
 //
 // A decision on a known key is one load and one compare-and-swap, takes no lock, and
 // allocates nothing. A refusal only loads. Both are counted, on a cache line of the
-// processor's own. With a Limit above 16,777,214 (bytes, tokens), a key has a lock instead
+// processor's own. With a MaxLimit above 16,777,214 (bytes, tokens), a key has a lock instead
 // and takes 32 bytes more. While a key of a smaller Limit has been settled at more than
 // that in one window, it is counted beside the others, under one lock for all such keys.
 //
@@ -25,7 +25,7 @@ func NewCounter(cfg Config) (*RateLimiter, error) {
 	if err := cfg.complete(forCounter); err != nil {
 		return nil, err
 	}
-	if cfg.Limit > maxPacked {
+	if cfg.MaxLimit > maxPacked {
 		return newRateLimiter(cfg, &newLockedCounter(cfg).store), nil
 	}
 	packed := newPackedCounter(cfg)

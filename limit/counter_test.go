@@ -162,7 +162,7 @@ func TestCounter_Sizes(t *testing.T) {
 }
 
 func TestLimiter_DecisionsAllocateNothing(t *testing.T) {
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			l, _ := a.new(t, Config{Limit: 1 << 40, Offenders: 100})
 			full, _ := a.new(t, Config{Limit: 1, Offenders: 100})

@@ -59,7 +59,7 @@ func TestProperty_LimitOfACallIsAsIfTheEngineWereMadeForIt(t *testing.T) {
 					want := made[q.limit].decide("a", looks)
 					if q.take && want.Allowed {
 						for _, e := range made {
-							e.charge(q.now, "a", q.n)
+							e.charge("a", q)
 						}
 					}
 					got := engineOf(l).decide("a", q)

@@ -13,8 +13,8 @@ var (
 	// ErrKey is the error of a key that is empty or longer than [MaxKeyLength]. It is
 	// not a refusal.
 	ErrKey = errors.New("limit: bad key")
-	// ErrCount is the error of an n below 0, or of a refund of more than was charged. It
-	// is not a refusal.
+	// ErrCount is the error of an n below 0, of a refund of more than was charged, or of a
+	// limit that there cannot be. It is not a refusal.
 	ErrCount = errors.New("limit: bad count")
 	// ErrClosed is the error of a limiter that was closed. It is not a refusal.
 	ErrClosed = errors.New("limit: limiter is closed")
@@ -79,6 +79,11 @@ func badKey(key string) error {
 
 func badCount(n int64) error {
 	return fmt.Errorf("%w: %d; want 0 to %d", ErrCount, n, int64(MaxLimit))
+}
+
+//go:noinline
+func badLimit(limit, most int64) error {
+	return fmt.Errorf("%w: a limit of %d; want 0 to %d, which is Config.MaxLimit", ErrCount, limit, most)
 }
 
 func badRefund(n int64, d Decision) error {

@@ -14,7 +14,7 @@ import (
 type exactLog struct {
 	step    int64
 	forgets int64 // after which an admission is forgotten: a multiple of step
-	most    int   // admissions with a time of their own that the limit allows
+	largest int   // admissions with a time of their own that the limit allows
 	store   store[keyLog]
 
 	budget
@@ -35,7 +35,7 @@ func newBucketedLog(cfg Config) *exactLog {
 func newSteppedLog(cfg Config, step, forgets int64) *exactLog {
 	e := &exactLog{
 		step: step, forgets: forgets,
-		most: int(max(fewAdmissions, min(cfg.Limit, forgets/step, math.MaxInt32))),
+		largest: int(max(fewAdmissions, min(cfg.MaxLimit, forgets/step, math.MaxInt32))),
 	}
 	e.divide(cfg.MaxBytes, int64(cfg.MaxKeys))
 	e.store.init(cfg, e)
@@ -94,8 +94,8 @@ func (e *exactLog) makeRoom(l *keyLog, at int64) (short bool) {
 	}
 	size := len(l.ring)
 	larger := 2 * size
-	if size < e.most {
-		larger = min(larger, e.most) // only settlements beyond the limit go further
+	if size < e.largest {
+		larger = min(larger, e.largest) // only settlements beyond the limit go further
 	}
 	if e.resize(l, larger) {
 		return false
@@ -147,47 +147,47 @@ func (e *exactLog) answerTo(d *Decision, node *keys.Node[keyLog], q question) (a
 	d.Limit = q.limit
 	l.expire(at, e.forgets)
 	held := l.held()
-	switch {
-	case q.n > q.limit:
+	switch n := q.fit(q.limit - held); {
+	case n == 0 && q.n > q.limit:
 		d.RetryAfter = Never
-	case q.n > q.limit-held:
-		d.RetryAfter = l.wait(q.now, q.n, q.limit, e.forgets)
+	case n == 0:
+		d.RetryAfter = l.wait(q.now, q.least(), q.limit, e.forgets)
 	default:
 		d.Allowed = true
 		if q.take {
 			e.halve(l)
 			short = e.makeRoom(l, at)
-			l.add(at, q.n)
-			held += q.n
-			d.Charged, d.Ticket, d.generation = q.n, at, node.Generation()
+			l.add(at, n)
+			held += n
+			d.Charged, d.Ticket, d.generation = n, at, generationOf(node.Generation())
 		}
 	}
 	d.Remaining, d.ResetAfter = max(0, q.limit-held), l.reset(q.now, e.forgets)
 	return true, short
 }
 
-func (e *exactLog) add(node *keys.Node[keyLog], now, n int64) (alive bool) {
+func (e *exactLog) add(node *keys.Node[keyLog], q question) (alive bool) {
 	l := &node.Value
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.dead {
 		return false
 	}
-	at := e.time(l, now)
+	at := e.time(l, q.now)
 	l.expire(at, e.forgets)
-	if n = min(n, maxHeld-l.held()); n > 0 {
+	if n := min(q.n, maxHeld-l.held()); n > 0 {
 		e.makeRoom(l, at)
 		l.add(at, n)
 	}
 	return true
 }
 
-func (e *exactLog) takeOff(node *keys.Node[keyLog], at, n int64) {
+func (e *exactLog) takeOff(node *keys.Node[keyLog], at int64, q question) {
 	l := &node.Value
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.dead {
-		l.refund(at, n, e.forgets)
+		l.refund(at, q.n, e.forgets)
 	}
 }
 
@@ -201,6 +201,8 @@ func (e *exactLog) untilMore(node *keys.Node[keyLog], now, limit, remaining int6
 	return d.RetryAfter
 }
 
-func (e *exactLog) lasts(int64) time.Duration { return time.Duration(e.forgets) }
+func (e *exactLog) most(limit int64) int64 { return limit }
+
+func (e *exactLog) lasts(int64, int64) time.Duration { return time.Duration(e.forgets) }
 
 func (e *exactLog) memory() (bytes, coarse int64) { return e.used.Load(), e.coarse.Load() }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 func show(what string, d limit.Decision) {
@@ -82,6 +83,60 @@ func ExampleNewBucketed() {
 	// one more: refused by "exact", retry in 1m10s
 }
 
+// 5 a second, and up to 8 at once.
+func ExampleNewBurst() {
+	c := gatetest.NewClock()
+	l, err := limit.NewBurst(limit.Config{Name: "calls", Limit: 5, Burst: 8, Now: c.Now})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	d, _ := l.AllowN(context.Background(), "a", 8)
+	show("a burst", d)
+	d, _ = l.Allow(context.Background(), "a")
+	show("one more", d)
+	c.Advance(time.Second)
+	d, _ = l.AllowN(context.Background(), "a", 5)
+	show("a second later", d)
+	// Output:
+	// a burst: passed, 0 of 5 left
+	// one more: refused by "calls", retry in 200ms
+	// a second later: passed, 0 of 5 left
+}
+
+func ExampleNewInFlight() {
+	ctx := context.Background()
+	exports, err := limit.NewInFlight(limit.Config{Name: "exports", Limit: 2})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	export := func(tenant string, run func()) {
+		place, d, err := exports.Acquire(ctx, tenant)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer place.Release()
+		if !d.Allowed {
+			fmt.Println(tenant, "has", d.Limit, "exports running already")
+			return
+		}
+		run()
+	}
+	export("acme", func() {
+		export("acme", func() {
+			export("acme", nil)
+			export("globex", func() { fmt.Println(exports.Stats().InFlight, "are running") })
+		})
+	})
+	fmt.Println(exports.Peek("acme").Remaining, "places are free again")
+	// Output:
+	// acme has 2 exports running already
+	// 3 are running
+	// 2 places are free again
+}
+
 func ExampleConfig() {
 	_, err := limit.NewCounter(limit.Config{Name: "per client", Limit: -1, Window: time.Microsecond})
 	fmt.Println(err)
@@ -117,6 +172,86 @@ func ExampleRateLimiter_AllowN() {
 	// 0: refused by "bytes", retry in 1.000000954s
 	// 2097152: refused, for ever
 	// limit: bad key: it is empty; want 1 to 1024 bytes
+}
+
+// Plans: most tenants have 2 in a minute, some have more, and the company's own are exempt.
+func ExampleConfig_plans() {
+	plans := map[string]int64{"acme": 3, "ourselves": limit.Exempt, "late payer": 0}
+	perTenant, _ := limit.NewCounter(limit.Config{
+		Limit: 2, Window: time.Minute, MaxLimit: 1000,
+		LimitFor: func(tenant string) int64 {
+			if plan, ok := plans[tenant]; ok {
+				return plan
+			}
+			return limit.Default
+		},
+	})
+	for _, tenant := range []string{"somebody", "acme", "ourselves", "late payer"} {
+		passed := 0
+		for range 10 {
+			if d, err := perTenant.Allow(context.Background(), tenant); err == nil && d.Allowed {
+				passed++
+			}
+		}
+		fmt.Println(tenant, passed)
+	}
+	// Output:
+	// somebody 2
+	// acme 3
+	// ourselves 10
+	// late payer 0
+}
+
+func ExampleRateLimiter_AllowLimit() {
+	perTenant, _ := limit.NewCounter(limit.Config{Limit: 1, Window: time.Minute, MaxLimit: 1000})
+	for range 3 {
+		// The plan is in the token of the request.
+		d, _ := perTenant.AllowLimit(context.Background(), "acme", 1, 2)
+		fmt.Println(d.Allowed, d.Remaining)
+	}
+	_, err := perTenant.AllowLimit(context.Background(), "acme", 1, 2000)
+	fmt.Println(err)
+	// Output:
+	// true 1
+	// true 0
+	// false 0
+	// limit: bad count: a limit of 2000; want 0 to 1000, which is Config.MaxLimit
+}
+
+func ExampleRateLimiter_SetLimit() {
+	l, _ := limit.NewCounter(limit.Config{Limit: 10, Window: time.Minute, MaxLimit: 100})
+	_, _ = l.AllowN(context.Background(), "a", 10)
+	fmt.Println(l.SetLimit(30), l.Peek("a").Remaining)
+	// Output: <nil> 20
+}
+
+// A queue is read in batches, as large as there is room for.
+func ExampleRateLimiter_AllowAtMost() {
+	l, _ := limit.NewLog(limit.Config{Limit: 10, Window: time.Minute})
+	for range 3 {
+		d, _ := l.AllowAtMost(context.Background(), "queue", 7)
+		fmt.Println(d.Allowed, d.Charged)
+	}
+	// Output:
+	// true 7
+	// true 3
+	// false 0
+}
+
+// A limit is tried before it is set: it says what it would do.
+func ExampleRateLimiter_SetMode() {
+	l, _ := limit.NewLog(limit.Config{Limit: 2, Window: time.Minute, Mode: rule.Shadow})
+	for range 5 {
+		_, _ = l.Allow(context.Background(), "a")
+	}
+	s := l.Stats()
+	fmt.Println(s.Allowed, "allowed,", s.WouldRefuse, "of them only for now")
+	_ = l.SetMode(rule.Enforce)
+	d, _ := l.Allow(context.Background(), "a")
+	fmt.Println(d.Allowed)
+	// Output:
+	// 5 allowed, 3 of them only for now
+	// false
 }
 
 func ExampleRateLimiter_AllowNAt() {

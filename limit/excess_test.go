@@ -74,7 +74,7 @@ func TestCounter_ExcessIsCountedAsWithoutAWord(t *testing.T) {
 				if x.Allowed && y.Allowed {
 					words, counts = append(words, x), append(counts, y)
 				}
-				x.generation, y.generation = 0, 0
+				x.generation, y.generation = generation{}, generation{}
 				require.Equal(t, y, x, "step %d", step)
 			}
 			require.NoError(t, a)
@@ -117,7 +117,7 @@ func TestCounter_HammerExcess(t *testing.T) {
 		gatetest.AtOnce(goroutines, func(id int) {
 			at := now + round*second + int64(id)
 			for range 20 {
-				e.store.charge(at, "a", maxPacked/4)
+				e.store.charge("a", question{now: at, n: maxPacked / 4})
 				mu.Lock()
 				total[at/second] += maxPacked / 4
 				mu.Unlock()

@@ -82,7 +82,7 @@ func TestLimiter_FloodOfKeys(t *testing.T) {
 // The same for every algorithm, in small.
 func TestLimiter_CrowdedAtMaxKeys(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			const maxKeys, limit = 100, 10
@@ -131,7 +131,7 @@ func TestLimiter_CrowdedAtMaxKeys(t *testing.T) {
 // The count that new keys share goes with any clock.
 func TestLimiter_SharedAtAnyTime(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			for _, begin := range []int64{-minute, 0, minute} {
@@ -155,7 +155,7 @@ func TestLimiter_SharedAtAnyTime(t *testing.T) {
 // What one of those who share was charged can be given back.
 func TestLimiter_SharedRefundAndSettle(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			l, _ := a.new(t, Config{Limit: 10, MaxKeys: 1, WhenFull: Share})
@@ -180,7 +180,7 @@ func TestLimiter_SharedRefundAndSettle(t *testing.T) {
 // Whoever holds much is not pushed out by a flood of those who hold little.
 func TestLimiter_EvictionTakesTheColdest(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			l, _ := a.new(t, Config{Limit: 100, MaxKeys: 2000})

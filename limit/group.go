@@ -116,8 +116,7 @@ func (g *Group) AllowN(ctx context.Context, key string, n int64) (Decision, erro
 	for i, d := range said {
 		whole = merge(whole, d, i == 0)
 	}
-	whole.Charged, whole.Ticket, whole.generation = n, 0, 0
-	whole.parts = nil
+	whole.Ticket, whole.generation, whole.parts = 0, generation{}, nil
 	if n > 0 {
 		parts := make([]part, len(said))
 		for i, d := range said {
@@ -199,7 +198,8 @@ func (g *Group) refusal(key string, n int64, index int, no Decision, said []Deci
 			whole = merge(whole, d, false)
 		}
 	}
-	whole.Charged, whole.Ticket, whole.generation, whole.parts = 0, 0, 0, nil
+	whole.Charged, whole.Ticket, whole.generation, whole.parts = 0, 0, generation{}, nil
+	whole.WouldRefuse = false
 	return whole
 }
 
@@ -211,7 +211,14 @@ func merge(whole, d Decision, first bool) Decision {
 	if whole.Allowed && (!d.Allowed || d.Remaining < whole.Remaining) {
 		whole.Name, whole.Limit, whole.Unavailable = d.Name, d.Limit, d.Unavailable
 	}
+	switch {
+	case whole.Allowed == d.Allowed:
+		whole.RetryAfter = max(whole.RetryAfter, d.RetryAfter)
+	case whole.Allowed: // what it has is of a limit in mode Shadow
+		whole.RetryAfter = d.RetryAfter
+	}
 	whole.Allowed = whole.Allowed && d.Allowed
+	whole.WouldRefuse = whole.WouldRefuse || d.WouldRefuse
 	whole.Degraded = whole.Degraded || d.Degraded
 	whole.Crowded = whole.Crowded || d.Crowded
 	switch {
@@ -221,7 +228,7 @@ func merge(whole, d Decision, first bool) Decision {
 		whole.MoreAfter = max(whole.MoreAfter, d.MoreAfter)
 	}
 	whole.Remaining = min(whole.Remaining, d.Remaining)
-	whole.RetryAfter = max(whole.RetryAfter, d.RetryAfter)
+	whole.Charged = max(whole.Charged, d.Charged)
 	whole.ResetAfter = max(whole.ResetAfter, d.ResetAfter)
 	return whole
 }
@@ -242,7 +249,7 @@ func (g *Group) Wait(ctx context.Context, key string, n int64) (Decision, error)
 
 // Refund gives back n of what d charged to key, to each limit that was charged.
 func (g *Group) Refund(ctx context.Context, key string, d Decision, n int64) error {
-	return g.each(d, n, func(l Limiter, d Decision) error { return l.Refund(ctx, key, d, n) })
+	return g.each(d, n, func(l Limiter, d Decision) error { return l.Refund(ctx, key, d, min(n, d.Charged)) })
 }
 
 // Settle corrects what d charged to key, in each limit, as [RateLimiter.Settle] does. A limit

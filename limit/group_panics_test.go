@@ -54,7 +54,7 @@ func fragileGroup(t *testing.T, a variant) (g *Group, f *fragile, left func() [3
 
 func TestAll_OnePanicsAndTheOthersGetBackWhatTheyTook(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		g, f, left := fragileGroup(t, a)
 		f.asked = true
 		require.PanicsWithValue(t, "asked", func() { _, _ = g.AllowN(t.Context(), "a", 4) }, a.name)
@@ -64,7 +64,7 @@ func TestAll_OnePanicsAndTheOthersGetBackWhatTheyTook(t *testing.T) {
 
 func TestAll_OnePanicsAndTheOthersAreRefundedAndSettled(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		g, f, left := fragileGroup(t, a)
 		d, err := g.AllowN(t.Context(), "a", 4)
 		require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestAll_OnePanicsAndTheOthersAreRefundedAndSettled(t *testing.T) {
 // windows have not ended.
 func TestAll_LateRefundsGoToTheWindowsThatLast(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			short, clock := a.new(t, Config{Limit: 10})

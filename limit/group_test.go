@@ -26,7 +26,7 @@ func newCounter(t require.TestingT, cfg Config) (*RateLimiter, *fake) {
 
 func TestAll_WhatOneRefusesTheOthersGetBack(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			wide, _ := a.new(t, Config{Name: "wide", Limit: 10})
@@ -61,7 +61,7 @@ func TestAll_WhatOneRefusesTheOthersGetBack(t *testing.T) {
 
 func TestAll_RefundAndSettleGoToEach(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			one, _ := a.new(t, Config{Limit: 10})
@@ -250,7 +250,7 @@ func TestAll_RetryAfterIsTrueToTheNanosecond(t *testing.T) {
 
 func TestAll_HammerTogether(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			one, _ := a.new(t, Config{Limit: 300})

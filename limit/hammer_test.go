@@ -19,7 +19,7 @@ import (
 // nothing more.
 func TestLimiter_HammerOneKey(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			for _, n := range []int64{1, 7} {
@@ -50,7 +50,7 @@ func TestLimiter_HammerOneKey(t *testing.T) {
 
 func TestLimiter_HammerTenThousandKeys(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			const limit, goroutines, many = 3, 64, 10_000
@@ -87,7 +87,7 @@ func TestLimiter_HammerTenThousandKeys(t *testing.T) {
 // clock stands at each step, so the number is that of one goroutine, exactly.
 func TestLimiter_HammerStepByStep(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			for _, n := range []int64{1, 3} {
@@ -238,7 +238,7 @@ func TestCounter_HammerTheFirstOfAWindow(t *testing.T) {
 // and each round all keys have expired: exactly one passes for each key, whoever sweeps.
 func TestLimiter_HammerSweepAgainstHolders(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			const many = 4
@@ -275,7 +275,7 @@ func TestLimiter_HammerSweepAgainstHolders(t *testing.T) {
 // its limit, exactly.
 func TestLimiter_HammerEvictionAgainstHolders(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			const limit = 50
@@ -314,7 +314,7 @@ func TestLimiter_HammerEvictionAgainstHolders(t *testing.T) {
 // invented.
 func TestLimiter_HammerRefunds(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			const limit, goroutines, turns = 20, 16, 5000

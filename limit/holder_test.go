@@ -45,7 +45,7 @@ func TestLockedCounter_DeadAccountIsSeenByItsHolder(t *testing.T) {
 	e.store.sweep(minute + 2*second)
 	_, alive := e.answer(node, question{now: minute + 2*second, limit: 5, n: 1, take: true})
 	require.False(t, alive)
-	require.False(t, e.add(node, minute+2*second, 1))
+	require.False(t, e.add(node, question{now: minute + 2*second, n: 1}))
 	require.Nil(t, held(e.store.keys.Find, e.store.keys.Hash))
 }
 
@@ -59,6 +59,6 @@ func TestExactLog_DeadLogIsSeenByItsHolder(t *testing.T) {
 	e.store.sweep(minute + second)
 	_, alive := e.answer(p, question{now: minute + second, limit: 5, n: 1, take: true})
 	require.False(t, alive)
-	require.False(t, e.add(p, minute+second, 1))
+	require.False(t, e.add(p, question{now: minute + second, n: 1}))
 	require.Nil(t, held(e.store.keys.Find, e.store.keys.Hash))
 }

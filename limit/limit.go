@@ -8,13 +8,14 @@
 //		// refused; it would pass in d.RetryAfter
 //	}
 //
-// There are three ways to count. All make a [RateLimiter]; they differ in what one true
+// There are four ways to count. All make a [RateLimiter]; they differ in what one true
 // window of time, wherever it begins, can admit, and in what a key costs:
 //
 //	             one true window     memory of a key, besides its bytes
 //	NewCounter   just under 2×Limit  about 50 bytes; about 80 with a Limit above 16,777,214
 //	NewBucketed  2×Limit             0.2 KB and, beyond four, up to 32 bytes for each bucket in use
 //	  Strict     Limit               the same
+//	NewBurst     Limit + Burst − 1   about 50 bytes
 //	NewLog       Limit               0.2 KB and, beyond four, up to 32 bytes for each admission in it
 //
 // The last column holds while the keys are in use. Memory that a key has and no longer
@@ -22,7 +23,11 @@
 // Config.MaxBytes bounds it for all keys together.
 //
 // Most programs want [NewCounter]: its second Limit in a window passes only evenly
-// spread, when the window before was full. [All] asks several limits together.
+// spread, when the window before was full. [NewBurst] is for those who want a token bucket:
+// a burst, and then one call after the other, evenly. [All] asks several limits together.
+//
+// [NewInFlight] is the other limit by key: so many calls at a time, however long they take. It
+// makes an [InFlight], whose calls give their place back when they end.
 //
 // What is refused is not counted, so that a client that keeps trying is let in as soon
 // as one that waits. The answer to a call is the count: there is no time between

@@ -14,7 +14,7 @@ import (
 
 func TestLimiter_WithinTheLimitBeyondItAndAfterTheWindow(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			l, clock := a.new(t, Config{Name: "ten", Limit: 10})
@@ -44,7 +44,7 @@ func TestLimiter_WithinTheLimitBeyondItAndAfterTheWindow(t *testing.T) {
 
 func TestLimiter_KeysAreIndependent(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			l, _ := a.new(t, Config{Limit: 2})
@@ -62,7 +62,7 @@ func TestLimiter_KeysAreIndependent(t *testing.T) {
 
 func TestLimiter_RemainingTenThenNine(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			l, _ := a.new(t, Config{Limit: 11})
@@ -108,7 +108,7 @@ func boolToInt(b bool) int {
 
 func TestLimiter_WeightsCountAsMany(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			l, _ := a.new(t, Config{Limit: 10})
@@ -124,7 +124,7 @@ func TestLimiter_WeightsCountAsMany(t *testing.T) {
 
 func TestLimiter_AskingTakesNothing(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			l, _ := a.new(t, Config{Limit: 2})
@@ -144,7 +144,7 @@ func TestLimiter_AskingTakesNothing(t *testing.T) {
 
 func TestLimiter_WhatCanNeverPass(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			for _, limit := range []int64{0, 5} {
@@ -170,7 +170,7 @@ func TestLimiter_WhatCanNeverPass(t *testing.T) {
 
 func TestLimiter_ErrorsAreNoRefusals(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			l, _ := a.new(t, Config{Limit: 5})
@@ -220,7 +220,7 @@ func TestLimiter_ErrorsAreNoRefusals(t *testing.T) {
 
 func TestLimiter_CloseIsFinalAndMayBeRepeated(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			l, _ := a.new(t, Config{Limit: 5})
@@ -242,7 +242,7 @@ func TestLimiter_CloseIsFinalAndMayBeRepeated(t *testing.T) {
 
 func TestLimiter_RefundGivesBackToTheWindowThatWasCharged(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			l, clock := a.new(t, Config{Limit: 5, Buckets: boolToInt(a.name == "bucketed" || a.name == "strict")})
@@ -271,7 +271,7 @@ func TestLimiter_RefundGivesBackToTheWindowThatWasCharged(t *testing.T) {
 // Windows that are so many apart look alike in 16 bits.
 func TestLimiter_RefundAfterTheNumbersWrapAround(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			for _, windows := range []int64{1 << 8, 1 << 13, 1 << 15, 1 << 16, 1 << 17, 1<<32 - 1, 1 << 32, 1 << 33} {
@@ -290,7 +290,7 @@ func TestLimiter_RefundAfterTheNumbersWrapAround(t *testing.T) {
 
 func TestLimiter_ResetForgets(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			l, _ := a.new(t, Config{Limit: 5})
@@ -383,7 +383,7 @@ func TestLimiter_ClockGoesBack(t *testing.T) {
 
 func TestLimiter_ClockStandsStill(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			l, _ := a.new(t, Config{Limit: 1000})
@@ -401,7 +401,7 @@ func TestLimiter_ClockStandsStill(t *testing.T) {
 // Times that no clock tells make no wait below 0 and no second limit.
 func TestLimiter_ClockTellsNonsense(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			times := []int64{math.MinInt64, math.MinInt64 + 1, -minute, -1, 0, 1, minute, math.MaxInt64 - 1, math.MaxInt64}
@@ -425,7 +425,7 @@ func TestLimiter_ClockTellsNonsense(t *testing.T) {
 
 func TestLimiter_KeysAreKeptAsCopies(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			l, _ := a.new(t, Config{Limit: 5})

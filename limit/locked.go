@@ -70,40 +70,41 @@ func (e *lockedCounter) answer(node *keys.Node[account], q question) (d Decision
 	}
 	t := a.at(e, q.now)
 	held := e.held(&t)
-	if q.n > q.limit-held {
-		e.refuse(&d, &t, q.limit, held, q.n)
+	n := q.fit(q.limit - held)
+	if n == 0 {
+		e.refuse(&d, &t, q.limit, held, q.least())
 		return d, true
 	}
 	d = Decision{Allowed: true, Limit: q.limit}
 	if q.take {
-		t.current += q.n
-		held += q.n
+		t.current += n
+		held += n
 		a.set(&t)
-		d.Charged, d.Ticket, d.generation = q.n, t.number, node.Generation()
+		d.Charged, d.Ticket, d.generation = n, t.number, generationOf(node.Generation())
 	}
 	d.Remaining, d.ResetAfter = q.limit-held, e.reset(&t)
 	return d, true
 }
 
-func (e *lockedCounter) add(node *keys.Node[account], now, n int64) (alive bool) {
+func (e *lockedCounter) add(node *keys.Node[account], q question) (alive bool) {
 	a := &node.Value
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.dead {
 		return false
 	}
-	t := a.at(e, now)
-	t.current = min(t.current+n, maxHeld)
+	t := a.at(e, q.now)
+	t.current = min(t.current+q.n, maxHeld)
 	a.set(&t)
 	return true
 }
 
-func (e *lockedCounter) takeOff(node *keys.Node[account], number, n int64) {
+func (e *lockedCounter) takeOff(node *keys.Node[account], number int64, q question) {
 	a := &node.Value
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.number == number && a.current >= n {
-		a.current -= n
+	if a.number == number && a.current >= q.n {
+		a.current -= q.n
 	}
 }
 

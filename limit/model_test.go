@@ -304,7 +304,7 @@ func (a variant) drawHistory(t *rapid.T, cfg Config) (history []call, now int64)
 // call passes if it is alone, and a nanosecond earlier it does not.
 func TestLimiter_RetryAfterIsTrueToTheNanosecond(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) {
@@ -345,7 +345,7 @@ func TestLimiter_RetryAfterIsTrueToTheNanosecond(t *testing.T) {
 // The time to the reset is true in the same way.
 func TestLimiter_ResetAfterIsTrueToTheNanosecond(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) {
@@ -394,7 +394,7 @@ func fullest(all []charged, length int64) (largest int64) {
 // What the documentation says of the worst case in one true window, wherever it begins.
 func TestLimiter_WorstCaseInATrueWindow(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) {
@@ -418,6 +418,8 @@ func TestLimiter_WorstCaseInATrueWindow(t *testing.T) {
 					most = max(0, 2*cfg.Limit-1) // just under twice
 				case "bucketed":
 					most = 2 * cfg.Limit
+				case "burst":
+					most = max(0, 2*cfg.Limit-1) // Limit + Burst − 1
 				}
 				if got := fullest(all, window); got > most {
 					t.Fatalf("some window of %v holds %d, and the limit is %d", cfg.Window, got, cfg.Limit)

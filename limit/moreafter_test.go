@@ -12,7 +12,7 @@ import (
 // remains has been used at once; and nobody gets more sooner by using it later.
 func TestProperty_MoreAfter(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) {
@@ -57,7 +57,7 @@ func TestProperty_MoreAfter(t *testing.T) {
 
 func TestMoreAfter_WhenUsedAtOnceOneMorePasses(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		l, clock := a.new(t, Config{Limit: 10, Window: 10 * time.Second})
 		clock.Add(3500 * ms)
 		for range 4 {
@@ -77,7 +77,7 @@ func TestMoreAfter_WhenUsedAtOnceOneMorePasses(t *testing.T) {
 
 func TestMoreAfter_NothingEverPasses(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		l, _ := a.new(t, Config{Limit: 0, Window: time.Second})
 		require.Equal(t, Never, allow(t, l, 1).MoreAfter, a.name)
 		require.Equal(t, Never, l.Peek("a").MoreAfter, a.name)

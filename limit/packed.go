@@ -163,7 +163,7 @@ func (e *packedCounter) answerKnown(d *Decision, now, limit int64, key string, n
 	if t.previous == maxPacked || t.current == maxPacked {
 		return false // there may be an excess
 	}
-	return e.decideOn(d, c, word, &t, question{now, limit, n, true})
+	return e.decideOn(d, c, word, &t, question{now: now, limit: limit, n: n, take: true})
 }
 
 func (e *packedCounter) answer(c *cell, q question) (d Decision, alive bool) {
@@ -183,24 +183,26 @@ func (e *packedCounter) answer(c *cell, q question) (d Decision, alive bool) {
 // the cell has another word by now.
 func (e *packedCounter) decideOn(d *Decision, c *cell, word uint64, t *tally, q question) bool {
 	held := e.held(t)
-	if q.n > q.limit-held {
-		e.refuse(d, t, q.limit, held, q.n)
+	n := q.fit(q.limit - held)
+	if n == 0 {
+		e.refuse(d, t, q.limit, held, q.least())
 		return true
 	}
 	if q.take {
-		if !c.Value.CompareAndSwap(word, pack(t.number, min(t.previous, maxPacked), t.current+q.n)) {
+		if !c.Value.CompareAndSwap(word, pack(t.number, min(t.previous, maxPacked), t.current+n)) {
 			return false
 		}
-		t.current += q.n
-		held += q.n
-		d.Charged, d.Ticket, d.generation = q.n, t.number, c.Generation()
+		t.current += n
+		held += n
+		d.Charged, d.Ticket, d.generation = n, t.number, generationOf(c.Generation())
 	}
 	d.Allowed, d.Limit, d.Remaining, d.ResetAfter = true, q.limit, q.limit-held, e.reset(t)
 	return true
 }
 
-func (e *packedCounter) add(c *cell, now, n int64) (alive bool) {
-	number, elapsed := e.split(now)
+func (e *packedCounter) add(c *cell, q question) (alive bool) {
+	number, elapsed := e.split(q.now)
+	n := q.n
 	for {
 		word, t := e.read(c, number, elapsed)
 		if word&countMask == dead {
@@ -220,7 +222,8 @@ func (e *packedCounter) add(c *cell, now, n int64) (alive bool) {
 
 // takeOff gives n back to the window that was charged, as long as it is the key's current
 // one.
-func (e *packedCounter) takeOff(c *cell, charged, n int64) {
+func (e *packedCounter) takeOff(c *cell, charged int64, q question) {
+	n := q.n
 	for {
 		epoch, word := c.Aux.Load(), c.Value.Load()
 		// The number that the 16 bits mean: near the beginning of the epoch. No clock

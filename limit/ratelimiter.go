@@ -7,36 +7,28 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate/internal/clock"
-	"github.com/leapgate-go/leapgate/internal/stripes"
 )
 
 // RateLimiter admits or refuses by key: so many in a time. Make one with [NewCounter],
-// [NewLog] or [NewBucketed], which differ in how they count. All methods may be called by any
+// [NewLog], [NewBucketed] or [NewBurst], which differ in how they count. All methods may be called by any
 // number of goroutines at once.
 type RateLimiter struct {
-	engine    engine
-	packed    *packedCounter // behind engine, if it is that
-	name      string
-	limit     int64
-	window    time.Duration
-	clock     clock.Clock
-	offenders *offenders // nil: nobody asked for them
-	answers   *answers
-	ended     atomic.Bool
-	end       chan struct{} // closed with ended
+	terms
+	*answers
+	engine engine
+	packed *packedCounter // behind engine, if it is that
+	gcra   *gcra          // the same
+	window time.Duration
+	clock  clock.Clock
+	ended  atomic.Bool
+	end    chan struct{} // closed with ended
 }
-
-// answers are how many calls were admitted, and how many not.
-type answers struct{ allowed, refused stripes.Counter }
 
 func newRateLimiter(cfg Config, e engine) *RateLimiter {
 	l := &RateLimiter{
-		engine: e, name: cfg.Name, limit: cfg.Limit, window: cfg.Window, clock: clock.New(cfg.Now),
-		answers: new(answers), end: make(chan struct{}),
+		answers: newAnswers(cfg), engine: e, window: cfg.Window, clock: clock.New(cfg.Now), end: make(chan struct{}),
 	}
-	if cfg.Offenders > 0 {
-		l.offenders = newOffenders(cfg.Offenders)
-	}
+	l.init(cfg)
 	return l
 }
 
@@ -55,7 +47,7 @@ func (l *RateLimiter) check(ctx context.Context, key string, n int64) error {
 
 // Allow is shorthand for AllowN of 1.
 func (l *RateLimiter) Allow(ctx context.Context, key string) (d Decision, err error) {
-	err = l.allow(ctx, key, 1, &d)
+	err = l.allow(ctx, key, asked{n: 1, limit: Default}, &d)
 	return d, err
 }
 
@@ -64,14 +56,41 @@ func (l *RateLimiter) Allow(ctx context.Context, key string) (d Decision, err er
 // is [ErrKey], [ErrCount], [ErrClosed], or that of a ctx that has ended, and nothing
 // was taken. The clock is read once. A nil ctx never ends.
 func (l *RateLimiter) AllowN(ctx context.Context, key string, n int64) (d Decision, err error) {
-	err = l.allow(ctx, key, n, &d)
+	err = l.allow(ctx, key, asked{n: n, limit: Default}, &d)
 	return d, err
+}
+
+// AllowLimit is AllowN under a limit of the call's own, for programs that know the plan of a
+// client when it calls: 0, which refuses, to Config.MaxLimit; [Exempt] or [Default]. What the
+// key holds is the same whatever the limit. The error is also [ErrCount] if there is no such
+// limit.
+func (l *RateLimiter) AllowLimit(ctx context.Context, key string, n, limit int64) (d Decision, err error) {
+	err = l.allow(ctx, key, asked{n: n, limit: limit}, &d)
+	return d, err
+}
+
+// AllowAtMost admits as many of n as there is room for: Decision.Charged says how many.
+// It refuses if not one fits; RetryAfter is then how long until one does. Otherwise it is
+// AllowN.
+func (l *RateLimiter) AllowAtMost(ctx context.Context, key string, n int64) (d Decision, err error) {
+	err = l.allow(ctx, key, asked{n: n, limit: Default, some: true}, &d)
+	return d, err
+}
+
+// asked is what a caller wants.
+type asked struct {
+	n, limit int64
+	some     bool // of n, if there is no room for all
 }
 
 // allow writes the decision where it is wanted: copying it from hand to hand takes as long
 // as making it.
-func (l *RateLimiter) allow(ctx context.Context, key string, n int64, d *Decision) error {
-	if err := l.check(ctx, key, n); err != nil {
+func (l *RateLimiter) allow(ctx context.Context, key string, a asked, d *Decision) error {
+	if err := l.check(ctx, key, a.n); err != nil {
+		return err
+	}
+	limit, err := l.limitOf(key, a.limit)
+	if err != nil {
 		return err
 	}
 	now := int64(0) // as clock.Now does, but inlined
@@ -80,93 +99,93 @@ func (l *RateLimiter) allow(ctx context.Context, key string, n int64, d *Decisio
 	} else {
 		now = l.clock.Given()
 	}
-	if l.packed != nil && n > 0 && l.packed.answerKnown(d, now, l.limit, key, n) {
+	if a.n > 0 && !a.some && l.enforces(limit) &&
+		(l.packed != nil && l.packed.answerKnown(d, now, limit, key, a.n) || l.gcra != nil && l.gcra.answerKnown(d, now, limit, key, a.n)) {
 		d.Name = l.name
 		if d.Allowed {
-			l.answers.allowed.Add(1)
+			l.allowed.Add(1)
 		} else {
-			l.countRefusal(key, n)
+			l.count(d, key, a.n)
 		}
 		switch {
 		case d.Remaining > 0:
-		case n == 1 && !d.Allowed: // as setMoreAfter, without a call
+		case a.n == 1 && !d.Allowed: // as setMoreAfter, without a call
 			d.MoreAfter = d.RetryAfter
 		default:
-			l.setMoreAfter(d, now, key, n)
+			l.setMoreAfter(d, now, limit, key, a.n)
 		}
 		return nil
 	}
-	l.decide(d, now, key, n)
+	l.answer(d, key, l.question(now, limit, a))
+	l.count(d, key, a.n)
 	return nil
 }
 
 // AllowNAt is AllowN at a given time, in nanoseconds on the axis of Config.Now. What
 // would be an error is a refusal, and its RetryAfter is [Never].
-func (l *RateLimiter) AllowNAt(now int64, key string, n int64) Decision {
+func (l *RateLimiter) AllowNAt(now int64, key string, n int64) (d Decision) {
 	if l.check(nil, key, n) != nil { //nolint:staticcheck // a nil context never ends
-		return l.refusal(Never)
+		return l.refusal()
 	}
-	var d Decision
-	l.decide(&d, now, key, n)
+	limit, err := l.limitOf(key, Default)
+	if err != nil {
+		return l.refusal()
+	}
+	l.answer(&d, key, l.question(now, limit, asked{n: n}))
+	l.count(&d, key, n)
 	return d
 }
 
-func (l *RateLimiter) decide(d *Decision, now int64, key string, n int64) {
-	*d = l.engine.decide(key, l.question(now, n))
+// question is whether n pass. With 0 it is whether one would.
+func (l *RateLimiter) question(now, limit int64, a asked) question {
+	return question{now: now, limit: limit, n: max(1, a.n), take: a.n > 0, some: a.some}
+}
+
+// answer decides. [Stats] does not count it.
+func (l *RateLimiter) answer(d *Decision, key string, q question) {
+	if !l.counts(q.limit) {
+		*d = unlimited(l.name)
+		return
+	}
+	*d = l.engine.decide(key, q)
 	d.Name = l.name
-	l.count(key, n, d.Allowed)
-	if d.Remaining == 0 || n == 0 {
-		l.setMoreAfter(d, now, key, n)
+	switch {
+	case !l.enforces(q.limit):
+		d.overlook()
+	case d.Remaining == 0 || !q.take:
+		l.setMoreAfter(d, q.now, q.limit, key, q.n)
 	}
 }
 
-// question is whether n pass. With 0 it is whether one would.
-func (l *RateLimiter) question(now, n int64) question {
-	return question{now: now, limit: l.limit, n: max(1, n), take: n > 0}
-}
-
 // setMoreAfter sets MoreAfter of what was decided about n of key.
-func (l *RateLimiter) setMoreAfter(d *Decision, now int64, key string, n int64) {
+func (l *RateLimiter) setMoreAfter(d *Decision, now, limit int64, key string, n int64) {
 	if !d.Allowed && d.Remaining == 0 && n <= 1 {
 		d.MoreAfter = d.RetryAfter
 		return
 	}
-	d.MoreAfter = l.engine.moreAfter(now, l.limit, key, d.Crowded, d.Remaining)
-}
-
-// count counts an answer.
-func (l *RateLimiter) count(key string, n int64, allowed bool) {
-	if allowed {
-		l.answers.allowed.Add(1)
-	} else {
-		l.countRefusal(key, n)
-	}
-}
-
-func (l *RateLimiter) countRefusal(key string, n int64) {
-	l.answers.refused.Add(1)
-	if l.offenders != nil && n > 0 {
-		l.offenders.note(key)
-	}
+	d.MoreAfter = l.engine.moreAfter(now, limit, key, d.Crowded, d.Remaining)
 }
 
 // ask says what n would get, and takes nothing.
-func (l *RateLimiter) ask(now int64, key string, n int64) Decision {
-	d := l.engine.decide(key, question{now: now, limit: l.limit, n: n})
-	d.Name = l.name
-	l.setMoreAfter(&d, now, key, n)
+func (l *RateLimiter) ask(now int64, key string, n int64) (d Decision) {
+	limit, err := l.limitOf(key, Default)
+	if err != nil {
+		return l.refusal()
+	}
+	l.answer(&d, key, question{now: now, limit: limit, n: n})
 	return d
 }
 
-func (l *RateLimiter) refusal(retryAfter time.Duration) Decision {
-	return Decision{Name: l.name, Limit: l.limit, RetryAfter: retryAfter}
+// refusal is the answer to what is no question.
+func (l *RateLimiter) refusal() Decision {
+	return Decision{Name: l.name, Limit: l.limit.Load(), RetryAfter: Never}
 }
 
 // Peek returns how things stand for a key: whether one more would pass now, how many,
 // when. It takes nothing. For a bad key, or when the limiter is closed, nothing would.
 func (l *RateLimiter) Peek(key string) Decision {
 	if l.check(nil, key, 0) != nil { //nolint:staticcheck // a nil context never ends
-		return l.refusal(Never)
+		return l.refusal()
 	}
 	return l.ask(l.clock.Now(), key, 1)
 }
@@ -179,26 +198,74 @@ func (l *RateLimiter) Peek(key string) Decision {
 // [Stats] counts a Wait that comes to nothing once it has asked as refused.
 //
 // Calls that wait do not queue: when there is room for one, the first that asks gets it.
-// Waits are in real time: with a given clock, n are asked for again after RetryAfter of
-// real time.
+// Those for a [NewBurst] do: each has a turn, which it keeps if the limit changes. Waits are in real time: with a given clock, n are asked for again after RetryAfter of
+// real time. A limit that has changed meanwhile is seen then.
 func (l *RateLimiter) Wait(ctx context.Context, key string, n int64) (Decision, error) {
-	asked := false
-	d, err := wait(ctx, n, l.end, func() (Decision, error) {
+	if l.gcra != nil && n > 0 {
+		return l.waitForTurn(ctx, key, n)
+	}
+	tried := false
+	d, err := wait(ctx, n, l.end, func() (d Decision, err error) {
 		if err := l.check(ctx, key, n); err != nil {
-			return Decision{}, err
+			return d, err
 		}
-		asked = true
-		d := l.engine.decide(key, l.question(l.clock.Now(), n))
-		d.Name = l.name
+		limit, err := l.limitOf(key, Default)
+		if err != nil {
+			return d, err
+		}
+		tried = true
+		l.answer(&d, key, l.question(l.clock.Now(), limit, asked{n: n}))
 		return d, nil
 	})
 	switch {
 	case err == nil:
-		l.count(key, n, d.Allowed)
-	case asked:
-		l.answers.refused.Add(1)
+		l.count(&d, key, n)
+	case tried:
+		l.refused.Add(1)
 	}
 	return d, err
+}
+
+// waitForTurn is Wait where a call that waits is charged at once, for later.
+func (l *RateLimiter) waitForTurn(ctx context.Context, key string, n int64) (d Decision, err error) {
+	if err := l.check(ctx, key, n); err != nil {
+		return d, err
+	}
+	limit, err := l.limitOf(key, Default)
+	if err != nil {
+		return d, err
+	}
+	q := l.question(l.clock.Now(), limit, asked{n: n})
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if l.enforces(limit) {
+		q.patience = maxTime
+		if deadline, ok := ctx.Deadline(); ok {
+			q.patience = time.Until(deadline) - 1
+		}
+	}
+	l.answer(&d, key, q)
+	if d.Charged == 0 || d.RetryAfter == 0 {
+		l.count(&d, key, n)
+		return d, nil
+	}
+	timer := time.NewTimer(d.RetryAfter)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		d.ResetAfter -= d.RetryAfter
+		d.RetryAfter = 0
+		l.count(&d, key, n)
+		return d, nil
+	case <-ctx.Done():
+		err = &WaitError{Name: d.Name, N: n, RetryAfter: d.RetryAfter, Cause: ctx.Err()}
+	case <-l.end:
+		err = ErrClosed
+	}
+	l.refused.Add(1)
+	l.engine.refund(key, d, l.correction(key, d, n))
+	return Decision{}, err
 }
 
 // wait asks until the answer is yes, or will not be in time.
@@ -245,7 +312,7 @@ func (l *RateLimiter) Refund(_ context.Context, key string, d Decision, n int64)
 		return badRefund(n, d)
 	}
 	if n > 0 {
-		l.engine.refund(key, d, n)
+		l.engine.refund(key, d, l.correction(key, d, n))
 	}
 	return nil
 }
@@ -260,7 +327,8 @@ func (l *RateLimiter) Refund(_ context.Context, key string, d Decision, n int64)
 //     as it forgets the rest. What a key holds beyond 2×[MaxLimit] is not counted.
 //
 // A decision must be settled once. One that was refused charged nothing, so all of
-// actual is charged. The error is [ErrKey], [ErrClosed], or [ErrCount] if actual is
+// actual is charged; but nothing is for a key that is [Exempt], nor for what was admitted
+// only because the mode is not Enforce. The error is [ErrKey], [ErrClosed], or [ErrCount] if actual is
 // below 0 or above [MaxLimit]. That ctx has ended does not matter: the cost remains.
 func (l *RateLimiter) Settle(_ context.Context, key string, d Decision, actual int64) error {
 	if err := l.check(nil, key, actual); err != nil { //nolint:staticcheck // see the comment
@@ -269,12 +337,22 @@ func (l *RateLimiter) Settle(_ context.Context, key string, d Decision, actual i
 	switch more := actual - d.Charged; {
 	case actual > MaxLimit:
 		return badCount(actual)
+	case d.generation == uncounted:
 	case more > 0:
-		l.engine.charge(l.clock.Now(), key, more)
+		l.engine.charge(key, l.correction(key, d, more))
 	case more < 0:
-		l.engine.refund(key, d, -more)
+		l.engine.refund(key, d, l.correction(key, d, -more))
 	}
 	return nil
+}
+
+// correction is by how much more or less is charged than d did, under its limit.
+func (l *RateLimiter) correction(key string, d Decision, n int64) question {
+	limit := d.Limit
+	if limit <= 0 {
+		limit, _ = l.limitOf(key, Default)
+	}
+	return question{now: l.clock.Now(), limit: max(0, limit), n: n}
 }
 
 // Reset forgets what was charged to a key. Refunds and settlements of what was charged
@@ -298,25 +376,8 @@ func (l *RateLimiter) Sweep() {
 // Stats returns the figures of the limiter. They are read one after the other.
 func (l *RateLimiter) Stats() Stats {
 	s := l.engine.stats()
-	s.Allowed, s.Refused = l.answers.allowed.Load(), l.answers.refused.Load()
+	l.addTo(&s)
 	return s
-}
-
-// Offenders returns the keys that were refused most often, at most k, most refused
-// first. It is empty unless Config.Offenders was set. See [Offender].
-func (l *RateLimiter) Offenders(k int) []Offender {
-	if l.offenders == nil {
-		return nil
-	}
-	return l.offenders.top(k)
-}
-
-// ForgetOffenders begins the count of refusals anew, so that those of long ago do not
-// hide those of today.
-func (l *RateLimiter) ForgetOffenders() {
-	if l.offenders != nil {
-		l.offenders.forget()
-	}
 }
 
 // Close ends the limiter: calls get [ErrClosed], and so do those that wait; a call

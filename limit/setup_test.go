@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -58,6 +59,11 @@ var algorithms = []variant{
 	{"bucketed", asLimiter(NewBucketed), 1},
 	{"strict", asLimiter(newStrict), 2},
 }
+
+// burst has no windows, and does not do what is said of these.
+var burst = variant{"burst", asLimiter(NewBurst), 1}
+
+var everyAlgorithm = append(slices.Clone(algorithms), burst)
 
 // fake is a given clock.
 type fake struct{ atomic.Int64 }

@@ -110,7 +110,7 @@ func (s *sliding) more(t tally, limit int64) time.Duration {
 }
 
 // lasts is how long what is held now is held at most.
-func (s *sliding) lasts(now int64) time.Duration {
+func (s *sliding) lasts(now, _ int64) time.Duration {
 	_, elapsed := s.split(now)
 	return time.Duration(2*s.length - elapsed)
 }
@@ -132,5 +132,7 @@ func (s *sliding) begun(at int64, q question) Decision {
 		Charged: q.n, Ticket: t.number,
 	}
 }
+
+func (s *sliding) most(limit int64) int64 { return limit }
 
 func (s *sliding) memory() (bytes, coarse int64) { return 0, 0 }

@@ -5,6 +5,8 @@ type Stats struct {
 	// Calls of AllowN and the like, by their answers; those of a Wait count once.
 	Allowed int64
 	Refused int64
+	// WouldRefuse is how many of Allowed were so only because of mode Shadow.
+	WouldRefuse int64
 	// Degraded is how many of them were answered without the state that is shared with
 	// other processes. Away is set if that cannot be reached now. NoShare is set if
 	// this process would refuse all then, since more processes share the limit than it
@@ -12,6 +14,9 @@ type Stats struct {
 	Degraded int64
 	Away     bool
 	NoShare  bool
+
+	// InFlight is how many places of an [InFlight] are taken now; other limiters have 0.
+	InFlight int64
 
 	Keys    int // that are kept now, expired ones that were not cleared away included
 	MaxKeys int

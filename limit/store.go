@@ -15,9 +15,9 @@ type engine interface {
 	// only says what it would do.
 	decide(key string, q question) Decision
 	// charge takes n, whatever the limit.
-	charge(now int64, key string, n int64)
-	// refund gives back n of what d charged.
-	refund(key string, d Decision, n int64)
+	charge(key string, q question)
+	// refund gives back n of what d charged under that limit.
+	refund(key string, d Decision, q question)
 	// moreAfter returns Decision.MoreAfter of a key that was found crowded or not, and of
 	// which so much remains.
 	moreAfter(now, limit int64, key string, crowded bool, remaining int64) time.Duration
@@ -29,7 +29,29 @@ type engine interface {
 // question is whether n pass at now under a limit. n is 1 or more.
 type question struct {
 	now, limit, n int64
-	take          bool // charge n if it passes
+	take          bool          // charge n if it passes
+	some          bool          // if n do not fit, those of them that do pass
+	patience      time.Duration // how long n may have to wait for their turn, where there are turns
+}
+
+// fit returns how many pass where there is so much room: 0 if that is too little.
+func (q *question) fit(room int64) int64 {
+	switch {
+	case q.n <= room:
+		return q.n
+	case q.some:
+		return max(0, room)
+	default:
+		return 0
+	}
+}
+
+// least is how many must fit for any to pass.
+func (q *question) least() int64 {
+	if q.some {
+		return 1
+	}
+	return q.n
 }
 
 // algorithm counts what one key was charged, in a V. A node that is dead was taken out of
@@ -39,17 +61,19 @@ type algorithm[V any] interface {
 	begin(node *keys.Node[V], now, n int64)
 	// begun returns the decision that made a node, which began at that time.
 	begun(at int64, q question) Decision
+	// most returns how many ever pass at once.
+	most(limit int64) int64
 	// answer decides about a node. If it reports that the node is not alive, nothing was done.
 	answer(node *keys.Node[V], q question) (d Decision, alive bool)
 	// add charges n, whatever the limit, unless the node is not alive.
-	add(node *keys.Node[V], now, n int64) (alive bool)
+	add(node *keys.Node[V], q question) (alive bool)
 	// takeOff gives back n to what the ticket says, if that is still counted.
-	takeOff(node *keys.Node[V], ticket, n int64)
+	takeOff(node *keys.Node[V], ticket int64, q question)
 	// untilMore returns how long from now the next one passes if all that remains is used
 	// at once; 0 if nothing is held. The limit is 1 or more.
 	untilMore(node *keys.Node[V], now, limit, remaining int64) time.Duration
 	// lasts returns how long from now it takes until nothing that is held now still is.
-	lasts(now int64) time.Duration
+	lasts(now, limit int64) time.Duration
 	// inspect and kill are those of [keys.Rules].
 	inspect(node *keys.Node[V], now int64) (warmth uint64, expired bool)
 	kill(node *keys.Node[V], now int64, force bool) bool
@@ -63,6 +87,7 @@ type store[V any] struct {
 	keys      *keys.Table[V]
 	shared    *keys.Node[V] // counts new keys that find the table full, with Share; else nil
 	crowded   atomic.Int64
+	bare      bool // nodes are made without a charge, which is the next step
 }
 
 func (s *store[V]) init(cfg Config, a algorithm[V]) {
@@ -77,25 +102,29 @@ func (s *store[V]) init(cfg Config, a algorithm[V]) {
 func (s *store[V]) decide(key string, q question) Decision {
 	hash := s.keys.Hash(key)
 	node, crowded := s.keys.Find(hash, key), false
+	most := s.algorithm.most(q.limit)
+	if q.some {
+		q.n = max(1, min(q.n, most))
+	}
 	for {
 		if node == nil {
-			if q.take && q.n <= q.limit {
+			if q.take && q.n <= most {
 				found, at, made := s.keys.FindOrMake(hash, key, q.now, q.n)
-				if made {
+				if made && !s.bare {
 					d := s.algorithm.begun(at, q)
-					d.generation = found.Generation()
+					d.generation = generationOf(found.Generation())
 					return d
 				}
 				node = found
 			} else if s.keys.Room(hash, q.now) {
-				return unheld(q)
+				return unheld(q, most)
 			}
 			if node == nil {
 				if q.take {
 					s.crowded.Add(1)
 				}
 				if s.shared == nil {
-					return crowdedOut(q, s.algorithm.lasts(q.now))
+					return crowdedOut(q, most, s.algorithm.lasts(q.now, q.limit))
 				}
 				node, crowded = s.shared, true
 			}
@@ -110,34 +139,34 @@ func (s *store[V]) decide(key string, q question) Decision {
 
 // charge charges a key that finds the table full to the shared node, or if there is none
 // not at all.
-func (s *store[V]) charge(now int64, key string, n int64) {
+func (s *store[V]) charge(key string, q question) {
 	hash := s.keys.Hash(key)
 	node := s.keys.Find(hash, key)
 	for {
 		if node == nil {
-			found, _, made := s.keys.FindOrMake(hash, key, now, n)
+			found, _, made := s.keys.FindOrMake(hash, key, q.now, q.n)
 			if found == nil {
 				found = s.shared
 			}
-			if made || found == nil {
+			if made && !s.bare || found == nil {
 				return
 			}
 			node = found
 		}
-		if s.algorithm.add(node, now, n) {
+		if s.algorithm.add(node, q) {
 			return
 		}
 		node = nil
 	}
 }
 
-func (s *store[V]) refund(key string, d Decision, n int64) {
+func (s *store[V]) refund(key string, d Decision, q question) {
 	node := s.shared
 	if node == nil || !d.Crowded {
 		node = s.keys.Find(s.keys.Hash(key), key)
 	}
-	if node != nil && node.Generation() == d.generation {
-		s.algorithm.takeOff(node, d.Ticket, n)
+	if node != nil && generationOf(node.Generation()) == d.generation {
+		s.algorithm.takeOff(node, d.Ticket, q)
 	}
 }
 
@@ -149,7 +178,7 @@ func (s *store[V]) moreAfter(now, limit int64, key string, crowded bool, remaini
 	case !crowded:
 		node = s.keys.Find(s.keys.Hash(key), key)
 	case node == nil:
-		return s.algorithm.lasts(now)
+		return s.algorithm.lasts(now, limit)
 	}
 	if node == nil {
 		return 0
@@ -170,18 +199,18 @@ func (s *store[V]) stats() Stats {
 }
 
 // unheld is the answer about a key that holds nothing, when nothing is taken.
-func unheld(q question) Decision {
-	if q.n > q.limit {
-		return Decision{Limit: q.limit, Remaining: q.limit, RetryAfter: Never}
+func unheld(q question, most int64) Decision {
+	if q.n > most {
+		return Decision{Limit: q.limit, Remaining: most, RetryAfter: Never}
 	}
-	return Decision{Allowed: true, Limit: q.limit, Remaining: q.limit}
+	return Decision{Allowed: true, Limit: q.limit, Remaining: most}
 }
 
 // crowdedOut refuses a new key for want of room in the table, where nothing that is held
 // now lasts longer.
-func crowdedOut(q question, lasts time.Duration) Decision {
+func crowdedOut(q question, most int64, lasts time.Duration) Decision {
 	d := Decision{Limit: q.limit, Crowded: true, RetryAfter: Never}
-	if q.n <= q.limit {
+	if q.n <= most {
 		d.RetryAfter, d.Unavailable = lasts, true
 	}
 	return d

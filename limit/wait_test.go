@@ -25,7 +25,7 @@ func (a variant) waiter(t *testing.T, cfg Config) interface {
 
 func TestWait_AsLongAsTheRefusalSaid(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestWait_AsLongAsTheRefusalSaid(t *testing.T) {
 
 func TestWait_GivesUpAtOnceWhatCannotPass(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestWait_GivesUpAtOnceWhatCannotPass(t *testing.T) {
 
 func TestWait_CancelledTakesNothing(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestWait_CancelledTakesNothing(t *testing.T) {
 
 func TestWait_ManyShareWhatThereIs(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestWait_ManyShareWhatThereIs(t *testing.T) {
 
 func TestWait_EndsWithClose(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestWait_EndsWithClose(t *testing.T) {
 // n = 0 waits until one would pass, and takes nothing.
 func TestWait_ForNothing(t *testing.T) {
 	t.Parallel()
-	for _, a := range algorithms {
+	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

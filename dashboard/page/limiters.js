@@ -7,9 +7,9 @@ import { count, share, span } from "./format.js";
 
 const figures = [
   ["allowed", "Allowed"], ["refused", "Refused"], ["share", "Refused share"], ["evicted", "Evicted live"], ["expired", "Expired"], ["crowded", "Without a place"],
-  ["degraded", "Decided without the store"], ["coarse", "Joined for memory"],
+  ["inFlight", "In flight"], ["wouldRefuse", "Would be refused"], ["degraded", "Decided without the store"], ["coarse", "Joined for memory"],
 ];
-const rare = new Set(["crowded", "degraded", "coarse"]); // which are only shown when they are not 0
+const rare = new Set(["crowded", "inFlight", "wouldRefuse", "degraded", "coarse"]); // which are only shown when they are not 0
 
 /** Limiters is the view of all limiters. */
 export class Limiters {
@@ -70,7 +70,7 @@ class Panel {
     const name = l.limits.map((x) => shown(x.name)).filter(Boolean).join(", ") || "Limiter";
     setText(this.name, name);
     setAttr(this.name, "title", name);
-    setText(this.limits, l.limits.map((x) => `${count(x.limit)} in ${span(x.window)} for each key`).join(" · "));
+    setText(this.limits, l.limits.map((x) => `${count(x.limit)} ${x.window ? "in " + span(x.window) : "in flight"} for each key${x.mode ? ", " + x.mode : ""}`).join(" · "));
     setText(this.away, l.away ? "store away" : l.degraded ? "was degraded" : "");
     this.away.hidden = !this.away.textContent;
     for (const [key] of figures) {

@@ -57,6 +57,7 @@ type Table[V any] struct {
 	size    atomic.Int64
 	expired atomic.Int64
 	evicted atomic.Int64
+	freed   atomic.Uint64 // the shard that Free has come to
 	_       [64]byte
 }
 
@@ -225,6 +226,18 @@ func (t *Table[V]) Sweep(now int64) {
 	for i := range t.shards {
 		t.sweepShard(&t.shards[i], now)
 	}
+}
+
+// Free takes out what has expired at now, one shard after the other from where it last
+// stopped, until there is room for a new key. It reports whether there is.
+func (t *Table[V]) Free(now int64) bool {
+	for range t.shards {
+		if t.size.Load() < t.max {
+			return true
+		}
+		t.sweepShard(&t.shards[t.freed.Add(1)%uint64(len(t.shards))], now)
+	}
+	return t.size.Load() < t.max
 }
 
 func (t *Table[V]) sweepShard(s *shard, now int64) {

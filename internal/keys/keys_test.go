@@ -353,3 +353,21 @@ func TestTable_LookUpAllocatesNothing(t *testing.T) {
 		}
 	}))
 }
+
+// Wherever the one key is that has expired, room is found for a new one.
+func TestTable_FreeFindsWhatHasExpired(t *testing.T) {
+	t.Parallel()
+	const most = 5000
+	table := New(most, false, rules)
+	for i := range most {
+		require.NotNil(t, findOrMake(table, fmt.Sprint(i), 0, forever))
+	}
+	require.False(t, table.Free(10))
+	for i := range 50 {
+		table.find(fmt.Sprint(i * 99)).Value.until.Store(5)
+		require.True(t, table.Free(10))
+		require.Equal(t, most-1, table.Len())
+		require.NotNil(t, findOrMake(table, fmt.Sprint("new ", i), 10, forever))
+		require.Equal(t, most, table.Len())
+	}
+}

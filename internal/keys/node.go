@@ -60,6 +60,8 @@ func NewNode[V any](key string, generation uint32) *Node[V] {
 		n = alloc[V, [8]byte]()
 	case l <= 16:
 		n = alloc[V, [16]byte]()
+	case l <= 24: // for a Value of 16 bytes; with 8, it takes what the next does
+		n = alloc[V, [24]byte]()
 	case l <= 32:
 		n = alloc[V, [32]byte]()
 	case l <= 48:

@@ -1,0 +1,54 @@
+package leaphttp
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/leapgate-go/leapgate/limit"
+)
+
+// Settle makes what a request has cost into actual, when its handler knows: what the limits
+// with a [Limit.Cost] have charged for it, and what a [Checker] has. Less is given back, and
+// more is charged, whatever the limit: see [limit.RateLimiter.Settle]. The other limits keep
+// what they charged.
+//
+// It finds the middlewares through writers that have Unwrap, as [http.ResponseController]
+// does. It may be called once, by one goroutine at a time, also when the handler has
+// returned; again, it does nothing. It reports whether there was anything to settle. The
+// error is that of the limits that failed, or [limit.ErrCount] if actual cannot be.
+func Settle(w http.ResponseWriter, actual int64) (settled bool, err error) {
+	for c := recorderOf(w); c != nil; c = recorderOf(c.ResponseWriter) {
+		for i := range c.charges {
+			if charge := &c.charges[i]; charge.settle {
+				settled = true
+				d := charge.spent()
+				err = errors.Join(err, charge.limit.settler.Settle(detached{c.request}, charge.key, d, actual))
+			}
+		}
+	}
+	return settled, err
+}
+
+// Refund gives back what the limits have charged for a request, all of them: so that only
+// failed logins count, or what the cache answers is free. Requests in flight keep their
+// place until the handler returns. For the rest it is as [Settle]; the error is that of the
+// limits that failed.
+func Refund(w http.ResponseWriter) (refunded bool, err error) {
+	for c := recorderOf(w); c != nil; c = recorderOf(c.ResponseWriter) {
+		for i := range c.charges {
+			if charge := &c.charges[i]; charge.Charged > 0 && charge.limit.inFlight == nil {
+				refunded = true
+				d := charge.spent()
+				err = errors.Join(err, charge.limit.limiter.Refund(detached{c.request}, charge.key, d, d.Charged))
+			}
+		}
+	}
+	return refunded, err
+}
+
+// spent returns the decision, which is corrected now, and not again.
+func (c *charge) spent() limit.Decision {
+	d := c.Decision
+	c.settle, c.Charged = false, 0
+	return d
+}

@@ -1,0 +1,279 @@
+package limit
+
+import (
+	"math"
+	"math/bits"
+	"sync"
+	"time"
+
+	"github.com/leapgate-go/leapgate/internal/keys"
+)
+
+// gcra is the generic cell rate algorithm. A key keeps the time at which it will have paid
+// for all that it was admitted, where one call costs window ÷ limit. n more pass if that
+// time would then be no further from now than burst calls cost.
+//
+// The cost of a call is no whole number of nanoseconds. Rounded down, it would admit too
+// many, and rounded up too few. So there is a fraction, in units of 2⁻³² ns and rounded up;
+// as what is paid is a multiple of 1/limit ns, it says which one, whatever the limit, up to
+// 2³². From there on it is rounded up for good, by that much with each call.
+type gcra struct {
+	window uint64
+	burst  int64 // 0: as many as the limit
+	store  store[debt]
+}
+
+// debt is what a key has to pay. The fraction of the time is in the node's Aux, so that a
+// node with a key of 24 bytes takes 48.
+type debt struct {
+	mu   sync.Mutex // guards what is below, and Aux
+	paid int64      // when all is paid, without the fraction; or repaid
+}
+
+type debtor = keys.Node[debt]
+
+const (
+	killed   = math.MaxInt64      // the time of a key that was taken out
+	lastTime = killed - 2*maxTime // later times are taken for it
+)
+
+func newGCRA(cfg Config) *gcra {
+	e := &gcra{window: uint64(cfg.Window), burst: cfg.Burst}
+	e.store.bare = true
+	e.store.init(cfg, e)
+	return e
+}
+
+func (e *gcra) begin(node *debtor, now, _ int64) { node.Value.paid = min(now, lastTime) }
+
+// begun is for nodes that are made with a charge, and so for none.
+func (e *gcra) begun(int64, question) (d Decision) { return d }
+
+// most is how many pass at once.
+func (e *gcra) most(limit int64) int64 {
+	if e.burst == 0 || limit == 0 {
+		return limit
+	}
+	return e.burst
+}
+
+// leftOf is how long from now all is paid, without the fraction.
+func leftOf(node *debtor, now int64) int64 { return between(min(now, lastTime), node.Value.paid) }
+
+// owed is what a key owes at now, in nanoseconds ÷ limit: exact, and so long that it may need
+// 128 bits.
+func owed(node *debtor, now int64, limit uint64) wide {
+	left := leftOf(node, now)
+	fraction := uint64(node.Aux.Load())
+	if left < 0 {
+		return wide{}
+	}
+	owes := product(uint64(left), limit)
+	if fraction > 0 {
+		if limit < 1<<32 {
+			fraction-- // the next multiple of 1/limit was rounded up to this
+		}
+		hi, lo := bits.Mul64(fraction, limit)
+		owes = owes.plus(wide{0, hi<<32 | lo>>32}.plus(wide{0, 1}))
+	}
+	return owes
+}
+
+// owe makes a key owe that much at now.
+func owe(node *debtor, now int64, owes wide, limit uint64) {
+	left, rest := owes.divide(limit)
+	left = min(left, maxTime)
+	fraction := uint64(0)
+	if rest > 0 {
+		var over uint64
+		if fraction, over = bits.Div64(rest>>32, rest<<32, limit); over > 0 {
+			fraction++
+		}
+	}
+	left += fraction >> 32
+	node.Value.paid = min(now, lastTime) + int64(left)
+	if uint32(fraction) != node.Aux.Load() {
+		node.Aux.Store(uint32(fraction))
+	}
+}
+
+// answerKnown decides about what is asked most: n of a key that is known, with numbers that
+// fit into 64 bits. It writes what is not zero in d. If it is not such a case, it returns
+// false, and has done nothing.
+func (e *gcra) answerKnown(d *Decision, now, limit int64, key string, n int64) bool {
+	node := e.store.keys.Find(e.store.keys.Hash(key), key)
+	most := e.most(limit)
+	over, burst := bits.Mul64(uint64(most), e.window)
+	if node == nil || n > most || over != 0 || burst >= 1<<63 || uint64(limit-1) >= 1<<32-1 {
+		return false
+	}
+	cost := uint64(n) * e.window // no more than burst
+	node.Value.mu.Lock()
+	defer node.Value.mu.Unlock()
+	paid := node.Value.paid
+	left := paid - now
+	if paid == killed || now > lastTime || (left < 0) != (paid < now) {
+		return false
+	}
+	owes := uint64(0)
+	if left >= 0 {
+		if over, owes = bits.Mul64(uint64(left), uint64(limit)); over != 0 || owes >= 1<<63 {
+			return false
+		}
+		if fraction := uint64(node.Aux.Load()); fraction > 0 {
+			owes += (fraction-1)*uint64(limit)>>32 + 1
+		}
+	}
+	d.Limit = limit
+	if owes > burst-cost {
+		if owes <= burst {
+			d.Remaining = int64((burst - owes) / e.window)
+		}
+		d.RetryAfter = time.Duration(divideUp(owes-(burst-cost), uint64(limit)))
+		d.ResetAfter = time.Duration(divideUp(owes, uint64(limit)))
+		return true
+	}
+	owes += cost
+	whole, rest := owes/uint64(limit), owes%uint64(limit)
+	d.Allowed, d.Remaining, d.ResetAfter = true, int64((burst-owes)/e.window), time.Duration(whole)
+	d.Charged, d.Ticket, d.generation = n, now, generationOf(node.Generation())
+	fraction := uint64(0)
+	if rest > 0 {
+		d.ResetAfter++
+		fraction = divideUp(rest<<32, uint64(limit))
+	}
+	node.Value.paid = now + int64(whole)
+	if uint32(fraction) != node.Aux.Load() {
+		node.Aux.Store(uint32(fraction))
+	}
+	return true
+}
+
+func divideUp(a, by uint64) uint64 { return (a + by - 1) / by }
+
+func (e *gcra) answer(node *debtor, q question) (d Decision, alive bool) {
+	node.Value.mu.Lock()
+	defer node.Value.mu.Unlock()
+	if node.Value.paid == killed {
+		return d, false
+	}
+	d.Limit = q.limit
+	limit, most := uint64(q.limit), e.most(q.limit)
+	owes := owed(node, q.now, max(1, limit))
+	burst := product(uint64(most), e.window)
+	room := int64(0)
+	if left, over := burst.minus(owes); !over {
+		fit, _ := left.divide(e.window)
+		room = int64(fit)
+	}
+	n := q.fit(room)
+	switch {
+	case q.least() > most:
+		d.RetryAfter = Never
+	case n == 0:
+		d.RetryAfter = e.wait(owes, q.least(), q.limit)
+		if d.RetryAfter > q.patience {
+			break
+		}
+		n = q.least() // in its turn
+		fallthrough
+	default:
+		d.Allowed = true
+		if q.take {
+			owes = owes.plus(product(uint64(n), e.window))
+			owe(node, q.now, owes, limit)
+			room = max(0, room-n)
+			d.Charged, d.Ticket, d.generation = n, q.now+int64(d.RetryAfter), generationOf(node.Generation())
+		}
+	}
+	d.Remaining = room
+	if limit > 0 {
+		d.ResetAfter = duration(owes, limit)
+	}
+	return d, true
+}
+
+// wait is how long it takes until n more fit, which do not fit now, and are not more than ever
+// do.
+func (e *gcra) wait(owes wide, n, limit int64) time.Duration {
+	more, _ := owes.plus(product(uint64(n), e.window)).minus(product(uint64(e.most(limit)), e.window))
+	return duration(more, uint64(limit))
+}
+
+// duration is how long it takes to pay that much.
+func duration(owes wide, limit uint64) time.Duration {
+	whole, rest := owes.divide(limit)
+	if rest > 0 {
+		whole++
+	}
+	return time.Duration(min(whole, maxTime))
+}
+
+func (e *gcra) add(node *debtor, q question) (alive bool) {
+	node.Value.mu.Lock()
+	defer node.Value.mu.Unlock()
+	if node.Value.paid == killed {
+		return false
+	}
+	if limit := uint64(q.limit); limit > 0 {
+		owe(node, q.now, owed(node, q.now, limit).plus(product(uint64(q.n), e.window)), limit)
+	}
+	return true
+}
+
+// takeOff gives back what n have cost, less the time since they began. Had they never been,
+// the key would owe at least so much less, whoever came meanwhile: only in that time can it
+// have owed nothing. While calls wait for turns, which they have been told, only the last turn
+// can be given back.
+func (e *gcra) takeOff(node *debtor, began int64, q question) {
+	node.Value.mu.Lock()
+	defer node.Value.mu.Unlock()
+	limit := uint64(q.limit)
+	if node.Value.paid == killed || limit == 0 {
+		return
+	}
+	owes := owed(node, q.now, limit)
+	since := max(0, between(began, q.now))
+	if waits, none := owes.minus(product(uint64(e.most(q.limit)), e.window)); !none && waits != (wide{}) {
+		if between(q.now, began) != int64(duration(waits, limit)) {
+			return
+		}
+	}
+	if back, over := product(uint64(q.n), e.window).minus(product(uint64(since), limit)); !over {
+		if owes, over = owes.minus(back); over {
+			owes = wide{}
+		}
+		owe(node, q.now, owes, limit)
+	}
+}
+
+func (e *gcra) untilMore(node *debtor, now, limit, remaining int64) time.Duration {
+	if remaining >= e.most(limit) {
+		return 0
+	}
+	d, _ := e.answer(node, question{now: now, limit: limit, n: remaining + 1})
+	return d.RetryAfter
+}
+
+func (e *gcra) lasts(_, limit int64) time.Duration {
+	return duration(product(uint64(e.most(limit)), e.window), uint64(max(1, limit)))
+}
+
+func (e *gcra) inspect(node *debtor, now int64) (warmth uint64, expired bool) {
+	node.Value.mu.Lock()
+	defer node.Value.mu.Unlock()
+	left := leftOf(node, now)
+	return uint64(max(0, left)), left < 0 || left == 0 && node.Aux.Load() == 0
+}
+
+func (e *gcra) kill(node *debtor, now int64, force bool) bool {
+	node.Value.mu.Lock()
+	defer node.Value.mu.Unlock()
+	if left := leftOf(node, now); !force && (left > 0 || left == 0 && node.Aux.Load() > 0) {
+		return false
+	}
+	node.Value.paid = killed
+	return true
+}
+
+func (e *gcra) memory() (bytes, coarse int64) { return 0, 0 }
