@@ -105,7 +105,8 @@ var fields = []field.Field[Rule]{
 		Only: throttles, Seldom: true,
 	}),
 	field.Define(forceCodec, func(r *Rule) *Force { return &r.Force }, field.About{
-		Name: "force", GoName: "Force", Label: "Force", Hint: "Keeps it open or closed, whatever happens.",
+		Name: "force", GoName: "Force", Label: "Force", Hint: "Open blocks all calls, closed blocks none, whatever happens.",
+		Switch: true,
 	}),
 }
 
