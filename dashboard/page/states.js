@@ -1,0 +1,26 @@
+// The states of rules: a breaker is closed, open or half-open.
+
+import { setAttr, setText } from "./dom.js";
+
+// Those that matter, the worst first. Others are shown as they are called.
+const order = ["open", "half-open", "ramping"];
+const broken = order.slice(0, 2);
+
+/** worst is the state that matters most of those that rules are in; nothing if there are none. */
+export function worst(states) {
+  return order.find((state) => states.includes(state)) ?? states[0];
+}
+
+/** trouble are the resources with a rule that is open or half-open, as [{resource, state}], the open ones first. */
+export function trouble(resources) {
+  const all = [...resources].map((resource) => ({ resource, state: worst(resource.states) })).filter(({ state }) => broken.includes(state));
+  return all.sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state) || (a.resource.key < b.resource.key ? -1 : 1));
+}
+
+/** setState shows a state in a badge; nothing if it is none. more is said after it. */
+export function setState(badge, state, more = "") {
+  setText(badge, state ? state + more : "");
+  setAttr(badge, "data-state", state ?? null);
+  badge.hidden = !state;
+  return badge;
+}
