@@ -97,7 +97,7 @@ func (b *breaker) probe(now int64) (p *phase, admitted, decided bool) {
 	p = b.settle(now)
 	if p.state == open && p.rule.Force != Open && now >= p.until() {
 		next := b.enter(halfOpen, p.rule, now, p.row)
-		reason := field.ShortDuration(time.Duration(now-p.entered)) + " after it has opened"
+		reason := field.ShortDuration(time.Duration(now-p.entered).Round(time.Millisecond)) + " after it has opened"
 		if p.due {
 			reason = "not forced open any more"
 		}

@@ -215,19 +215,20 @@ export class Chart {
     ]);
   }
 
-  // marks draws the marks. Of labels that would stand on each other, the newest is seen.
+  // marks draws the marks, with what is from there on beside it. Of labels that would stand on each other, the
+  // newest is seen.
   #marks(x, right, bottom) {
-    let free = Infinity; // up to here there is room for labels
+    let free = right; // up to here there is room for labels
     return [...this.data.marks].reverse().flatMap(({ at, label, quiet }) => {
       const here = x(this.#second(at));
-      const half = 3.5 * label.length + 4;
-      const middle = Math.min(Math.max(here, edge.left + half), right - half);
-      const fits = middle + half <= free;
-      if (fits) free = middle - half;
+      const width = 7 * label.length + 2;
+      const left = free === right ? Math.min(here + 3, right - width) : here + 3;
+      const fits = left + width <= free;
+      if (fits) free = left - 4;
       const look = { class: quiet ? "mark shadow" : "mark", "data-state": label };
       return [
-        svg("line", { ...look, x1: crisp(here), x2: crisp(here), y1: edge.top - 4, y2: bottom }),
-        fits && svg("text", { ...look, x: middle, y: edge.top - 8, "text-anchor": "middle", text: label }),
+        svg("line", { ...look, x1: crisp(here), x2: crisp(here), y1: edge.top - 16, y2: bottom }),
+        fits && svg("text", { ...look, x: left, y: edge.top - 6, text: label }),
       ].filter(Boolean);
     });
   }

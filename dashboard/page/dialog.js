@@ -33,8 +33,8 @@ export function ask({ title, body, verb, danger, who, reason, send, failed = "No
     const form = el("form", { novalidate: true, onsubmit: (event) => {
       event.preventDefault();
       attempt();
-    } }, heading, el("div", { class: "fields" }, ...body, tokenField),
-    el("div", { class: "why" }, whyField, who ? el("p", { class: "who", text: `The log will say that it was ${shown(who)}.` }) : null), refused,
+    } }, heading, el("div", { class: "asks" }, el("div", { class: "fields" }, ...body, tokenField),
+      el("div", { class: "why" }, whyField, who ? el("p", { class: "who", text: `The log will say that it was ${shown(who)}.` }) : null)), refused,
     el("div", { class: "buttons" }, cancel, submit));
     const box = el("dialog", { "aria-labelledby": heading.id, onclose: () => {
       box.remove();

@@ -84,7 +84,7 @@ class Field {
     const words = [el("label", { for: id, text: label }), el("p", { class: "hint", id: id + "-hint", text: hint })];
     this.element = this.check
       ? el("div", { class: "field check" }, this.input, el("div", {}, ...words, this.wrong))
-      : el("div", { class: "field" }, words[0], this.input, words[1], this.wrong);
+      : el("div", { class: name === "id" ? "field full" : "field" }, words[0], this.input, words[1], this.wrong);
   }
 
   // settle shows the field if the others want it.

@@ -221,7 +221,7 @@ func TestBreaker_Force(t *testing.T) {
 	p.until("forced open", closed+` && `+stateOf+`.textContent === "open" && `+position+` === "none=false,open=true,closed=false"`)
 	require.Equal(t, breaker.Open, b.gate.Rules().Breaker[0].Force)
 	require.Equal(t, "force: open", ask[string](p, `document.querySelector(".rule .turned").textContent`))
-	p.until("words for those who do not see it", `document.querySelector("#announce").textContent === "Force of the rule is open."`)
+	p.until("words for those who do not see it", `["Force of the rule is open.", "Open: bank.pay."].includes(document.querySelector("#announce").textContent)`)
 	p.until("nothing passes", `document.querySelector("#total-pass").textContent === "0"`)
 	p.until("the mark", `document.querySelector(".chart.wide .marks").textContent.endsWith("bank: closed → open: forced open by the rule")`)
 	_, logged := log.last(t)
