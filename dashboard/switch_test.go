@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
@@ -56,6 +57,21 @@ func logTo(w *bytes.Buffer) *slog.Logger {
 		}
 		return a
 	}}))
+}
+
+// A page finds out which field is a switch, and its positions.
+func TestKinds_TellSwitches(t *testing.T) {
+	t.Parallel()
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{})
+	var switches []string
+	for _, kind := range list(get(t, d, "kinds"), "kinds") {
+		for _, field := range list(kind, "fields") {
+			if field["switch"] == true {
+				switches = append(switches, fmt.Sprint(kind["name"], " ", field["name"], " ", field["options"]))
+			}
+		}
+	}
+	require.Equal(t, []string{"breaker force [none open closed]"}, switches)
 }
 
 // A switch is turned with a reason, which is logged beside who it was, and without one nothing

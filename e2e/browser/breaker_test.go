@@ -325,6 +325,37 @@ func TestBreaker_ServerLostAndBack(t *testing.T) {
 	p.until("all is well", names+`.length === 3 && ![...document.querySelectorAll(".row .badge")].some((e) => e.checkVisibility())`)
 }
 
+// TestBreaker_Form: what means nothing with the behavior that is chosen is not there, what goes
+// together stands together, and what must be there is told at its field.
+func TestBreaker_Form(t *testing.T) {
+	t.Parallel()
+	b := newBank(t, nil)
+	p := open(t, serve(t, b.gate, dashboard.Config{Authorize: everybody}).url+"#/rules")
+	p.allowed(`status of 422`)
+	p.until("the buttons", `document.querySelectorAll("button.add").length >= 3`)
+	p.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll("button.add")].find((b) => b.textContent === "Add breaker rule").click()`))
+	p.until("the form", `document.querySelector("dialog h2")?.textContent === "Add a breaker rule"`)
+	labels := `String([...document.querySelectorAll("dialog .asks label")].filter((l) => l.checkVisibility()).map((l) => l.textContent))`
+	require.Equal(t, "ID,Resource,Match,Interval,Least calls,Behavior,Error ratio,Slow ratio,Slow after,Error count,In a row,Open for,Probes,Force,Mode,Reason (optional)", ask[string](p, labels))
+	beside := func(one, other string) bool {
+		return ask[bool](p, `document.querySelector("#rule-`+one+`").getBoundingClientRect().top === document.querySelector("#rule-`+other+`").getBoundingClientRect().top`)
+	}
+	require.True(t, beside("slowRatio", "slowAfter") && beside("openFor", "probes") && beside("resource", "match"))
+	p.fill("#rule-resource", "a")
+	p.click("dialog button[type=submit]")
+	p.until("what is missing", `document.querySelector("#rule-errorRatio-fault").textContent === "errorRatio is missing; want more than 0 and at most 1, unless one of slowRatio, errorCount and consecutive is set, or behavior throttle"`)
+	require.Equal(t, "rule-errorRatio", ask[string](p, "document.activeElement.id"))
+	p.shootAll("form-breaker-fault")
+	p.choose("#rule-behavior", "throttle")
+	p.until("its fields", labels+` === "ID,Resource,Match,Interval,Least calls,Behavior,K,Force,Mode,Reason (optional)"`)
+	p.fill("#rule-k", "1.5")
+	p.shootAll("form-throttle")
+	p.click("dialog button[type=submit]")
+	p.until("added", `!document.querySelector("dialog") && document.querySelectorAll(".rule").length === 2`)
+	require.Equal(t, 1.5, b.gate.Rules().Breaker[1].K)
+	require.Equal(t, breaker.Throttle, b.gate.Rules().Breaker[1].Behavior)
+}
+
 // TestBreaker_Accessibility lets axe-core look at breakers in all states, in both themes and at both
 // widths.
 func TestBreaker_Accessibility(t *testing.T) {
