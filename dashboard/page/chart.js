@@ -219,18 +219,18 @@ export class Chart {
   // newest is seen.
   #marks(x, right, bottom) {
     let free = right; // up to here there is room for labels
-    return [...this.data.marks].reverse().flatMap(({ at, label, quiet }) => {
+    const [drawn, labels] = [[], []];
+    for (const { at, label, quiet } of [...this.data.marks].reverse()) {
       const here = x(this.#second(at));
       const width = 7 * label.length + 2;
       const left = free === right ? Math.min(here + 3, right - width) : here + 3;
       const fits = left + width <= free;
       if (fits) free = left - 4;
       const look = { class: quiet ? "mark shadow" : "mark", "data-state": label };
-      return [
-        svg("line", { ...look, x1: crisp(here), x2: crisp(here), y1: edge.top - 16, y2: bottom }),
-        fits && svg("text", { ...look, x: left, y: edge.top - 6, text: label }),
-      ].filter(Boolean);
-    });
+      drawn.push(svg("line", { ...look, x1: crisp(here), x2: crisp(here), y1: edge.top - 16, y2: bottom }));
+      if (fits) labels.push(svg("text", { ...look, x: left, y: edge.top - 6, text: label }));
+    }
+    return [...drawn, ...labels];
   }
 
   #crosshair(values, x, y, bottom) {

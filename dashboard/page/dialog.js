@@ -25,7 +25,10 @@ export function ask({ title, body, verb, danger, who, reason, send, failed = "No
       const said = faults.find((f) => f.field === "reason")?.message ?? "";
       setText(whyFault, shown(said));
       setAttr(why, "aria-invalid", said ? "true" : null);
-      if (said) why.focus();
+      if (said) {
+        why.focus();
+        whyField.scrollIntoView({ block: "nearest" });
+      }
       return onFaults(whyField ? faults.filter((f) => f.field !== "reason") : faults);
     };
     const cancel = el("button", { type: "button", text: "Cancel", autofocus: reason === "optional" && !body.some((part) => part.querySelector("input, select")), onclick: () => box.close() });
@@ -47,7 +50,7 @@ export function ask({ title, body, verb, danger, who, reason, send, failed = "No
       setText(refused, "");
       blame([]);
       try {
-        await send(whyField && why.value.trim() ? "&reason=" + encodeURIComponent(why.value.trim()) : "");
+        await send(whyField && why.value.trim() ? "&reason=" + encodeURIComponent(why.value.trim().toWellFormed()) : "");
         done = true;
         box.close();
       } catch (error) {

@@ -50,7 +50,9 @@ async function edit(context, { kind, id, raw, version, rule, source: kept = "" }
       byName[field].fault(message);
       if (byName[field].seldom) details.open = true;
     }
-    parts.find((f) => here.some((fault) => fault.field === f.name))?.input.focus();
+    const first = parts.find((f) => here.some((fault) => fault.field === f.name));
+    first?.input.focus();
+    first?.element.scrollIntoView({ block: "nearest" }); // with what is said of it
     return faults.filter((f) => !byName[f.field]);
   };
   const explain = ({ status, current }) => {
