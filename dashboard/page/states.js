@@ -8,12 +8,16 @@ const broken = order.slice(0, 2);
 
 /** worst is the state that matters most of those that rules are in; nothing if there are none. */
 export function worst(states) {
-  return order.find((state) => states.includes(state)) ?? states[0];
+  return states.length ? order.find((state) => states.includes(state)) ?? states[0] : undefined;
 }
 
 /** trouble are the resources with a rule that is open or half-open, as [{resource, state}], the open ones first. */
 export function trouble(resources) {
-  const all = [...resources].map((resource) => ({ resource, state: worst(resource.states) })).filter(({ state }) => broken.includes(state));
+  const all = [];
+  for (const resource of resources) { // of which there may be very many
+    const state = worst(resource.states);
+    if (broken.includes(state)) all.push({ resource, state });
+  }
   return all.sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state) || (a.resource.key < b.resource.key ? -1 : 1));
 }
 

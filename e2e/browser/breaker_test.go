@@ -285,8 +285,7 @@ func TestBreaker_ForceIsForThoseWhoMay(t *testing.T) {
 	t.Parallel()
 	b := newBank(t, func(r *breaker.Rule) { r.Force = breaker.Open })
 	p := open(t, serve(t, b.gate, dashboard.Config{}).url+ofBank)
-	p.until("the state", stateOf+`?.textContent === "open"`)
-	require.Equal(t, "force: open", ask[string](p, `document.querySelector(".rule .turned").textContent`))
+	p.until("the state", stateOf+`?.textContent === "open" && document.querySelector(".rule .turned").textContent === "force: open"`)
 	require.False(t, ask[bool](p, `document.querySelector(".switch").checkVisibility()`))
 
 	nobody := func(*http.Request) (string, error) { return "", errors.New("only at <b>noon</b>") }
