@@ -117,7 +117,7 @@ func (c *check) Wait(now, _ int64, _ resource.Caller) time.Duration { return c.b
 func (c *check) Snapshot(now int64) stat.RuleSnapshot {
 	b := c.breaker
 	return stat.RuleSnapshot{
-		ID: c.rule.ID, Kind: kindName, Mode: c.rule.Mode, Interval: c.rule.Interval,
+		ID: c.rule.ID, Kind: kindName, Mode: c.rule.Mode,
 		Threshold: c.cause.Threshold, Effective: b.effective(c.rule, now),
 		Admitted: b.admitted.Load(), Blocked: b.blocked.Load(), WouldBlock: b.wouldBlock.Load(),
 	}

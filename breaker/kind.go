@@ -46,6 +46,10 @@ var fields = []field.Field[Rule]{
 		Name: "minCalls", GoName: "MinCalls", Label: "Least calls", Hint: "Results below which nothing opens it. Empty: 10.",
 		Synonyms: []string{"minRequestAmount", "minimumNumberOfCalls", "requestVolumeThreshold"},
 	}),
+	field.Define(behaviorCodec, func(r *Rule) *Behavior { return &r.Behavior }, field.About{
+		Name: "behavior", GoName: "Behavior", Label: "Behavior", Hint: "Open and close, or refuse a share.",
+		Synonyms: []string{"behaviour"},
+	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.ErrorRatio }, field.About{
 		Name: "errorRatio", GoName: "ErrorRatio", Label: "Error ratio", Hint: "Share of failures that opens it, such as 0.5.",
 		With: []string{"SlowRatio", "ErrorCount", "Consecutive", "Behavior"}, Only: breaks,
@@ -92,10 +96,6 @@ var fields = []field.Field[Rule]{
 		Name: "ramp", GoName: "Ramp", Label: "Ramp", Hint: "From a tenth of the calls to all, once it has closed. Empty: at once.",
 		Only: breaks, Seldom: true,
 	}),
-	field.Define(behaviorCodec, func(r *Rule) *Behavior { return &r.Behavior }, field.About{
-		Name: "behavior", GoName: "Behavior", Label: "Behavior", Hint: "Open and close, or refuse a share.",
-		Synonyms: []string{"behaviour"},
-	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.K }, field.About{
 		Name: "k", GoName: "K", Label: "K", Hint: "Requests for each that succeeds before any is refused. Empty: 2.",
 		Only: throttles,
@@ -105,7 +105,8 @@ var fields = []field.Field[Rule]{
 		Only: throttles, Seldom: true,
 	}),
 	field.Define(forceCodec, func(r *Rule) *Force { return &r.Force }, field.About{
-		Name: "force", GoName: "Force", Label: "Force", Hint: "Keeps it open or closed, whatever happens.",
+		Name: "force", GoName: "Force", Label: "Force", Hint: "Open blocks all calls, closed blocks none, whatever happens.",
+		Switch: true,
 	}),
 }
 

@@ -85,7 +85,8 @@ type Config struct {
 	// here.
 	RuleKeepers []RuleKeeper
 
-	// Logger is told every change of a rule: who, from what, to what. Nil is slog.Default().
+	// Logger is told every change of a rule: who, from what, to what, and why, if that was said.
+	// Nil is slog.Default().
 	Logger *slog.Logger
 }
 

@@ -29,6 +29,7 @@ type edit struct {
 	id      string       // of add, it may be empty
 	version string       // that the rule must have; not of add
 	source  string       // where the rule is kept
+	reason  string       // why, for the log; it may be empty
 	rule    *kinds.Rules // as it shall be; not of remove
 
 	before, after *kinds.Rules // what it was and is, if it was and is
@@ -60,7 +61,7 @@ func (e *edit) apply(d *Dashboard, rules *kinds.Rules) error {
 		*h.ID, *h.Source = e.id, e.source
 		k.Number(rules, i) // as loading would
 		e.id, e.after = *h.ID, listOfOne(k, rules, i)
-		return nil
+		return e.explained()
 	}
 	if i < 0 {
 		return &refusal{noSuchRule(ruleKey{k.Name(), e.id})}
@@ -74,12 +75,37 @@ func (e *edit) apply(d *Dashboard, rules *kinds.Rules) error {
 	}
 	if e.action == remove {
 		k.Delete(rules, func(h field.Head) bool { return *h.ID == e.id })
-		return nil
+		return e.explained()
 	}
 	k.Set(rules, i, e.rule, 0)
 	h := k.Head(rules, i)
 	*h.ID, *h.Source = e.id, e.source
 	e.after = listOfOne(k, rules, i)
+	return e.explained()
+}
+
+// explained returns an error if the edit turns an operator's switch without a reason. A rule that
+// is not there has none turned.
+func (e *edit) explained() error {
+	if e.reason != "" {
+		return nil
+	}
+	for n, f := range e.kind.Fields() {
+		position := func(one *kinds.Rules) string {
+			if one == nil {
+				return f.Options[0]
+			}
+			value, _, _ := e.kind.Write(one, 0, n) // rules of a gate are good
+			return value.Text
+		}
+		if !f.Switch {
+			continue
+		}
+		if from, to := position(e.before), position(e.after); from != to {
+			want := fmt.Sprintf("why %s goes from %s to %s, in up to %d characters", f.Name, from, to, maxReasonLength)
+			return &refusal{faulty(http.StatusBadRequest, []fault{valueFault("reason", "", want)})}
+		}
+	}
 	return nil
 }
 
@@ -146,7 +172,7 @@ func keeperError(err error) error {
 	}
 }
 
-// log writes an edit to the log. Whatever a rule holds, it has no control characters.
+// log writes an edit to the log. Whatever a rule or a reason holds, it has no control characters.
 func (e *edit) log(ctx context.Context, logger *slog.Logger, who string) {
 	text := func(name string, one *kinds.Rules) slog.Attr {
 		if one == nil {
@@ -158,6 +184,9 @@ func (e *edit) log(ctx context.Context, logger *slog.Logger, who string) {
 		slog.String("who", escape.Text(who)), slog.String("action", string(e.action)),
 		slog.String("kind", e.kind.Name()), slog.String("id", escape.Text(e.id)),
 		text("from", e.before), text("to", e.after),
+	}
+	if e.reason != "" {
+		attrs = append(attrs, slog.String("reason", escape.Text(e.reason)))
 	}
 	if e.source != "" {
 		attrs = append(attrs, slog.String("source", escape.Text(e.source)))

@@ -8,10 +8,14 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 )
+
+// maxReasonLength is how many characters the reason of an edit has at most.
+const maxReasonLength = 500
 
 // maxBody is the size of the largest rule that is read. The longest names in \u escapes fit.
 const maxBody = 64 << 10
@@ -119,22 +123,32 @@ func (d *Dashboard) serve(w http.ResponseWriter, r *http.Request, who string, e 
 	answerRule(w, status, rule)
 }
 
+// reasonOf returns why a rule is changed, without blanks around it; "" if nobody says it.
+func reasonOf(q *query) string {
+	reason := strings.TrimSpace(q.values.Get("reason"))
+	if !utf8.ValidString(reason) || utf8.RuneCountInString(reason) > maxReasonLength {
+		q.fault("reason", quoted(reason), fmt.Sprintf("text of up to %d characters, in UTF-8", maxReasonLength))
+	}
+	return reason
+}
+
 func (d *Dashboard) serveAdd(w http.ResponseWriter, r *http.Request) {
 	who, ok := d.authorized(w, r)
 	if !ok {
 		return
 	}
-	q := parameters(r, "kind", "source")
+	q := parameters(r, "kind", "source", "reason")
 	q.required("kind", strings.Join(kindNames(), " or "))
 	name := q.oneOf("kind", "", kindNames()...)
 	source := q.values.Get("source")
 	if !d.writable(source) {
 		q.fault("source", quoted(source), "one of the sources that about tells")
 	}
+	reason := reasonOf(q)
 	if q.failed(w) {
 		return
 	}
-	d.serve(w, r, who, &edit{kind: kindOf(name), action: add, source: source})
+	d.serve(w, r, who, &edit{kind: kindOf(name), action: add, source: source, reason: reason})
 }
 
 func (d *Dashboard) serveChange(w http.ResponseWriter, r *http.Request) { d.serveEdit(w, r, change) }
@@ -146,8 +160,8 @@ func (d *Dashboard) serveEdit(w http.ResponseWriter, r *http.Request, what actio
 	if !ok {
 		return
 	}
-	q := parameters(r, "kind", "id")
-	key := ruleOf(q)
+	q := parameters(r, "kind", "id", "reason")
+	key, reason := ruleOf(q), reasonOf(q)
 	if q.failed(w) {
 		return
 	}
@@ -157,5 +171,5 @@ func (d *Dashboard) serveEdit(w http.ResponseWriter, r *http.Request, what actio
 		return
 	}
 	version = strings.Trim(version, `"`)
-	d.serve(w, r, who, &edit{kind: kindOf(key.kind), action: what, id: key.id, version: version})
+	d.serve(w, r, who, &edit{kind: kindOf(key.kind), action: what, id: key.id, version: version, reason: reason})
 }

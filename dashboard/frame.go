@@ -3,8 +3,10 @@ package dashboard
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 	"time"
 
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -47,8 +49,10 @@ type frameEncoder struct {
 	resources    table[string, resourceFigures]
 	rules        table[ruleKey, ruleFigures]
 	ruleSources  []byte
+	states       []byte // JSON
 	limiters     [visibilities][]byte
 	newSources   bool // since the frame before
+	newStates    bool
 	newLimiters  bool
 	sums         map[ruleKey]ruleFigures
 
@@ -59,7 +63,7 @@ type frameEncoder struct {
 }
 
 func newFrameEncoder() *frameEncoder {
-	e := &frameEncoder{sums: make(map[ruleKey]ruleFigures)}
+	e := &frameEncoder{states: []byte("[]"), sums: make(map[ruleKey]ruleFigures)}
 	e.resources.columns, e.rules.columns = resourceColumns, ruleColumns
 	e.resources.name = appendName
 	e.resources.values = func(b []byte, f resourceFigures) []byte { return f.append(b) }
@@ -98,11 +102,36 @@ func (e *frameEncoder) update(r reading) {
 	}
 	e.resources.end()
 	e.rules.end()
+	states := e.appendStates(nil, r.resources)
+	e.newStates = !bytes.Equal(e.states, states)
+	e.states = states
 	e.newSources = !bytes.Equal(e.ruleSources, r.ruleSources)
 	e.newLimiters = !bytes.Equal(e.limiters[keysShown], r.limiters[keysShown])
 	e.at, e.rulesVersion, e.ruleSources, e.limiters = r.at, r.rulesVersion, r.ruleSources, r.limiters
 	clear(e.delta[:])
 	clear(e.full[:])
+}
+
+// appendStates appends the rules that are in another state than the one in which they began, by the
+// rows of their resources and their own. Those that block nothing are left out.
+func (e *frameEncoder) appendStates(b []byte, resources []stat.Snapshot) []byte {
+	b = append(b, '[')
+	for i := range resources {
+		s := &resources[i]
+		for k := range s.Rules {
+			r := &s.Rules[k]
+			if r.State == "" || r.State == r.States[0] || r.Mode != rule.Enforce {
+				continue
+			}
+			if len(b) > 1 {
+				b = append(b, ',')
+			}
+			b = strconv.AppendInt(append(b, '['), e.resources.rows[s.Resource].number, 10)
+			b = strconv.AppendInt(append(b, ','), e.rules.rows[ruleKey{r.Kind, r.ID}].number, 10)
+			b = append(appendText(append(b, ','), r.State), ']')
+		}
+	}
+	return append(b, ']')
 }
 
 // changes returns what the last update changed, for one who may see so much.
@@ -148,6 +177,9 @@ func (e *frameEncoder) encode(out []byte, s visibility, full bool) []byte {
 	}
 	if full || e.newSources {
 		out = append(append(out, `,"ruleSources":`...), e.ruleSources...)
+	}
+	if full && len(e.states) > len("[]") || !full && e.newStates {
+		out = append(append(out, `,"states":`...), e.states...)
 	}
 	if full || e.newLimiters {
 		out = append(append(out, `,"limiters":`...), e.limiters[s]...)

@@ -25,6 +25,7 @@ type fieldView struct {
 	With     []string        `json:"with,omitempty"`
 	Only     *choiceView     `json:"only,omitempty"`
 	Seldom   bool            `json:"seldom,omitempty"`
+	Switch   bool            `json:"switch,omitempty"`
 }
 
 type choiceView struct {
@@ -39,7 +40,8 @@ func kindViewOf(k kinds.Kind) kindView {
 	fields := k.Fields()
 	for n, f := range fields {
 		field := fieldView{
-			Name: f.Name, Label: f.Label, Hint: f.Hint, Type: f.Type, Options: f.Options, Required: f.Required, Seldom: f.Seldom,
+			Name: f.Name, Label: f.Label, Hint: f.Hint, Type: f.Type, Options: f.Options, Required: f.Required,
+			Seldom: f.Seldom, Switch: f.Switch,
 		}
 		if value, zero, err := k.Write(empty, 0, n); err == nil && !zero {
 			field.Default = encodeScalar(value)

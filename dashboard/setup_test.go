@@ -208,6 +208,7 @@ type frame struct {
 	Resources    change              `json:"resources"`
 	Rules        change              `json:"rules"`
 	RuleSources  json.RawMessage     `json:"ruleSources"`
+	States       [][]any             `json:"states"`
 	Limiters     json.RawMessage     `json:"limiters"`
 }
 
@@ -273,6 +274,18 @@ func (w *watching) learn(f *frame) {
 	}
 	take(w.figures, w.names, w.columns["resources"], f.Resources)
 	take(w.sums, w.rules, w.columns["rules"], f.Rules)
+}
+
+// states returns the states of a frame as "resource rule state".
+func (w *watching) states(f *frame) []string {
+	w.t.Helper()
+	require.NotNil(w.t, f.States)
+	all := []string{}
+	for _, s := range f.States {
+		_, id, _ := strings.Cut(w.rules[s[1].(float64)], " ")
+		all = append(all, w.names[s[0].(float64)]+" "+id+" "+s[2].(string))
+	}
+	return all
 }
 
 func jsonOf(t testing.TB, v any) string {

@@ -91,6 +91,7 @@
 //	interval      1ms to 24h          10s         the window of the results
 //	buckets       1 to 1,000          10          into which the interval divides, at least 1ms each
 //	minCalls      1 to 1,000,000,000  10          results below which nothing opens it
+//	behavior      break, throttle     break       throttle refuses a share, and has no states
 //	errorRatio    over 0 to 1         0, none     share of failures that opens it
 //	slowRatio     over 0 to 1         0, none     share of slow calls that opens it
 //	slowAfter     up to 24h           required    what takes longer is slow; with slowRatio
@@ -101,7 +102,6 @@
 //	probes        1 to 1,000          3           calls that decide, half-open, whether it closes
 //	probeTimeout  1ms to 24h          openFor     a probe that takes so long is bad
 //	ramp          1ms to 24h          0s, none    from a tenth of the calls to all, once it has closed
-//	behavior      break, throttle     break       throttle refuses a share, and has no states
 //	k             1 to 1,000          2           with throttle, calls for each success before any is refused
 //	maxReject     over 0 to 1         0.9         with throttle, the largest share that is refused
 //	force         none, open, closed  none        keeps it open or closed, whatever happens

@@ -8,6 +8,7 @@ import { ResourceView } from "./resource.js";
 import { RulesView } from "./rules.js";
 import { Store } from "./store.js";
 import { refused, trouble } from "./sources.js";
+import { trouble as broken } from "./states.js";
 import { follow } from "./stream.js";
 
 const $ = (id) => document.getElementById(id);
@@ -92,6 +93,18 @@ function sources(all) {
   said = which;
 }
 
+// states says once that breakers have opened, and that all are closed again. One that tries whether it may
+// close is still open for those who hear it.
+let open = new Set();
+
+function states() {
+  const all = broken(store.resources.values()).map(({ resource }) => resource);
+  const fresh = all.filter(({ key }) => !open.has(key));
+  if (fresh.length) setText($("announce"), `Open: ${fresh.slice(0, 5).map(({ name }) => shown(name)).join(", ")}${fresh.length > 5 ? " and others" : ""}.`);
+  else if (open.size && !all.length) setText($("announce"), "All that was open is closed again.");
+  open = new Set(all.map(({ key }) => key));
+}
+
 let retryAt = 0;
 let last = "";
 
@@ -124,6 +137,7 @@ const stream = follow({
     store.take(frame);
     if (!store.kinds.length) askKinds();
     sources(store.ruleSources);
+    states();
     update();
   },
   onState: connection,

@@ -6,15 +6,15 @@ import { time } from "./format.js";
 import { apart, reach, ticks } from "./scale.js";
 
 const seconds = 60;
-const edge = { left: 46, right: 10, top: 10, bottom: 22 };
+const edge = { left: 46, right: 10, top: 20, bottom: 22 };
 
 /** A Chart draws series over the last minute. Its element goes into the page; update gives it data.
  *
  * title: of the figure. series: [{key, label, class, area}]. format: of a value, for the axis and
- * the read-out. least: what the axis reaches at least. */
+ * the read-out. least: what the axis reaches at least. marked: whether it gets marks. */
 export class Chart {
-  constructor({ title, series, format, least = 1, none = "no traffic" }) {
-    Object.assign(this, { title, series, format, least, none });
+  constructor({ title, series, format, least = 1, none = "no traffic", marked = false }) {
+    Object.assign(this, { title, series, format, least, none, marked });
     this.data = null;
     this.cursor = null; // the second that is read, in ms
     this.keys = new Map(series.map((s) => [s.key, el("b")]));
@@ -29,22 +29,24 @@ export class Chart {
     }, this.svg);
     this.summary = el("p", { class: "unseen" });
     this.beyond = el("p", { class: "beyond" });
+    this.marks = el("p", { class: "marks", hidden: !marked });
     this.rows = el("tbody");
     const head = el("tr", {}, el("th", { scope: "col", text: "Time" }),
-      ...series.map((s) => el("th", { scope: "col", text: s.label })));
+      ...series.map((s) => el("th", { scope: "col", text: s.label })), marked && el("th", { scope: "col", text: "Changes" }));
     this.table = el("details", { class: "as-table", ontoggle: () => this.#tabulate() }, el("summary", { text: "As a table" }),
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title + ", as a table" },
         el("table", {}, el("thead", {}, head), this.rows)));
     this.element = el("figure", { class: "chart" },
-      el("figcaption", {}, el("h2", { text: title }), this.legend), this.plot, this.beyond, this.summary, this.table);
+      el("figcaption", {}, el("h2", { text: title }), this.legend), this.plot, this.marks, this.beyond, this.summary, this.table);
     this.resizing = new ResizeObserver(() => this.#draw());
     this.resizing.observe(this.plot);
   }
 
   /** update gives the chart its data: end is the newest second in ms, values has a list of 60 for
-   * each series, oldest first, null where nothing is known, and lines are [{label, value}]. */
-  update({ end, values, lines = [] }) {
-    this.data = { end, values, lines };
+   * each series, oldest first, null where nothing is known, lines are [{label, value}], and marks, by
+   * time, [{at, label, text, quiet}]. */
+  update({ end, values, lines = [], marks = [] }) {
+    this.data = { end, values, lines, marks: marks.filter(({ at }) => at >= end - (seconds - 1) * 1000 && at < end + 1000) };
     if (this.cursor <= end - seconds * 1000 || this.cursor > end) this.cursor = null;
     this.#draw();
     this.#legend();
@@ -63,12 +65,24 @@ export class Chart {
     return v === null ? "–" : this.format(v);
   }
 
+  // marksAt are the texts of the marks of a second.
+  #marksAt(i) {
+    return this.data.marks.filter(({ at }) => this.#second(at) === i).map(({ text }) => text);
+  }
+
+  // second is the index of the second of a time.
+  #second(at) {
+    return seconds - 1 - Math.round((this.data.end - 1000 * Math.floor(at / 1000)) / 1000);
+  }
+
   #describe() {
+    const { marks } = this.data;
+    const changes = marks.length ? [`${marks.length} ${marks.length === 1 ? "change" : "changes"} in it, the last at ${time(marks.at(-1).at)}: ${marks.at(-1).text}.`] : [];
     return this.series.map(({ key, label }) => {
       const known = this.data.values[key].filter((v) => v !== null);
       if (!known.length) return label + ": nothing known.";
       return `${label}: ${this.format(known.at(-1))} now, at most ${this.format(Math.max(...known))} in the last minute.`;
-    }).concat(this.data.lines.map((l) => `Threshold ${shown(l.label)}: ${this.format(l.value)}.`)).join(" ");
+    }).concat(this.data.lines.map((l) => `Threshold ${shown(l.label)}: ${this.format(l.value)}.`), changes).join(" ");
   }
 
   #index() {
@@ -82,21 +96,25 @@ export class Chart {
     if (this.cursor === null) while (i > 0 && !known(i)) i--;
     for (const { key } of this.series) setText(this.keys.get(key), this.say(key, i));
     const at = this.data.end - (seconds - 1 - i) * 1000;
+    const marks = this.#marksAt(i);
+    const last = this.data.marks.at(-1);
+    setText(this.marks, this.cursor !== null ? marks.join(" · ") : last ? `${time(last.at)} ${last.text}` : "");
     setText(this.when, this.cursor === null ? "" : time(at));
     setAttr(this.plot, "aria-valuenow", i - (seconds - 1));
     setAttr(this.plot, "aria-valuetext",
-      time(at) + ": " + (known(i) ? this.series.map((s) => s.label + " " + this.say(s.key, i)).join(", ") : "nothing known"));
+      [time(at) + ": " + (known(i) ? this.series.map((s) => s.label + " " + this.say(s.key, i)).join(", ") : "nothing known"), ...marks].join("; "));
   }
 
   #tabulate() {
     if (!this.table.open || !this.data) return;
     while (this.rows.children.length < seconds) {
-      this.rows.append(el("tr", {}, el("th", { scope: "row" }), ...this.series.map(() => el("td"))));
+      this.rows.append(el("tr", {}, el("th", { scope: "row" }), ...this.series.map(() => el("td")), this.marked && el("td", { class: "text" })));
     }
     for (let i = 0; i < seconds; i++) {
       const cells = this.rows.children[seconds - 1 - i].children;
       setText(cells[0], time(this.data.end - (seconds - 1 - i) * 1000));
       this.series.forEach((s, k) => setText(cells[k + 1], this.say(s.key, i)));
+      if (this.marked) setText(cells[this.series.length + 1], this.#marksAt(i).join(" · "));
     }
   }
 
@@ -142,6 +160,7 @@ export class Chart {
       ...this.#clock(x, bottom, width),
       ...this.series.flatMap((s) => this.#line(s, values[s.key], x, y, bottom)),
       ...this.#lines(lines.filter((l) => l.value <= top), y, right, bottom),
+      ...this.#marks(x, right, bottom),
     ];
     if (!all.some((v) => v > 0)) parts.push(svg("text", { class: "none", x: (edge.left + right) / 2, y: (edge.top + bottom) / 2, "text-anchor": "middle", text: this.none }));
     const above = lines.filter((l) => l.value > top);
@@ -194,6 +213,24 @@ export class Chart {
       svg("line", { class: "threshold " + (l.class ?? ""), x1: edge.left, x2: right, y1: crisp(y(l.value)), y2: crisp(y(l.value)) }),
       svg("text", { class: "threshold " + (l.class ?? ""), x: right - 2, y: labels[i], "text-anchor": "end", text: clip(shown(l.label), (right - edge.left) / 8) }),
     ]);
+  }
+
+  // marks draws the marks, with what is from there on beside it. Of labels that would stand on each other, the
+  // newest is seen.
+  #marks(x, right, bottom) {
+    let free = right; // up to here there is room for labels
+    const [drawn, labels] = [[], []];
+    for (const { at, label, quiet } of [...this.data.marks].reverse()) {
+      const here = x(this.#second(at));
+      const width = 7 * label.length + 2;
+      const left = free === right ? Math.min(here + 3, right - width) : here + 3;
+      const fits = left + width <= free;
+      if (fits) free = left - 4;
+      const look = { class: quiet ? "mark shadow" : "mark", "data-state": label };
+      drawn.push(svg("line", { ...look, x1: crisp(here), x2: crisp(here), y1: edge.top - 16, y2: bottom }));
+      if (fits) labels.push(svg("text", { ...look, x: left, y: edge.top - 6, text: label }));
+    }
+    return [...drawn, ...labels];
   }
 
   #crosshair(values, x, y, bottom) {

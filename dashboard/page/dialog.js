@@ -5,11 +5,11 @@ import { el, setAttr, setText, shown } from "./dom.js";
 
 let number = 0;
 
-/** ask shows a dialog and gives whether it was done. send does it, and throws a Problem if it is refused;
- * onFaults gets the faults of fields, and gives those that have no place. explain may give another text
+/** ask shows a dialog and gives whether it was done. send does it, and throws a Problem if it is refused; it
+ * gets what goes into the query to say why. reason is "required" or "optional", or nothing if nobody is asked for one. onFaults gets the faults of fields, and gives those that have no place. explain may give another text
  * for a problem; failed is what a text of the server's is put after. who is who asks, as far as the server
  * knows. */
-export function ask({ title, body, verb, danger, who, send, failed = "Nothing was changed: ", onFaults = (faults) => faults, explain = () => null }) {
+export function ask({ title, body, verb, danger, who, reason, send, failed = "Nothing was changed: ", onFaults = (faults) => faults, explain = () => null }) {
   return new Promise((resolve) => {
     let done = false;
     const heading = el("h2", { id: "dialog-" + ++number, text: title });
@@ -17,13 +17,28 @@ export function ask({ title, body, verb, danger, who, send, failed = "Nothing wa
     const token = el("input", { type: "password", id: "dialog-token", autocomplete: "off", "aria-describedby": "dialog-token-hint" });
     const tokenField = el("div", { class: "field full", hidden: true }, el("label", { for: "dialog-token", text: "Token" }), token,
       el("p", { class: "hint", id: "dialog-token-hint", text: "The server wants to know who you are. The token is kept until you leave or reload the page." }));
+    const why = el("input", { type: "text", id: "dialog-reason", maxlength: 500, autocomplete: "off", "aria-required": reason === "required" && "true", "aria-describedby": "dialog-reason-hint dialog-reason-fault" });
+    const whyFault = el("p", { class: "fault", id: "dialog-reason-fault" });
+    const whyField = reason && el("div", { class: "field" }, el("label", { for: "dialog-reason", text: reason === "required" ? "Reason" : "Reason (optional)" }), why,
+      el("p", { class: "hint", id: "dialog-reason-hint", text: "Why, for the log." }), whyFault);
+    const blame = (faults) => {
+      const said = faults.find((f) => f.field === "reason")?.message ?? "";
+      setText(whyFault, shown(said));
+      setAttr(why, "aria-invalid", said ? "true" : null);
+      if (said) {
+        why.focus();
+        whyField.scrollIntoView({ block: "nearest" });
+      }
+      return onFaults(whyField ? faults.filter((f) => f.field !== "reason") : faults);
+    };
+    const cancel = el("button", { type: "button", text: "Cancel", autofocus: reason === "optional" && !body.some((part) => part.querySelector("input, select")), onclick: () => box.close() });
     const submit = el("button", { type: "submit", class: danger ? "danger" : "main", text: verb });
     const form = el("form", { novalidate: true, onsubmit: (event) => {
       event.preventDefault();
       attempt();
-    } }, heading, el("div", { class: "fields" }, ...body, tokenField,
-      who ? el("p", { class: "who full", text: `The log will say that it was ${shown(who)}.` }) : null), refused,
-    el("div", { class: "buttons" }, el("button", { type: "button", text: "Cancel", onclick: () => box.close() }), submit));
+    } }, heading, el("div", { class: "asks" }, el("div", { class: "fields" }, ...body, tokenField),
+      el("div", { class: "why" }, whyField, who ? el("p", { class: "who", text: `The log will say that it was ${shown(who)}.` }) : null)), refused,
+    el("div", { class: "buttons" }, cancel, submit));
     const box = el("dialog", { "aria-labelledby": heading.id, onclose: () => {
       box.remove();
       resolve(done);
@@ -33,14 +48,14 @@ export function ask({ title, body, verb, danger, who, send, failed = "Nothing wa
       if (!tokenField.hidden) useToken(token.value);
       submit.disabled = true;
       setText(refused, "");
-      onFaults([]);
+      blame([]);
       try {
-        await send();
+        await send(whyField && why.value.trim() ? "&reason=" + encodeURIComponent(why.value.trim().toWellFormed()) : "");
         done = true;
         box.close();
       } catch (error) {
         if (error instanceof Problem && error.wantsToken) tokenField.hidden = false;
-        const rest = onFaults(error.faults ?? []);
+        const rest = blame(error.faults ?? []);
         setText(refused, explain(error) ?? say(error, rest));
         if (error.wantsToken) token.focus();
         if (!(error instanceof Problem || error instanceof TypeError)) console.error(error);

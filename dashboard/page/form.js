@@ -37,11 +37,11 @@ async function edit(context, { kind, id, raw, version, rule, source: kept = "" }
   body.forEach((part) => part.addEventListener("change", settle));
   settle();
 
-  const send = () => {
+  const send = (why) => {
     const sent = Object.fromEntries(parts.map((f) => [f.name, f.value()]).filter(([, v]) => v !== undefined));
-    if (!isNew) return request(`rule?kind=${kind}&id=${query(id, raw)}`, { method: "PUT", version, body: sent });
+    if (!isNew) return request(`rule?kind=${kind}&id=${query(id, raw)}${why}`, { method: "PUT", version, body: sent });
     const at = sources.length ? `&source=${query(source.value)}` : "";
-    return request(`rules?kind=${kind}${at}`, { method: "POST", body: sent });
+    return request(`rules?kind=${kind}${at}${why}`, { method: "POST", body: sent });
   };
   const onFaults = (faults) => {
     parts.forEach((f) => f.fault(""));
@@ -50,7 +50,9 @@ async function edit(context, { kind, id, raw, version, rule, source: kept = "" }
       byName[field].fault(message);
       if (byName[field].seldom) details.open = true;
     }
-    parts.find((f) => here.some((fault) => fault.field === f.name))?.input.focus();
+    const first = parts.find((f) => here.some((fault) => fault.field === f.name));
+    first?.input.focus();
+    first?.element.scrollIntoView({ block: "nearest" }); // with what is said of it
     return faults.filter((f) => !byName[f.field]);
   };
   const explain = ({ status, current }) => {
@@ -61,7 +63,7 @@ async function edit(context, { kind, id, raw, version, rule, source: kept = "" }
     return `Nothing was changed, for somebody else changed the rule meanwhile: ${changes.join(", ")}. Save again to overwrite that.`;
   };
   const title = isNew ? `Add ${/^[aeiou]/.test(kind) ? "an" : "a"} ${kind} rule` : `Edit ${kind} rule ${shown(id)}`;
-  if (await ask({ title, body, verb: isNew ? "Add" : "Save", who: context.about.who, send, onFaults, explain })) context.changed(isNew ? "The rule is added." : "The rule is saved.");
+  if (await ask({ title, body, verb: isNew ? "Add" : "Save", who: context.about.who, reason: "optional", send, onFaults, explain })) context.changed(isNew ? "The rule is added." : "The rule is saved.");
 }
 
 const numeric = { number: "decimal", whole: "numeric", bytes: null }; // types that may be numbers, and what keys they need
@@ -84,7 +86,7 @@ class Field {
     const words = [el("label", { for: id, text: label }), el("p", { class: "hint", id: id + "-hint", text: hint })];
     this.element = this.check
       ? el("div", { class: "field check" }, this.input, el("div", {}, ...words, this.wrong))
-      : el("div", { class: "field" }, words[0], this.input, words[1], this.wrong);
+      : el("div", { class: name === "id" ? "field full" : "field" }, words[0], this.input, words[1], this.wrong);
   }
 
   // settle shows the field if the others want it.

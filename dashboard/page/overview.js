@@ -4,6 +4,7 @@ import { trace } from "./chart.js";
 import { el, setAttr, setText, shown, svg } from "./dom.js";
 import { count, duration, rate, share } from "./format.js";
 import { Rows } from "./rows.js";
+import { setState, trouble, worst } from "./states.js";
 
 const blockedShare = (r) => (r.blockQPS ? r.blockQPS / (r.passQPS + r.blockQPS) : 0);
 
@@ -20,6 +21,8 @@ const columns = [
   { key: "flight", label: "In flight", by: (r) => r.concurrency, show: (r) => count(r.concurrency) },
 ];
 const figures = columns.filter((c) => c.show);
+
+const most = 8; // resources that are named above the table
 
 // What was chosen holds when the view is left and come back to.
 const chosen = { column: columns[2], descending: true, filter: "" };
@@ -40,7 +43,8 @@ export class Overview {
     this.table = el("div", { class: "table", role: "table", "aria-label": "Resources" },
       el("div", { role: "rowgroup" }, el("div", { class: "head", role: "row", "aria-rowindex": 1 }, ...this.heads)), this.rows.element);
     this.none = el("p", { class: "empty", hidden: true });
-    this.element = el("div", {}, el("h1", { class: "unseen", text: "Resources" }), this.strip.element,
+    this.away = el("p", { class: "warning away", hidden: true });
+    this.element = el("div", {}, el("h1", { class: "unseen", text: "Resources" }), this.strip.element, this.away,
       el("div", { class: "tools" }, el("div", { class: "filter" }, this.filter, el("kbd", { text: "/", "aria-hidden": "true" })), this.matched),
       this.table, this.none);
   }
@@ -52,7 +56,20 @@ export class Overview {
     this.strip.set({
       pass: rate(t.pass), block: rate(t.block), share: share(t.block, t.pass + t.block), concurrency: count(t.concurrency), resources: count(t.resources),
     });
+    this.#states();
     this.#list(this.#held());
+  }
+
+  // states names the resources with a breaker that is not closed, wherever their rows are.
+  #states() {
+    const all = trouble(this.store.resources.values());
+    this.away.hidden = all.length === 0;
+    const key = all.map(({ resource, state }) => state + resource.key).join("\n");
+    if (key === this.named) return;
+    this.named = key;
+    const links = all.slice(0, most).map(({ resource, state }) => el("span", { class: "where" },
+      el("a", { class: "clip", href: "#/resource/" + resource.key, text: shown(resource.name) || "(no name)" }), setState(el("span", { class: "badge state" }), state)));
+    this.away.replaceChildren("Breakers not closed:", ...links, all.length > most ? `and ${count(all.length - most)} more` : "");
   }
 
   close() {
@@ -138,13 +155,15 @@ function makeRow(resource) {
     const cell = el("div", { class: "cell " + c.key, role: "cell" }, el("span", { class: "unit", "aria-hidden": "true", text: c.label }), value);
     return Object.assign(cell, { value });
   });
+  const state = el("span", { class: "badge state" });
   const row = el("div", { class: "row", role: "row", onclick: (e) => { if (!e.target.closest("a") && !String(getSelection())) location.hash = link.hash; } },
-    el("div", { class: "cell name clip", role: "cell", title: name }, link), el("div", { class: "cell spark", role: "cell" }, spark), ...cells);
-  return Object.assign(row, { cells, spark: spark.children });
+    el("div", { class: "cell name clip", role: "cell", title: name }, link, state), el("div", { class: "cell spark", role: "cell" }, spark), ...cells);
+  return Object.assign(row, { cells, state, spark: spark.children });
 }
 
 function fillRow(row, resource, index, store) {
   setAttr(row, "aria-rowindex", index + 2);
+  setState(row.state, worst(resource.states));
   figures.forEach((c, i) => {
     const cell = row.cells[i];
     setText(cell.value, c.show(resource));

@@ -4,8 +4,9 @@ import { query, request } from "./api.js";
 import { ask } from "./dialog.js";
 import { el, setAttr, setText, shown } from "./dom.js";
 import { editRule } from "./form.js";
-import { age, count, number, span } from "./format.js";
+import { age, count, moment, number, span, time } from "./format.js";
 import { warning } from "./sources.js";
+import { setState } from "./states.js";
 
 const remembered = 5; // refusals of a rule
 
@@ -47,11 +48,13 @@ class Panel {
     this.kind = el("span", { class: "badge" });
     this.mode = el("span", { class: "badge" });
     this.state = el("span", { class: "badge state" });
+    this.turned = el("span", { class: "badge turned" });
     this.owner = el("span", { class: "badge" });
     this.toggle = el("button", { type: "button", onclick: () => this.#toggle() });
     this.acts = el("div", { class: "acts" },
       el("button", { type: "button", class: "edit", text: "Edit", onclick: () => editRule(this.context, this.rule) }), this.toggle,
       el("button", { type: "button", class: "danger remove", text: "Remove", onclick: () => this.#remove() }));
+    this.switch = el("div", { class: "switch", role: "group" });
     this.what = el("span");
     this.where = el("a");
     this.about = el("p", { class: "note two" }, this.what, this.where);
@@ -63,12 +66,12 @@ class Panel {
     }));
     this.seen = []; // refusals, the newest first: the server knows the last of them alone
     this.change = el("p", { class: "change" });
+    this.changes = new Unfolded("changes", "Changes before it");
     this.last = el("p", { class: "last" });
-    this.before = el("ol");
-    this.earlier = el("details", { class: "earlier" }, el("summary", { text: "Refusals before it that this page has seen" }), this.before);
+    this.earlier = new Unfolded("earlier", "Refusals before it that this page has seen");
     this.element = el("article", { class: "panel rule" },
-      el("header", {}, this.id, this.kind, this.mode, this.state, this.owner, this.acts), this.about,
-      el("dl", { class: "figures" }, ...Object.values(this.figures).map((f) => f.group)), this.change, this.last, this.earlier);
+      el("header", {}, this.id, this.kind, this.mode, this.state, this.turned, this.owner, this.acts), this.about, this.switch,
+      el("dl", { class: "figures" }, ...Object.values(this.figures).map((f) => f.group)), this.change, this.changes.element, this.last, this.earlier.element);
   }
 
   set(rule, now) {
@@ -89,6 +92,7 @@ class Panel {
     const known = this.context.store.kinds.find((k) => k.name === rule.kind);
     this.acts.hidden = !editing || !rule.editable || !known;
     setText(this.toggle, mode === "enforce" ? "Put into shadow" : "Enforce");
+    this.#switch(rule, known?.fields.find((field) => field.switch));
     this.#describe(rule);
     this.#figures(figures, rule.rule ?? {}, known);
     this.#state(figures, now);
@@ -101,16 +105,44 @@ class Panel {
     if (last && last.at !== this.seen[0]?.at) this.seen = [last, ...this.seen].slice(0, remembered);
     this.last.hidden = !("mode" in figures);
     setText(this.last, last ? "Last refusal " + tell(last, now) : "No refusal yet.");
-    const before = last ? this.seen.slice(1) : this.seen;
-    this.earlier.hidden = !before.length;
-    while (this.before.children.length > before.length) this.before.lastChild.remove();
-    before.forEach((refusal, i) => setText(this.before.children[i] ?? this.before.appendChild(el("li")), tell(refusal, now)));
+    this.earlier.set((last ? this.seen.slice(1) : this.seen).map((refusal) => tell(refusal, now)));
   }
 
-  // state shows the state that the rule is in, since when, and why.
-  #state({ state, since, changes, lastChanges }, now) {
-    setText(this.state, state ?? "");
-    this.state.hidden = !state;
+  // switch shows where the operator's switch of the rule is, and has a button for each of its positions.
+  #switch({ rule }, field) {
+    const at = field && rule ? rule[field.name] ?? field.options[0] : "";
+    this.turned.hidden = !at || at === field.options[0];
+    setText(this.turned, this.turned.hidden ? "" : `${field.label.toLowerCase()}: ${at}`);
+    this.switch.hidden = !at || this.acts.hidden;
+    if (this.switch.hidden) return;
+    if (this.switch.children.length === 0) {
+      setAttr(this.switch, "aria-label", field.label);
+      this.switch.append(el("span", { text: field.label, "aria-hidden": "true" }), ...field.options.map((option) =>
+        el("button", { type: "button", value: option, text: option, onclick: () => this.#turn(field, option) })));
+    }
+    for (const button of this.switch.querySelectorAll("button")) setAttr(button, "aria-pressed", button.value === at);
+  }
+
+  // turn asks why, and turns the switch.
+  #turn(field, option) {
+    const given = this.rule;
+    const { id, rule, source } = given;
+    const [none] = field.options;
+    if (option === (rule[field.name] ?? none)) return;
+    const does = option === none ? "From now on the rule decides by itself again." : field.hint + " It stays so until somebody changes it.";
+    const idle = this.current === "enforce" ? "" : ` The rule is in mode ${this.current}, and blocks nothing.`;
+    ask({
+      title: `${field.label} ${shown(id)}: ${option}?`,
+      body: [el("p", { class: "note full", text: does + idle }), this.#warning(source)],
+      verb: `${field.label}: ${option}`, danger: option !== none, who: this.context.about.who, reason: "required",
+      send: (why) => put(given, { [field.name]: option === none ? undefined : option }, why),
+    }).then((done) => done && this.context.changed(`${field.label} of the rule is ${option}.`));
+  }
+
+  // state shows the state that the rule is in, since when, and why. On so many resources, where it binds several.
+  #state({ state, on = 1, since, changes, lastChanges }, now) {
+    setState(this.state, state, on > 1 ? ` on ${count(on)} resources` : "");
+    this.changes.set(lastChanges?.slice(0, -1).reverse().map((c) => `${tellTime(c.at, now)}: ${tellChange(c)}`) ?? []);
     const last = lastChanges?.at(-1);
     setText(this.change, last ? `${last.from} → ${last.to} ${age(now - Date.parse(since))}${last.reason ? ": " + shown(last.reason) : ""} · changes: ${count(changes)}` : "");
     this.change.hidden = !last;
@@ -145,13 +177,14 @@ class Panel {
   }
 
   #toggle() {
-    const { kind, id, raw, version, rule, source } = this.rule;
+    const given = this.rule;
+    const { id, source } = given;
     const shadow = this.current === "enforce";
     ask({
       title: shadow ? `Put ${shown(id)} into shadow?` : `Enforce ${shown(id)}?`,
-      body: [el("p", { class: "note full", text: shadow ? "It goes on deciding and counting what it would block, but it blocks nothing." : "From now on it blocks what goes beyond its threshold." }), this.#warning(source)],
-      verb: shadow ? "Put into shadow" : "Enforce", who: this.context.about.who,
-      send: () => request(`rule?kind=${query(kind)}&id=${query(id, raw)}`, { method: "PUT", version, body: { ...rule, mode: shadow ? "shadow" : "enforce" } }),
+      body: [el("p", { class: "note full", text: shadow ? "It goes on deciding and counting what it would block, but it blocks nothing." : "From now on what it refuses is blocked." }), this.#warning(source)],
+      verb: shadow ? "Put into shadow" : "Enforce", who: this.context.about.who, reason: "optional",
+      send: (why) => put(given, { mode: shadow ? "shadow" : "enforce" }, why),
     }).then((done) => done && this.context.changed(shadow ? "The rule is in shadow." : "The rule is enforced."));
   }
 
@@ -166,10 +199,46 @@ class Panel {
     ask({
       title: `Remove ${shown(id)}?`,
       body: [el("p", { class: "note full", text: "Its calls pass again, unless other rules refuse them, and its counts are gone." + (source ? ` It is also taken out of ${shown(source)}, with its comments.` : "") }), this.#warning(source)],
-      verb: "Remove", danger: true, who: this.context.about.who,
-      send: () => request(`rule?kind=${query(kind)}&id=${query(id, raw)}`, { method: "DELETE", version }),
+      verb: "Remove", danger: true, who: this.context.about.who, reason: "optional",
+      send: (why) => request(`rule?kind=${query(kind)}&id=${query(id, raw)}${why}`, { method: "DELETE", version }),
     }).then((done) => done && this.context.changed("The rule is removed."));
   }
+}
+
+// put changes fields of a rule as the API has given it.
+function put({ kind, id, raw, version, rule }, fields, why) {
+  return request(`rule?kind=${query(kind)}&id=${query(id, raw)}${why}`, { method: "PUT", version, body: { ...rule, ...fields } });
+}
+
+// Unfolded are lines that are shown to those who want them.
+class Unfolded {
+  constructor(name, summary) {
+    this.list = el("ol");
+    this.element = el("details", { class: name }, el("summary", { text: summary }), this.list);
+  }
+
+  set(lines) {
+    this.element.hidden = !lines.length;
+    while (this.list.children.length > lines.length) this.list.lastChild.remove();
+    lines.forEach((line, i) => setText(this.list.children[i] ?? this.list.appendChild(el("li")), line));
+  }
+}
+
+// tellTime says when something was, with the day if that was long ago.
+function tellTime(at, now) {
+  const ms = Date.parse(at);
+  return now - ms < 12 * 3600e3 ? time(ms) : moment(ms);
+}
+
+function tellChange({ from, to, reason }) {
+  return `${from} → ${to}${reason ? ": " + shown(reason) : ""}`;
+}
+
+/** changes are those of the states of rules, as marks for a chart. */
+export function changes(rules) {
+  return rules.flatMap(({ kind, id, figures: f }) => (f.lastChanges ?? []).map((c) => ({
+    key: `${kind} ${id} ${c.at} ${c.to}`, at: Date.parse(c.at), label: c.to, text: `${shown(id)}: ${tellChange(c)}`, quiet: f.mode !== "enforce",
+  })));
 }
 
 // tell says when, of whom and why a call was refused.

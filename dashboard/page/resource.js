@@ -6,7 +6,7 @@ import { el, setText, shown } from "./dom.js";
 import { count, duration, rate, share } from "./format.js";
 import { AddButtons } from "./kinds.js";
 import { strip } from "./overview.js";
-import { Panels, lines } from "./panel.js";
+import { Panels, changes, lines } from "./panel.js";
 import { minute } from "./store.js";
 
 const totals = [["pass", "Pass"], ["block", "Block"], ["success", "Success"], ["exception", "Exception"], ["ignored", "Ignored"], ["wouldBlock", "Would block"], ["occupiedPass", "Occupied pass"], ["waits", "Waits"]];
@@ -25,8 +25,9 @@ export class ResourceView {
       this.title = this.key = key; // not UTF-8
     }
     this.seconds = new Map(); // what is known of each second of the clock
+    this.marks = new Map(); // the changes of rules that were seen, also those of a server before this one
     this.strip = strip([["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exceptions/s"], ["avg", "Avg RT"], ["p99", "p99"], ["concurrency", "In flight"], ["waiting", "Waiting"], ["waitP95", "Wait p95"]]);
-    this.rates = new Chart({ title: "Pass and block per second", format: rate, least: 5, series: [
+    this.rates = new Chart({ title: "Pass and block per second", format: rate, least: 5, marked: true, series: [
       { key: "pass", label: "pass", class: "pass", area: true }, { key: "block", label: "block", class: "block" },
     ] });
     this.rates.element.classList.add("wide");
@@ -90,6 +91,8 @@ export class ResourceView {
     });
     for (const second of this.seconds.keys()) if (second < running - minute || second >= running) this.seconds.delete(second);
     this.rules = r.rules;
+    for (const mark of changes(r.rules)) this.marks.set(mark.key, mark);
+    for (const { key, at } of this.marks.values()) if (at < (running - minute) * 1000 || at > (running + 1) * 1000) this.marks.delete(key);
     const known = this.context.store.resources.get(this.key);
     this.strip.set({
       pass: rate(r.passQPS), block: rate(r.blockQPS), share: share(r.blockQPS, r.passQPS + r.blockQPS), exception: rate(r.exceptionQPS),
@@ -111,7 +114,7 @@ export class ResourceView {
     const history = (key) => Array.from({ length: minute }, (_, i) => this.seconds.get(end - minute + 1 + i)?.[key] ?? null);
     const resource = this.context.store.resources.get(this.key);
     const past = (key) => (resource ? this.context.store.past(resource, key, end) : new Array(minute).fill(null));
-    this.rates.update({ end: end * 1000, values: { pass: history("pass"), block: history("block") }, lines: lines(this.rules, "pass") });
+    this.rates.update({ end: end * 1000, values: { pass: history("pass"), block: history("block") }, lines: lines(this.rules, "pass"), marks: [...this.marks.values()].sort((a, b) => a.at - b.at) });
     this.latencies.update({ end: end * 1000, values: { p50: past("p50"), p95: past("p95"), p99: past("p99") } });
     this.flight.update({ end: end * 1000, values: { maxConcurrency: history("maxConcurrency") }, lines: lines(this.rules, "concurrency") });
   }

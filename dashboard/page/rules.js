@@ -6,6 +6,7 @@ import { count } from "./format.js";
 import { AddButtons } from "./kinds.js";
 import { Panels } from "./panel.js";
 import { Sources } from "./sources.js";
+import { worst } from "./states.js";
 
 const most = 100; // panels at a time; the filter finds the others
 
@@ -78,7 +79,8 @@ export class RulesView {
   }
 
   #figures(rule) {
-    const { admitted, blocked, wouldBlock, candidateWouldBlock } = this.store.rules.get(rule.kind + " " + query(rule.id, rule.raw)) ?? {};
-    return { admitted, blocked, wouldBlock, candidateWouldBlock };
+    const { admitted, blocked, wouldBlock, candidateWouldBlock, states = [] } = this.store.rules.get(rule.kind + " " + query(rule.id, rule.raw)) ?? {};
+    const state = worst(states);
+    return { admitted, blocked, wouldBlock, candidateWouldBlock, state, on: states.filter((s) => s === state).length };
   }
 }

@@ -43,9 +43,10 @@ export class Store {
     this.received = performance.now();
     this.#merge("resources", frame.resources, frame.full, ([row, name, raw]) => {
       const key = query(name, raw);
-      return this.resources.get(key) ?? { key, name, past: Object.fromEntries(kept.map((k) => [k, new Float32Array(minute).fill(NaN)])) };
+      return this.resources.get(key) ?? { key, name, states: [], past: Object.fromEntries(kept.map((k) => [k, new Float32Array(minute).fill(NaN)])) };
     });
-    this.#merge("rules", frame.rules, frame.full, ([row, kind, id, raw]) => ({ key: kind + " " + query(id, raw), kind, id, raw }));
+    this.#merge("rules", frame.rules, frame.full, ([row, kind, id, raw]) => ({ key: kind + " " + query(id, raw), kind, id, raw, states: [] }));
+    if (frame.full || frame.states) this.#states(frame.states ?? []);
     if (frame.ruleSources) this.ruleSources = frame.ruleSources;
     if (frame.limiters) this.limiters = frame.limiters;
     this.rulesVersion = frame.rulesVersion ?? this.rulesVersion;
@@ -71,6 +72,15 @@ export class Store {
       for (let i = 1; i < columns.length; i++) item[columns[i]] = figures[i];
     }
     this[what] = found;
+  }
+
+  // states notes at each resource, and at each rule, the states that are not those of the beginning.
+  #states(all) {
+    for (const item of [...this.resources.values(), ...this.rules.values()]) item.states = [];
+    for (const [resource, rule, state] of all) {
+      this.rows.resources.get(resource).states.push(state);
+      this.rows.rules.get(rule).states.push(state);
+    }
   }
 
   // turn goes on to the second that a frame at a time tells of, the one before it. Frames come a second

@@ -21,12 +21,7 @@ import (
 // find nothing.
 func TestAccessibility(t *testing.T) {
 	t.Parallel()
-	file := os.Getenv("AXE")
-	if file == "" {
-		t.Skip("AXE does not name axe.min.js of axe-core: accessibility is not tested")
-	}
-	axe, err := os.ReadFile(file)
-	require.NoError(t, err)
+	axe := axeSource(t)
 	logins, err := limit.NewCounter(limit.Config{Name: "logins", Limit: 1, Window: time.Minute, Offenders: 20})
 	require.NoError(t, err)
 	for range 3 {
@@ -48,13 +43,7 @@ func TestAccessibility(t *testing.T) {
 		Authorize: writers, Limiters: []dashboard.Limiter{logins}, RuleKeepers: []dashboard.RuleKeeper{refusedFile, goodFile},
 	})
 	p := open(t, s.url)
-	p.do(chromedp.Evaluate[chromedp.Void](string(axe)))
-	look := func(where string) {
-		t.Helper()
-		found := ask[[]string](p, `axe.run(document, {resultTypes: ["violations"]}).then((r) => r.violations
-			.flatMap((v) => v.nodes.map((n) => v.id + " (" + v.impact + "): " + n.target + ": " + n.failureSummary)))`)
-		require.Empty(t, found, where)
-	}
+	look := p.withAxe(axe)
 	for _, theme := range []string{"light", "dark"} {
 		p.choose("#theme", theme)
 		for _, width := range []int64{1280, 360} {
@@ -99,6 +88,30 @@ func TestAccessibility(t *testing.T) {
 	p.allowed(`ERR_|Failed to load resource`)
 	p.until("the banner", `document.querySelector("#banner").checkVisibility()`)
 	look("connection lost")
+}
+
+// axeSource is axe-core, if it can be had.
+func axeSource(t *testing.T) string {
+	t.Helper()
+	file := os.Getenv("AXE")
+	if file == "" {
+		t.Skip("AXE does not name axe.min.js of axe-core: accessibility is not tested")
+	}
+	axe, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return string(axe)
+}
+
+// withAxe takes axe-core into the page, and returns what lets it look: it must find nothing.
+func (p *tab) withAxe(axe string) (look func(where string)) {
+	p.t.Helper()
+	p.do(chromedp.Evaluate[chromedp.Void](axe))
+	return func(where string) {
+		p.t.Helper()
+		found := ask[[]string](p, `axe.run(document, {resultTypes: ["violations"]}).then((r) => r.violations
+			.flatMap((v) => v.nodes.map((n) => v.id + " (" + v.impact + "): " + n.target + ": " + n.failureSummary)))`)
+		require.Empty(p.t, found, where)
+	}
 }
 
 // writers may change rules, and see what others see until they do.

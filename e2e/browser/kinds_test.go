@@ -39,6 +39,9 @@ func (k *kind) required(t *testing.T) (name, good, better, bad string) {
 			return f.Name, "7s", "9s", "soon"
 		}
 	}
+	if k.Name == "breaker" { // one of several must be there
+		return "consecutive", "7", "9", "seven"
+	}
 	t.Fatalf("no field of %s rules must be there", k.Name)
 	return
 }

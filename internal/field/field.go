@@ -39,6 +39,9 @@ type About struct {
 	Only Choice
 	// Seldom marks what few need, and a form need not show at once.
 	Seldom bool
+	// Switch marks an enumeration that is an operator's switch: a page has buttons for it, and
+	// whoever changes it there must say why. The first choice lets the rule decide.
+	Switch bool
 }
 
 // Choice is one value of a field that is an enumeration, both by their names in files. The
