@@ -40,6 +40,7 @@ func breakers(force breaker.Force) leapgate.Rules {
 // breakOften makes calls that succeed while the first breaker is closed, for a while, and then fail
 // until it is open.
 func (p *program) breakOften(ctx context.Context, t *testing.T) {
+	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	begin, state, force := time.Now(), "closed", breaker.None
