@@ -5,6 +5,7 @@ import (
 
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 const (
@@ -24,6 +25,7 @@ var Kind = ruleset.Kind[Rule]{
 	Describe: describe,
 	Warnings: warnings,
 	Compile:  compile,
+	Needs:    needs,
 }
 
 var (
@@ -114,3 +116,12 @@ var (
 	behaviorCodec = field.Enum[Behavior]()
 	forceCodec    = field.Enum[Force]()
 )
+
+// needs is how many results a rule needs. With SlowRatio that is not known: calls that hang count
+// for as long as they do.
+func needs(r *Rule) (calls ruleset.Calls, field string) {
+	if r.Mode == rule.Off || r.Force != None || r.SlowRatio > 0 && r.Behavior == Break {
+		return calls, ""
+	}
+	return ruleset.Calls{N: float64(r.MinCalls), In: r.Interval}, "minCalls"
+}

@@ -6,6 +6,7 @@ import (
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 const kindName = "flow"
@@ -27,6 +28,7 @@ var kind = ruleset.Kind[Rule]{
 	Reads:    func(r *Rule) string { return r.Associated },
 	Relate:   relate,
 	Bounds:   bounds,
+	Admits:   admits,
 }
 
 var (
@@ -116,6 +118,16 @@ func bounds(r *Rule) ruleset.Figure {
 		return ""
 	}
 	return ruleset.Passes
+}
+
+// admits is how many calls of its own resource a rule admits. A rule that blocks all is left out:
+// that is meant for a while.
+func admits(r *Rule) ruleset.Calls {
+	most := max(r.Threshold, r.HighMemoryThreshold)
+	if r.Mode != rule.Enforce || r.Origin != "" || r.Associated != "" || most == 0 {
+		return ruleset.Calls{}
+	}
+	return ruleset.Calls{N: most, In: r.Interval}
 }
 
 // relate sets in the rules for other callers which callers the rules of the resource name.

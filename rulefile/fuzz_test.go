@@ -13,6 +13,8 @@ import (
 // printed; and what is taken can be written and read again.
 func FuzzParse(f *testing.F) {
 	f.Add(false, []byte(everyField))
+	f.Add(false, []byte(everyBreakerField))
+	f.Add(true, []byte(`{"breaker": [{"resource": "a", "errorRatio": 1e-320, "minCalls": 1e9, "openFor": "1ns", "force": "open"}, {"behavior": "throttle"}]}`))
 	f.Add(false, []byte("flow:\n  - id: \"\\e\"\n    resource: *a\n"))
 	f.Add(false, []byte("flow: [{resource: a, threshold: .nan, unknown: &a [*a]}]\n---\n"))
 	f.Add(false, []byte("\xef\xbb\xbfflow:\r\n- resource: a\r\n  threshold: 1\r\n"))

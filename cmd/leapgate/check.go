@@ -17,7 +17,8 @@ var checkCommand = command{
 anything is wrong with a file, it prints all of that instead, as file:line:column: message
 to standard error, and the exit code is 1. What is allowed, but probably not meant, it prints
 as a warning: a file that says that it has no rules, a name that looks like a pattern or has blanks
-at an end, a maxWait without behavior: pace, buckets with it.
+at an end, a maxWait without behavior: pace, buckets with it, a minCalls that is more than other
+rules admit.
 
 A FILE may be a folder of rule files, whose rules belong together, or - for standard input.
 Several FILEs are checked each by itself. JSON arrays of Sentinel's rules are recognised by

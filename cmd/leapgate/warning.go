@@ -18,6 +18,7 @@ func warnings(rules leapgate.Rules) (all []string) {
 		return []string{"there are no rules; nothing is limited"}
 	}
 	list := (*kinds.Rules)(&rules)
+	reach := kinds.NewReach(list)
 	for _, k := range kinds.All {
 		for i := range k.Len(list) {
 			h := k.Head(list, i)
@@ -29,6 +30,7 @@ func warnings(rules leapgate.Rules) (all []string) {
 				found = append(found, fmt.Sprintf("resource is %s, with blanks at an end, which belong to the name; are they meant?", escape.Quoted(*h.Resource)))
 			}
 			found = append(found, k.Warnings(list, i)...)
+			found = append(found, reach.Warnings(k, i)...)
 			name := "on " + escape.Text(*h.Resource)
 			if *h.ID != "" {
 				name = escape.Text(*h.ID)

@@ -37,12 +37,14 @@ type tally struct {
 	byResource                         map[string]float64 // passes and blocks
 	byRule                             map[string]float64 // blocks
 	answers                            map[string]float64 // of limiters, by name and answer
+	changes                            map[string]float64 // of breakers, by rule, as OnChange is told
 }
 
 // program is a program that exports its gate and its limiters, and calls itself.
 type program struct {
 	gate     *leapgate.Gate
-	ahead    atomic.Int64 // of the real time
+	ahead    atomic.Int64   // of the real time
+	second   *leapgate.Gate // with breakers, in real time
 	limiters map[string]limit.Limiter
 	server   *httptest.Server
 
@@ -53,7 +55,7 @@ type program struct {
 func newProgram(t *testing.T) *program {
 	t.Helper()
 	p := &program{tally: tally{
-		byResource: map[string]float64{}, byRule: map[string]float64{}, answers: map[string]float64{},
+		byResource: map[string]float64{}, byRule: map[string]float64{}, answers: map[string]float64{}, changes: map[string]float64{},
 	}}
 	begin := time.Now()
 	p.gate = leapgate.Must(leapgate.Config{
@@ -83,7 +85,8 @@ func newProgram(t *testing.T) *program {
 		MaxResources: 10, Limiters: []leapprom.Limiter{counter, log, &away{}},
 		RuleSources: []leapprom.RuleSource{refusedFile{}},
 	}))
-	registry.MustRegister(leapprom.Must(leapgate.Must(leapgate.Config{}), leapprom.Config{Gate: "second"}))
+	p.second = p.newBreakers(t)
+	registry.MustRegister(leapprom.Must(p.second, leapprom.Config{Gate: "second"}))
 	p.server = httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, ErrorHandling: promhttp.HTTPErrorOnError,
 	}))
@@ -151,6 +154,7 @@ func (p *program) run(t *testing.T, length time.Duration) {
 			}
 		})
 	}
+	workers.Go(func() { p.breakOften(ctx, t) })
 	tick := time.NewTicker(1500 * time.Millisecond)
 	defer tick.Stop()
 	for {

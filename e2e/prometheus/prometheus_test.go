@@ -40,6 +40,7 @@ func TestPrometheus(t *testing.T) {
 	for name, s := range servers {
 		t.Run(name, func(t *testing.T) {
 			t.Run("counters are what the load generator counted", func(t *testing.T) { s.checkCounts(t, want) })
+			t.Run("breakers are in one state at any scrape", func(t *testing.T) { s.checkStates(t, want) })
 			t.Run("counters never go back", func(t *testing.T) { s.checkNoneWentBack(t, name == "native") })
 			t.Run("the dashboard has data", func(t *testing.T) { s.checkDashboard(t, name == "native") })
 			t.Run("the rules have data", func(t *testing.T) { s.checkRules(t) })

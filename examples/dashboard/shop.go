@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/breaker"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/limit"
@@ -38,6 +39,9 @@ func newShop() (*shop, error) {
 	err = gate.EditRules(func(all *leapgate.Rules) error {
 		all.Isolation = []isolation.Rule{
 			{ID: "db-places", Resource: "db.query", MaxInFlight: 12, MaxWait: 50 * time.Millisecond},
+		}
+		all.Breaker = []breaker.Rule{
+			{ID: "bank-breaker", Resource: "payments.charge", ErrorRatio: 0.5, OpenFor: 3 * time.Second, Ramp: 4 * time.Second},
 		}
 		return nil
 	})

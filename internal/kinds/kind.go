@@ -38,6 +38,12 @@ type Kind interface {
 	// Bounds says which figure of its resource the threshold of a complete rule bounds, if
 	// any.
 	Bounds(rules *Rules, i int) ruleset.Figure
+	// Admits returns how many calls of its resource a complete rule lets begin at most; the
+	// zero Calls if it does not bound them.
+	Admits(rules *Rules, i int) ruleset.Calls
+	// Needs returns how many calls of its resource must end before a complete rule does
+	// anything, and which field says so; the zero Calls if that is not known.
+	Needs(rules *Rules, i int) (calls ruleset.Calls, field string)
 	// Add appends an empty rule, and returns its index.
 	Add(rules *Rules) int
 	// Read sets a field of a rule to a value that is not [field.Null], or says what would
@@ -127,6 +133,20 @@ func (k *kind[R]) Bounds(rules *Rules, i int) ruleset.Figure {
 		return ""
 	}
 	return k.Kind.Bounds(k.at(rules, i))
+}
+
+func (k *kind[R]) Admits(rules *Rules, i int) (calls ruleset.Calls) {
+	if k.Kind.Admits == nil {
+		return calls
+	}
+	return k.Kind.Admits(k.at(rules, i))
+}
+
+func (k *kind[R]) Needs(rules *Rules, i int) (calls ruleset.Calls, field string) {
+	if k.Kind.Needs == nil {
+		return calls, ""
+	}
+	return k.Kind.Needs(k.at(rules, i))
 }
 
 func (k *kind[R]) Add(rules *Rules) int {

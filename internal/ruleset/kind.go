@@ -1,6 +1,9 @@
 package ruleset
 
 import (
+	"math"
+	"time"
+
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/resource"
 )
@@ -39,6 +42,24 @@ type Kind[R comparable] struct {
 	// Bounds says which figure of its resource the threshold of a complete rule bounds, for
 	// charts. Nil: none.
 	Bounds func(r *R) Figure
+	// Admits returns how many calls of its resource a complete rule lets begin at most; the
+	// zero Calls if it does not bound them. Nil: no rule does.
+	Admits func(r *R) Calls
+	// Needs returns how many calls of its resource must end before a complete rule does
+	// anything, and the name in files of the field that says so; the zero Calls if that is not
+	// known. Nil: of no rule.
+	Needs func(r *R) (calls Calls, field string)
+}
+
+// Calls is a number of calls in an interval, wherever it begins.
+type Calls struct {
+	N  float64
+	In time.Duration
+}
+
+// Within returns a number of calls in another interval that is certainly not exceeded.
+func (c Calls) Within(interval time.Duration) float64 {
+	return c.N * (math.Ceil(float64(interval)/float64(c.In)) + 1)
 }
 
 // Figure is a figure of a resource, by its name in the API.
