@@ -180,9 +180,9 @@ func sonyBreaker(interval, bucket, timeout time.Duration, probes uint32) *gobrea
 }
 
 // executes makes workers that run a function under a breaker of gobreaker.
-func executes(make func() *gobreaker.CircuitBreaker[int], want error) func() func() func(int) {
+func executes(newBreaker func() *gobreaker.CircuitBreaker[int], want error) func() func() func(int) {
 	return func() func() func(int) {
-		b := make()
+		b := newBreaker()
 		return shared(func(n int) {
 			for range n {
 				if _, err := b.Execute(nothing); !errors.Is(err, want) {
