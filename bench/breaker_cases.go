@@ -212,6 +212,31 @@ func newThrottle() throttle.Breaker {
 	return throttle.NewBreaker(throttle.WithName("orders"))
 }
 
+// PeerBreakers are breakers of other libraries for which memory is measured. Make makes one, and
+// has it called once; all make their buckets at once.
+var PeerBreakers = []struct {
+	Name string
+	Make func() any
+}{
+	{"gobreaker, one bucket", func() any { return called(sonyBreaker(0, 0, time.Hour, 1)) }},
+	{"gobreaker, 10 buckets", func() any { return called(sonyBreaker(10*time.Second, time.Second, time.Hour, 1)) }},
+	{"failsafe-go, 10 buckets", func() any {
+		b := failsafeBreaker(1)
+		b.RecordSuccess()
+		return b
+	}},
+	{"go-zero, 40 buckets", func() any {
+		b := newThrottle()
+		_ = b.Do(func() error { return nil })
+		return b
+	}},
+}
+
+func called(b *gobreaker.CircuitBreaker[int]) any {
+	_, _ = b.Execute(nothing)
+	return b
+}
+
 var breakerPeers = []Case{
 	{
 		Name: "failsafe-go breaker, Get", Floor: FloorEntry, Near: nearBreaker,
