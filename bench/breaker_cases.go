@@ -180,9 +180,9 @@ func sonyBreaker(interval, bucket, timeout time.Duration, probes uint32) *gobrea
 }
 
 // executes makes workers that run a function under a breaker of gobreaker.
-func executes(make func() *gobreaker.CircuitBreaker[int], want error) func() func() func(int) {
+func executes(newBreaker func() *gobreaker.CircuitBreaker[int], want error) func() func() func(int) {
 	return func() func() func(int) {
-		b := make()
+		b := newBreaker()
 		return shared(func(n int) {
 			for range n {
 				if _, err := b.Execute(nothing); !errors.Is(err, want) {
@@ -210,6 +210,31 @@ func newThrottle() throttle.Breaker {
 	logx.Disable()
 	stat.DisableLog()
 	return throttle.NewBreaker(throttle.WithName("orders"))
+}
+
+// PeerBreakers are breakers of other libraries for which memory is measured. Make makes one, and
+// has it called once; all make their buckets at once.
+var PeerBreakers = []struct {
+	Name string
+	Make func() any
+}{
+	{"gobreaker, one bucket", func() any { return called(sonyBreaker(0, 0, time.Hour, 1)) }},
+	{"gobreaker, 10 buckets", func() any { return called(sonyBreaker(10*time.Second, time.Second, time.Hour, 1)) }},
+	{"failsafe-go, 10 buckets", func() any {
+		b := failsafeBreaker(1)
+		b.RecordSuccess()
+		return b
+	}},
+	{"go-zero, 40 buckets", func() any {
+		b := newThrottle()
+		_ = b.Do(func() error { return nil })
+		return b
+	}},
+}
+
+func called(b *gobreaker.CircuitBreaker[int]) any {
+	_, _ = b.Execute(nothing)
+	return b
 }
 
 var breakerPeers = []Case{

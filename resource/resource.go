@@ -43,7 +43,10 @@ func (r *Resource) Name() string { return r.name }
 // Entry begins a call. A rule may let it wait. The error is a [*BlockError] if a rule
 // refused it, or
 // leapgate.ErrName if the handle was made for a name that cannot be.
-func (r *Resource) Entry() (Entry, error) {
+func (r *Resource) Entry() (Entry, error) { return r.begin(context.Background()) }
+
+// begin is Entry, and EntryContext without options.
+func (r *Resource) begin(ctx context.Context) (Entry, error) {
 	set := r.set.Load()
 	clock, now := &set.registry.clock, int64(0) // as clock.Now does, but inlined
 	if clock.Given == nil {
@@ -61,7 +64,7 @@ func (r *Resource) Entry() (Entry, error) {
 	case set.only != nil: // enter does the same, at the cost of all that may happen else
 		v := set.only.Reserve(now, 1, Caller{})
 		if v.Delay != nil || set.state != nil && set.state.due.Load() {
-			return r.enterOnly(set, now, v)
+			return r.enterOnly(ctx, set, now, v)
 		}
 		if v.Refused != nil {
 			return Entry{}, set.block(now, 1, "", v.Refused)
@@ -72,15 +75,14 @@ func (r *Resource) Entry() (Entry, error) {
 		}
 		set.only.Refund(v.Ticket, 1)
 	}
-	return r.enter(context.Background(), now, 1, Caller{}, nil)
+	return r.enter(ctx, now, 1, Caller{}, nil)
 }
 
-// enterOnly is the rest of Entry when the only check lets the call wait, or has gone over to
+// enterOnly is the rest of begin when the only check lets the call wait, or has gone over to
 // another state.
 //
 //go:noinline
-func (r *Resource) enterOnly(set *guardSet, now int64, v Verdict) (Entry, error) {
-	ctx := context.Background()
+func (r *Resource) enterOnly(ctx context.Context, set *guardSet, now int64, v Verdict) (Entry, error) {
 	var a admission
 	a.set, a.now, a.n = set, now, 1
 	ok := a.counted(a.goOn(ctx, 0, v))
@@ -108,6 +110,9 @@ func (r *Resource) EntryContext(ctx context.Context, opts ...EntryOption) (Entry
 			return Entry{}, err
 		}
 	}
+	if len(opts) == 0 {
+		return r.begin(ctx)
+	}
 	n, by, args, err := apply(opts)
 	if err != nil {
 		return Entry{}, err
@@ -128,7 +133,7 @@ func (r *Resource) enterArgs(ctx context.Context, n int64, by Caller, opts []Ent
 	return r.enter(ctx, r.registry.clock.Now(), n, by, args)
 }
 
-// enter is Entry with everything that may happen.
+// enter is begin with everything that may happen.
 //
 //go:noinline
 func (r *Resource) enter(ctx context.Context, now, n int64, by Caller, args *argsCall) (Entry, error) {

@@ -1,6 +1,6 @@
 // Command memory prints how many bytes of live heap a resource takes: when it was
-// only registered, when it was called once, and when it was busy for a minute; and how
-// many a key of a keyed limiter takes, of Leapgate's and of the peers'.
+// only registered, when it was called once, and when it was busy for a minute; how many more
+// with a breaker; and how many a key of a keyed limiter takes, of Leapgate's and of the peers'.
 //
 // Time is given, so that a minute takes a second or two. There is one processor,
 // so that every resource has one stripe.
@@ -19,6 +19,7 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/bench"
+	"github.com/leapgate-go/leapgate/breaker"
 	"github.com/leapgate-go/leapgate/resource"
 )
 
@@ -50,6 +51,15 @@ func main() {
 	row(fmt.Sprintf("%d busy for %v", *few, *lasting),
 		bytesEach(*few, func(g *leapgate.Gate, c *clock, names []string) { keepBusy(g, c, names, *lasting) }), targetBusy)
 
+	fmt.Printf("\n| %d breakers | bytes each |\n|---|---:|\n", *many)
+	without := bytesEach(*many, callInBuckets)
+	for _, b := range leapgateBreakers {
+		fmt.Printf("| leapgate, %s | %d |\n", b.name, bytesEach(*many, withBreaker(b.rule))-without)
+	}
+	for _, b := range bench.PeerBreakers {
+		fmt.Printf("| %s | %d |\n", b.Name, bytesPerBreaker(*many, b.Make))
+	}
+
 	if *keys == 0 {
 		return
 	}
@@ -79,6 +89,52 @@ func bytesPerKey(n int, l bench.KeyedLimiter) int {
 		each -= keyLength
 	}
 	return each
+}
+
+var leapgateBreakers = []struct {
+	name string
+	rule breaker.Rule
+}{
+	{"10 buckets", breaker.Rule{ErrorRatio: 0.5}},
+	{"10 buckets, slow calls too", breaker.Rule{ErrorRatio: 0.5, SlowRatio: 0.5, SlowAfter: 10 * time.Second}},
+	{"10 buckets, throttles", breaker.Rule{Behavior: breaker.Throttle}},
+}
+
+// withBreaker is callInBuckets with a rule for each resource.
+func withBreaker(r breaker.Rule) func(g *leapgate.Gate, c *clock, names []string) {
+	return func(g *leapgate.Gate, c *clock, names []string) {
+		rules := make([]breaker.Rule, len(names))
+		for i, name := range names {
+			rules[i] = r
+			rules[i].Resource = name
+		}
+		if err := g.LoadRules(leapgate.Rules{Breaker: rules}); err != nil {
+			panic(err)
+		}
+		callInBuckets(g, c, names)
+	}
+}
+
+// callInBuckets calls each resource once in each of eleven seconds, so that every bucket of a
+// breaker is there.
+func callInBuckets(g *leapgate.Gate, c *clock, names []string) {
+	for range 11 {
+		callOnce(g, c, names)
+		c.now += int64(time.Second)
+	}
+}
+
+// bytesPerBreaker makes n breakers of a peer, and returns how much the live heap has grown by that, for
+// each.
+func bytesPerBreaker(n int, newBreaker func() any) int {
+	all := make([]any, n)
+	before := liveHeap()
+	for i := range all {
+		all[i] = newBreaker()
+	}
+	after := liveHeap()
+	runtime.KeepAlive(all)
+	return int(math.Round((float64(after) - float64(before)) / float64(n)))
 }
 
 // bytesEach makes a gate with n places, uses it on n names, and returns how much

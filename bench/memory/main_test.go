@@ -40,6 +40,20 @@ func TestBytesEach(t *testing.T) {
 	}
 }
 
+func TestBytesPerBreaker(t *testing.T) {
+	for _, b := range leapgateBreakers {
+		without, with := bytesEach(500, callInBuckets), bytesEach(500, withBreaker(b.rule))
+		if with <= without {
+			t.Errorf("a resource takes %d bytes, one with a breaker, %s, %d; want more for the latter", without, b.name, with)
+		}
+	}
+	for _, b := range bench.PeerBreakers {
+		if got := bytesPerBreaker(500, b.Make); got <= 0 {
+			t.Errorf("%s: %d bytes, want some", b.Name, got)
+		}
+	}
+}
+
 func TestBytesPerKey(t *testing.T) {
 	// The one promise about memory: a key of a counter takes at most 80 bytes besides itself.
 	if got := bytesPerKey(20_000, bench.KeyedLimiters[0]); got <= 0 || got > 80 {
