@@ -38,6 +38,7 @@ func TestHalfOpen_HammerNeverAdmitsMoreThanProbes(t *testing.T) {
 			for c.breaker.phase.Load().row < cycles {
 				now := clock.Now()
 				v := c.Reserve(now, 1, resource.Caller{})
+				end := clock.Now()
 				switch choice := random.IntN(10); {
 				case v.Refused != nil && v.Refused.RetryAfter > 0:
 					clock.Advance(v.Refused.RetryAfter)
@@ -46,10 +47,9 @@ func TestHalfOpen_HammerNeverAdmitsMoreThanProbes(t *testing.T) {
 				case choice == 0:
 					c.Refund(v.Ticket, 1)
 				case choice == 1:
-					c.Finish(clock.Now(), 1, time.Duration(clock.Now()-now), resource.Ignored)
+					c.Finish(end, 1, time.Duration(end-now), resource.Ignored)
 				default:
 					judged.Add(1)
-					end := max(clock.Now(), now)
 					c.Finish(end, 1, time.Duration(end-now), resource.Failure)
 				}
 			}
