@@ -38,6 +38,7 @@ func TestHalfOpen_HammerNeverAdmitsMoreThanProbes(t *testing.T) {
 			for c.breaker.phase.Load().row < cycles {
 				now := clock.Now()
 				v := c.Reserve(now, 1, resource.Caller{})
+				end := clock.Now()
 				switch choice := random.IntN(10); {
 				case v.Refused != nil && v.Refused.RetryAfter > 0:
 					clock.Advance(min(v.Refused.RetryAfter, r.OpenFor)) // now may be long ago
@@ -46,11 +47,9 @@ func TestHalfOpen_HammerNeverAdmitsMoreThanProbes(t *testing.T) {
 				case choice == 0:
 					c.Refund(v.Ticket, 1)
 				case choice == 1:
-					end := clock.Now()
 					c.Finish(end, 1, time.Duration(end-now), resource.Ignored)
 				default:
 					judged.Add(1)
-					end := clock.Now()
 					c.Finish(end, 1, time.Duration(end-now), resource.Failure)
 				}
 			}

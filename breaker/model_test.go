@@ -28,7 +28,6 @@ type model struct {
 	good    int64
 	bad     int64
 	undone  int64 // what the stride has added up
-	share   float64
 }
 
 type result struct {

@@ -23,6 +23,7 @@ func ramps(change ...func(*breaker.Rule)) breaker.Rule {
 
 // ramping returns a world whose breaker has just begun to ramp up, at 1 s.
 func ramping(t *testing.T, change ...func(*breaker.Rule)) *world {
+	t.Helper()
 	w := newWorld(t, ramps(change...))
 	w.calls(many(20, fails)...)
 	w.at(sec)
@@ -159,6 +160,7 @@ func throttles(change ...func(*breaker.Rule)) breaker.Rule {
 
 // throttling returns a world in which so many calls have ended before any was refused.
 func throttling(t *testing.T, r breaker.Rule, accepts, failures int) *world {
+	t.Helper()
 	forced := r
 	forced.Force = breaker.Closed
 	w := newWorld(t, forced)

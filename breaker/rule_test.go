@@ -1,7 +1,6 @@
 package breaker_test
 
 import (
-	"errors"
 	"math"
 	"testing"
 	"time"
@@ -86,7 +85,7 @@ func TestRule_AllFaultsAreToldAtOnce(t *testing.T) {
 		{Interval: -1, Buckets: -1, MinCalls: -1, ErrorRatio: 2, SlowRatio: 2, ErrorCount: -1, Consecutive: -1, OpenFor: -1, Probes: -1, ProbeTimeout: -1, Ramp: -1, Behavior: 9, K: -1, MaxReject: -1, Force: 9, Mode: 9},
 	}}.Validate()
 	var faults rule.Faults
-	require.True(t, errors.As(err, &faults))
+	require.ErrorAs(t, err, &faults)
 	var fields []string
 	for _, f := range faults {
 		fields = append(fields, f.Field)
