@@ -54,12 +54,12 @@ func NewInFlight(cfg Config) (*InFlight, error) {
 	l := &InFlight{answers: newAnswers(cfg)}
 	l.init(cfg)
 	l.keys = keys.New(cfg.MaxKeys, false, keys.Rules[atomic.Uint64]{
-		Init:    func(node *occupant, _, n int64) { node.Value.Store(uint64(n)) },
+		Init: func(node *occupant, _, n int64) { node.Value.Store(uint64(n)) },
 		Inspect: func(node *occupant, need int64) (uint64, bool) {
 			n := node.Value.Load()
 			return n, n == 0 && need > noNeed
 		},
-		Kill:    func(node *occupant, _ int64, _ bool) bool { return node.Value.CompareAndSwap(0, dismissed) },
+		Kill: func(node *occupant, _ int64, _ bool) bool { return node.Value.CompareAndSwap(0, dismissed) },
 	})
 	return l, nil
 }
