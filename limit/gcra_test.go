@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/big"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -328,6 +329,7 @@ func TestBurst_WaitersHaveTurnsInTheOrderInWhichTheyCame(t *testing.T) {
 		l, err := NewBurst(Config{Limit: 10, Burst: 1})
 		require.NoError(t, err)
 		start := time.Now()
+		var mu sync.Mutex // guards order and at
 		var order []int
 		var at []time.Duration
 		ctx, cancel := context.WithCancel(t.Context())
@@ -338,6 +340,8 @@ func TestBurst_WaitersHaveTurnsInTheOrderInWhichTheyCame(t *testing.T) {
 					of = ctx
 				}
 				if d, err := l.Wait(of, "a", 1); err == nil && d.Allowed {
+					mu.Lock()
+					defer mu.Unlock()
 					order, at = append(order, i), append(at, time.Since(start).Round(time.Millisecond))
 				}
 			}()
@@ -351,6 +355,7 @@ func TestBurst_WaitersHaveTurnsInTheOrderInWhichTheyCame(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, Never, d.RetryAfter)
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		require.Equal(t, []int{0, 1, 3, 4, 5}, order)
 		require.Equal(t, []time.Duration{0, 100 * time.Millisecond, 300 * time.Millisecond, 400 * time.Millisecond, 500 * time.Millisecond}, at)
 		require.Equal(t, [2]int64{5, 2}, answered(l))

@@ -24,6 +24,13 @@ type InFlight struct {
 
 type occupant = keys.Node[atomic.Uint64]
 
+// Tables have a time for what expires; here it is whether there is need for room. Without,
+// keys are kept that have no places now: they come again, and should not allocate then.
+const (
+	noNeed = iota
+	need
+)
+
 // dismissed is the count of a key that was taken out. It had no places, and gets none.
 const dismissed = math.MaxUint64
 
@@ -36,7 +43,7 @@ const dismissed = math.MaxUint64
 //
 // A key that has places is never evicted. When all MaxKeys have some, a new key is refused,
 // whatever WhenFull says; Crowded and Unavailable are set then. A key without places makes
-// room for a new one. A key takes about 50 bytes besides its own.
+// room for a new one, but is kept until there is need. A key takes about 50 bytes besides its own.
 //
 // Of [Config], what is about time and memory for times must be 0. The error, if any, is
 // [ErrConfig], and holds everything that is wrong with cfg as one or more [*ConfigError].
@@ -47,9 +54,12 @@ func NewInFlight(cfg Config) (*InFlight, error) {
 	l := &InFlight{answers: newAnswers(cfg)}
 	l.init(cfg)
 	l.keys = keys.New(cfg.MaxKeys, false, keys.Rules[atomic.Uint64]{
-		Init:    func(node *occupant, _, n int64) { node.Value.Store(uint64(n)) },
-		Inspect: func(node *occupant, _ int64) (uint64, bool) { n := node.Value.Load(); return n, n == 0 },
-		Kill:    func(node *occupant, _ int64, _ bool) bool { return node.Value.CompareAndSwap(0, dismissed) },
+		Init: func(node *occupant, _, n int64) { node.Value.Store(uint64(n)) },
+		Inspect: func(node *occupant, need int64) (uint64, bool) {
+			n := node.Value.Load()
+			return n, n == 0 && need > noNeed
+		},
+		Kill: func(node *occupant, _ int64, _ bool) bool { return node.Value.CompareAndSwap(0, dismissed) },
 	})
 	return l, nil
 }
@@ -143,7 +153,7 @@ func (l *InFlight) take(key string, limit uint64) (node *occupant, taken uint64,
 	for limit > 0 {
 		if node == nil {
 			made := false
-			if node, _, made = l.keys.FindOrMake(hash, key, 0, 1); made {
+			if node, _, made = l.keys.FindOrMake(hash, key, noNeed, 1); made {
 				l.occupied.Add(1)
 				l.taken.Add(1)
 				return node, 1, false
@@ -174,7 +184,12 @@ func (l *InFlight) take(key string, limit uint64) (node *occupant, taken uint64,
 
 // makeRoom takes out keys without places, if there are any.
 func (l *InFlight) makeRoom() bool {
-	return l.occupied.Load() < int64(l.keys.Max()) && l.keys.Free(0)
+	for l.occupied.Load() < int64(l.keys.Max()) {
+		if l.keys.Free(need) {
+			return true
+		}
+	}
+	return false
 }
 
 // decide makes d the decision about a place when so many are taken.
@@ -219,7 +234,7 @@ func (l *InFlight) Peek(key string) (d Decision) {
 
 // Sweep takes out all keys that have no places, and gives back their memory. There is no
 // need to call it: see [RateLimiter.Sweep].
-func (l *InFlight) Sweep() { l.keys.Sweep(0) }
+func (l *InFlight) Sweep() { l.keys.Sweep(need) }
 
 // Stats returns the figures of the limiter. They are read one after the other.
 func (l *InFlight) Stats() Stats {

@@ -136,7 +136,7 @@ func TestInFlight_ShadowRefusesNobody(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, d.Allowed)
 		require.Equal(t, i > 0, d.WouldRefuse)
-		require.EqualValues(t, math.MaxInt64, d.Remaining)
+		require.Equal(t, int64(math.MaxInt64), d.Remaining)
 	}
 	s := l.Stats()
 	require.Equal(t, []int64{3, 0, 2, 1}, []int64{s.Allowed, s.Refused, s.WouldRefuse, s.InFlight})

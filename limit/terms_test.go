@@ -222,7 +222,7 @@ func TestShadow_DecidesAndCountsAndRefusesNobody(t *testing.T) {
 				require.Equal(t, i >= 3, d.WouldRefuse)
 				require.Equal(t, i >= 3, d.RetryAfter > 0)
 				require.Equal(t, Exempt, d.Limit)
-				require.EqualValues(t, math.MaxInt64, d.Remaining)
+				require.Equal(t, int64(math.MaxInt64), d.Remaining)
 				require.Zero(t, d.MoreAfter)
 			}
 			s := l.Stats()
