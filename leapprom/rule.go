@@ -29,7 +29,7 @@ type ruleSeries struct {
 	now                *stat.RuleSnapshot  // of the reading at hand; nil if it is not there
 	left               int64               // the reading in which it was missed first; 0 if it was there last
 	last, offset, base resource.RuleTotals // as those of a source
-	blocks, would      bool                // whether it has, or had once, what such a series could show
+	blocks, would      bool                // whether it has, or had once, what such a series counts
 	candidate, changes bool
 }
 
@@ -37,15 +37,6 @@ type ruleSeries struct {
 type stateSeries struct {
 	state  string
 	labels []*dto.LabelPair
-}
-
-// read takes the totals of a reading.
-func (r *ruleSeries) read(totals resource.RuleTotals) {
-	r.last = totals
-	r.blocks = r.blocks || totals.Blocked > 0
-	r.would = r.would || totals.WouldBlock > 0
-	r.candidate = r.candidate || totals.CandidateWouldBlock > 0
-	r.changes = r.changes || totals.Changes > 0
 }
 
 func (r *ruleSeries) shown() resource.RuleTotals { return minus(plus(r.base, r.last), r.offset) }
@@ -76,8 +67,7 @@ func (s *source) readRules(c *Collector, t *resource.Totals) {
 				r.offset = totals
 			}
 		}
-		r.serial, r.now, r.left = serial, now, 0
-		r.read(totals)
+		r.serial, r.last, r.now, r.left = serial, totals, now, 0
 		r.blocks = r.blocks || now.Mode == rule.Enforce
 		r.would = r.would || now.Mode == rule.Shadow
 		r.candidate = r.candidate || now.Candidate > 0
@@ -137,16 +127,16 @@ func (r *ruleSeries) collect(c *Collector, s *samples) {
 		return
 	}
 	shown := r.shown()
-	if r.blocks {
+	if r.blocks || shown.Blocked > 0 { // the rule may have been changed, and removed, since the last reading
 		s.count(c.descs.blocks, r.labels, nil, shown.Blocked)
 	}
-	if r.would {
+	if r.would || shown.WouldBlock > 0 {
 		s.count(c.descs.wouldBlocks, r.labels, nil, shown.WouldBlock)
 	}
-	if r.candidate {
+	if r.candidate || shown.CandidateWouldBlock > 0 {
 		s.count(c.descs.candidateWouldBlocks, r.labels, nil, shown.CandidateWouldBlock)
 	}
-	if r.changes {
+	if r.changes || shown.Changes > 0 {
 		s.count(c.descs.changes, r.labels, nil, shown.Changes)
 	}
 	if r.now == nil {

@@ -125,7 +125,7 @@ func (r *rest) leaveRules(s *source, former map[int64]resource.RuleTotals) {
 			continue
 		}
 		if totals, there := former[series.serial]; there {
-			series.read(totals)
+			series.last = totals
 		}
 		r.rules[series.guard] = minus(r.rules[series.guard], series.shown())
 	}
