@@ -106,12 +106,7 @@ func (c *check) Refund(ticket resource.Ticket, n int64) {
 
 // Finish takes the result of a call.
 func (c *check) Finish(now, _ int64, rt time.Duration, outcome resource.Outcome) {
-	b, start := c.breaker, now-int64(rt)
-	if p := b.phase.Load(); p.state == closed && start >= p.since {
-		b.count(p, now, start, outcome)
-		return
-	}
-	b.finish(now, start, outcome)
+	c.breaker.finish(now, now-int64(rt), outcome)
 }
 
 func (c *check) Wait(now, _ int64, _ resource.Caller) time.Duration { return c.breaker.wait(now) }
