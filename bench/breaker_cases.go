@@ -203,14 +203,15 @@ func sonyHalfOpen(probes uint32) *gobreaker.CircuitBreaker[int] {
 	return b
 }
 
-// newThrottle makes go-zero's breaker, which throttles as [breaker.Throttle] does. It is quiet:
-// it would write a line for every 5 minutes in which it refuses, and one of the processor's load
-// every minute.
-func newThrottle() throttle.Breaker {
+// Importing go-zero's breaker starts a goroutine that writes the processor's load into the output
+// every minute, and a refusal writes a line every 5 minutes.
+func init() {
 	logx.Disable()
 	stat.DisableLog()
-	return throttle.NewBreaker(throttle.WithName("orders"))
 }
+
+// newThrottle makes go-zero's breaker, which throttles as [breaker.Throttle] does.
+func newThrottle() throttle.Breaker { return throttle.NewBreaker(throttle.WithName("orders")) }
 
 // PeerBreakers are breakers of other libraries for which memory is measured. Make makes one, and
 // has it called once; all make their buckets at once.

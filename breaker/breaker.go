@@ -348,7 +348,7 @@ func (b *breaker) count(p *phase, now, start int64, outcome resource.Outcome) {
 		m.errors = s.errors.add(false)
 		s.row.Store(0)
 	}
-	if p.state != throttling && (p.hanging != nil || since(m.errors, newest.window.errors).bad > 0) {
+	if p.state != throttling {
 		b.judge(p, now, newest, m)
 	}
 }
