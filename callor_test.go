@@ -27,7 +27,7 @@ func TestCallOr_FallsBackWhileABreakerIsOpen(t *testing.T) {
 			func(context.Context) (string, error) { return "", away },
 			func(_ context.Context, refused *leapgate.BlockError) (string, error) {
 				fellBack++
-				require.Equal(t, "breaker", refused.Cause.Kind)
+				require.Equal(t, "breaker", refused.Kind)
 				return "from the cache", nil
 			})
 	}
