@@ -30,11 +30,7 @@ func (b *breaker) change(to *phase, now int64, reason string) {
 
 // open opens the breaker at now. The caller holds mu.
 func (b *breaker) open(from *phase, now int64, why grounds) {
-	row := from.row + 1
-	if from.state != halfOpen && now >= after(from.entered, from.rule.openFor(from.row)) {
-		row = 1 // it has stayed closed for long enough
-	}
-	to := b.enter(open, from.rule, now, row)
+	to := b.enter(open, from.rule, now, from.openings(now)+1)
 	to.refuseWith(b, float64(why.threshold), why.detail, float64(why.observed))
 	b.change(to, now, why.String())
 }

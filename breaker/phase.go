@@ -106,6 +106,15 @@ func (p *phase) until() int64 {
 	return after(p.entered, p.rule.openFor(p.row))
 }
 
+// openings is how many openings in a row there were by now. They are forgotten when the breaker
+// has stayed closed for as long as the last one.
+func (p *phase) openings(now int64) int {
+	if p.state != open && p.state != halfOpen && now >= after(p.entered, p.rule.openFor(p.row)) {
+		return 0
+	}
+	return p.row
+}
+
 // rampEnd is the end of a ramp.
 func (p *phase) rampEnd() int64 { return after(p.entered, p.rule.Ramp) }
 

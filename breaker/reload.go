@@ -56,12 +56,13 @@ func (b *breaker) load(r *Rule, now int64) (changed bool) {
 		return false
 	}
 	from := b.settle(now)
+	now = max(now, from.since) // the clock was read before the lock was there
 	s, reason := wanted(from, r, now)
 	if s == from.state {
 		b.goOn(from, r, now)
 		return true
 	}
-	to := b.enter(s, r, now, from.row)
+	to := b.enter(s, r, now, from.openings(now))
 	if from.results != nil && to.results != nil && sameWindow(from.rule, r) && from.rule.Behavior == r.Behavior {
 		to.since, to.results = from.since, from.results // between throttling and forced closed
 	}
