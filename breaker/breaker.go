@@ -385,7 +385,13 @@ func (b *breaker) wait(now int64) time.Duration {
 		if now < p.rampEnd() && !p.stride.wouldBeNext(p.share(now)) {
 			return unknown
 		}
-	case throttling, closed:
+	case throttling:
+		mark := p.results.markAt(now)
+		share := inParts(reject(p.rule, since(p.results.errors.word.Load(), mark)))
+		if p.stride.wouldBeNext(share) && now-p.lastly.admitted.Load() < int64(time.Second) {
+			return unknown
+		}
+	case closed:
 	}
 	return 0
 }

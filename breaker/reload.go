@@ -8,9 +8,9 @@ import (
 // compile makes the check of a complete rule on a resource. It goes on with the breaker of the
 // rule that had its ID, if that was for the resource.
 func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) resource.Check {
-	now := int64(0)
-	if env.Now != nil {
-		now = env.Now()
+	now := env.Now
+	if now == nil {
+		now = func() int64 { return 0 }
 	}
 	old, had := before.(*check)
 	if !had || old.cause.Resource != name {
@@ -24,7 +24,7 @@ func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) reso
 }
 
 // newBreaker makes the breaker of a rule on a resource, closed unless the rule says otherwise.
-func newBreaker(r *Rule, name string, now int64) *breaker {
+func newBreaker(r *Rule, name string, now func() int64) *breaker {
 	b := new(breaker)
 	states := []string{stateNames[closed], stateNames[open], stateNames[halfOpen], stateNames[ramping], stateNames[throttling]}
 	if r.Behavior == Throttle {
@@ -40,7 +40,7 @@ func newBreaker(r *Rule, name string, now int64) *breaker {
 	if r.Behavior == Throttle {
 		s = throttling
 	}
-	p := b.enter(s, &first, now, 0)
+	p := b.enter(s, &first, now(), 0)
 	p.since = beginning
 	b.phase.Store(p)
 	b.load(r, now)
@@ -49,14 +49,18 @@ func newBreaker(r *Rule, name string, now int64) *breaker {
 
 // load lets the breaker go on with another rule from now on, and reports whether anything has
 // changed.
-func (b *breaker) load(r *Rule, now int64) (changed bool) {
+func (b *breaker) load(r *Rule, clock func() int64) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if *b.phase.Load().rule == *r {
 		return false
 	}
-	from := b.settle(now)
-	now = max(now, from.since) // the clock was read before the lock was there
+	from := b.settle(clock())
+	// Meanwhile calls wait for mu, as if to become probes. So those that came by an earlier phase
+	// have read the clock by now, and only later ones count for the new phase: no end without
+	// its begin.
+	b.phase.Store(&phase{state: halfOpen, rule: from.rule, since: beginning, probes: new(probes)})
+	now := max(clock(), from.since)
 	s, reason := wanted(from, r, now)
 	if s == from.state {
 		b.goOn(from, r, now)
@@ -69,7 +73,9 @@ func (b *breaker) load(r *Rule, now int64) (changed bool) {
 	if from.state == ramping && s == closed {
 		to.entered = from.entered // it has stayed closed since
 	}
-	b.keepProbes(from, to)
+	if to.hanging != nil && to.since == now {
+		to.since++
+	}
 	b.change(to, now, reason)
 	return true
 }
@@ -100,7 +106,9 @@ func (b *breaker) goOn(from *phase, r *Rule, now int64) {
 	to.rule = r
 	if to.results != nil && !sameWindow(from.rule, r) {
 		to.since = now
-		to.count()
+		if to.count(); to.hanging != nil {
+			to.since++
+		}
 	}
 	switch to.state {
 	case open:

@@ -85,3 +85,15 @@ func (s *results) at(now int64) *bucket {
 	}
 	return w.Value()
 }
+
+// markAt is the mark of errors when the window began that has its end at now, which may be in the
+// future. Nothing is opened.
+func (s *results) markAt(now int64) uint64 {
+	if w := s.ring.Newest(); w.Covers(now) {
+		return w.Value().window.errors
+	}
+	if oldest := s.ring.Oldest(now); oldest != nil {
+		return oldest.Value().opened.errors
+	}
+	return s.errors.word.Load()
+}

@@ -58,12 +58,12 @@ func (l *lastly) back(admitted int64) {
 const leastRamp = 10
 
 // part returns ⌈n × share⌉, where share is that of the calls which a ramp of this length admits
-// after a time, which is less.
+// after a time. That may be more: a call may end after a ramp which a reload has just made shorter.
 func part(n int64, after, ramp time.Duration) int64 {
 	if after < (ramp+leastRamp-1)/leastRamp {
 		return (n + leastRamp - 1) / leastRamp
 	}
-	return sliding.Share(n, int64(after), int64(ramp))
+	return sliding.Share(n, int64(min(after, ramp)), int64(ramp))
 }
 
 // reject is the share of calls that Throttle refuses. It is that of "Handling Overload" in
