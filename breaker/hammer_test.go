@@ -20,10 +20,7 @@ import (
 func TestHalfOpen_HammerNeverAdmitsMoreThanProbes(t *testing.T) {
 	t.Parallel()
 	const goroutines = 64
-	cycles := 100_000
-	if testing.Short() {
-		cycles /= 10
-	}
+	cycles := gatetest.Rounds(100_000)
 	for _, probes := range []int64{1, 3} {
 		r := &Rule{
 			ID: "b", Resource: "a", Interval: 10 * time.Second, Buckets: 10, MinCalls: 1, ErrorRatio: 1,

@@ -8,16 +8,18 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 )
 
 // Under full use a strict rule gets warm as others do, however few its buckets are: its windows
 // are longer by one of them.
 func TestWarmUp_StrictFullUseWarms(t *testing.T) {
 	t.Parallel()
+	combination := 0
 	for buckets := 1; buckets <= 10; buckets++ {
 		for _, cold := range []float64{2, 3, 10, 100, 1000} {
 			for _, interval := range []time.Duration{time.Second, 2520 * ms, 252 * ms} {
-				if interval%time.Duration(buckets) != 0 {
+				if combination++; gatetest.Race && combination%7 > 0 || interval%time.Duration(buckets) != 0 {
 					continue
 				}
 				rule := flow.Rule{

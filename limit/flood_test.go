@@ -22,7 +22,7 @@ func TestLimiter_FloodOfKeys(t *testing.T) {
 	}
 	flood, maxKeys := 5_000_000, 100_000
 	if gatetest.Race {
-		flood, maxKeys = 60_000, 20_000
+		flood, maxKeys = 20_000, 5_000
 	}
 	for _, policy := range []Policy{Evict, Deny, Share} {
 		t.Run(policy.String(), func(t *testing.T) {
@@ -187,7 +187,11 @@ func TestLimiter_EvictionTakesTheColdest(t *testing.T) {
 			for i := range 50 {
 				l.AllowNAt(minute, fmt.Sprint("hot ", i), 80)
 			}
-			for i := range 20_000 {
+			flood := 20_000
+			if gatetest.Race || testing.Short() {
+				flood = 5_000
+			}
+			for i := range flood {
 				l.AllowNAt(minute, fmt.Sprint(rand.Uint64(), i), 1)
 			}
 			for i := range 50 {
@@ -200,7 +204,8 @@ func TestLimiter_EvictionTakesTheColdest(t *testing.T) {
 // With Evict, a new key always gets a place, also when others want one at the same time.
 func TestLimiter_HammerNewKeysAreNeverRefusedUnderEvict(t *testing.T) {
 	t.Parallel()
-	const goroutines, keys = 8, 30_000
+	const goroutines = 8
+	keys := gatetest.Rounds(30_000)
 	c, _ := newCounter(t, Config{Limit: 1, Window: time.Hour, MaxKeys: 10_000})
 	var refused atomic.Int64
 	gatetest.AtOnce(goroutines, func(id int) {

@@ -24,10 +24,7 @@ func TestLimiter_HammerOneKey(t *testing.T) {
 			t.Parallel()
 			for _, n := range []int64{1, 7} {
 				const goroutines = 64
-				limit := int64(40_000)
-				if gatetest.Race {
-					limit = 10_000
-				}
+				limit := gatetest.Rounds(int64(40_000))
 				l, clock := a.new(t, Config{Limit: limit})
 				for round := range int64(3) {
 					clock.Store(minute + round*a.carry*second)
@@ -53,7 +50,8 @@ func TestLimiter_HammerTenThousandKeys(t *testing.T) {
 	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
-			const limit, goroutines, many = 3, 64, 10_000
+			const limit, goroutines = 3, 64
+			many := gatetest.Rounds(10_000)
 			l, _ := a.new(t, Config{Limit: limit, MaxKeys: many})
 			names := make([]string, many)
 			for i := range names {
@@ -98,7 +96,11 @@ func TestLimiter_HammerStepByStep(t *testing.T) {
 				l, _ := a.new(t, cfg)
 				one, _ := a.new(t, cfg)
 				now := minute
-				for step := range int64(300) {
+				steps := int64(300)
+				if gatetest.Race || testing.Short() {
+					steps = 80 // all pairs of what is done every fifth and every eighth time
+				}
+				for step := range steps {
 					now += step * 7919 % 250 * ms
 					if step%5 == 4 {
 						now += int64(cfg.Window) * (1<<(10+step%8) - 1)
@@ -131,10 +133,7 @@ func TestCounter_HammerTurns(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			const limit, goroutines = 100, 16
-			steps := int64(60_000)
-			if gatetest.Race || testing.Short() {
-				steps = 20_000
-			}
+			steps := gatetest.Rounds(int64(60_000))
 			l, clock := a.new(t, Config{Limit: limit, Window: time.Second})
 			var moved atomic.Int64
 			var mu sync.Mutex // guards perWindow while the goroutines end
@@ -199,10 +198,7 @@ func TestCounter_HammerTheFirstOfAWindow(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			const limit, goroutines = 4, 2
-			rounds := int64(100_000)
-			if gatetest.Race || testing.Short() {
-				rounds = 10_000
-			}
+			rounds := gatetest.Rounds(int64(100_000))
 			// When all have arrived, the clock is in the next window, for all of them at once.
 			var admitted, arrived atomic.Int64
 			l, err := a.make(Config{Limit: limit, Now: func() int64 {
@@ -242,10 +238,7 @@ func TestLimiter_HammerSweepAgainstHolders(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			const many = 4
-			rounds := int64(5000)
-			if testing.Short() {
-				rounds = 200
-			}
+			rounds := gatetest.Rounds(int64(5000))
 			l, clock := a.new(t, Config{Limit: 1, MaxKeys: 1000, WhenFull: Deny})
 			var admitted [many]atomic.Int64
 			for round := range rounds {
@@ -282,7 +275,7 @@ func TestLimiter_HammerEvictionAgainstHolders(t *testing.T) {
 			l, _ := a.new(t, Config{Limit: limit, MaxKeys: 8})
 			var charged, evicted atomic.Int64
 			gatetest.AtOnce(16, func(id int) {
-				for i := range 3000 {
+				for i := range gatetest.Rounds(3000) {
 					key := fmt.Sprint("k", (i*7+id)%24)
 					if d := l.AllowNAt(minute, key, 1); d.Allowed {
 						charged.Add(1)
@@ -317,12 +310,13 @@ func TestLimiter_HammerRefunds(t *testing.T) {
 	for _, a := range everyAlgorithm {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
-			const limit, goroutines, turns = 20, 16, 5000
+			const limit, goroutines = 20, 16
+			turns := gatetest.Rounds(int64(5000))
 			l, _ := a.new(t, Config{Limit: limit})
 			var kept, most atomic.Int64
 			var inside atomic.Int64
 			gatetest.AtOnce(goroutines, func(id int) {
-				for turn := range int64(turns) {
+				for turn := range turns {
 					n := turn%3 + 1
 					d := l.AllowNAt(minute, "a", n)
 					if !d.Allowed {
@@ -358,10 +352,7 @@ func TestLimiter_HammerLateRefunds(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			const limit, goroutines = 40, 16
-			turns := 20_000
-			if gatetest.Race || testing.Short() {
-				turns = 2_000
-			}
+			turns := gatetest.Rounds(20_000)
 			l, clock := a.new(t, Config{Limit: limit})
 			var mu sync.Mutex // guards kept while the goroutines end
 			var kept []charged

@@ -296,7 +296,8 @@ func TestEviction_AMillionNames(t *testing.T) {
 // and are blocked.
 func TestEviction_RacingWithEntries(t *testing.T) {
 	t.Parallel()
-	const workers, each = 8, 5_000
+	const workers = 8
+	each := gatetest.Rounds(5_000)
 	c := gatetest.NewClock()
 	g := gates.Small(t, c, 4, flow.Rule{Resource: "guarded", Threshold: 0})
 	handles := make([]*resource.Resource, 12)
@@ -365,7 +366,8 @@ func TestEviction_RacingWithEntries(t *testing.T) {
 // and none is missing.
 func TestEviction_RacingWithReloads(t *testing.T) {
 	t.Parallel()
-	const workers, each = 6, 4000
+	const workers = 6
+	each := gatetest.Rounds(4000)
 	c := gatetest.NewClock()
 	g := gates.Small(t, c, 5)
 	name := func(rng *rand.Rand) string { return "name " + strconv.Itoa(rng.IntN(20)) }

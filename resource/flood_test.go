@@ -53,7 +53,7 @@ var flooded atomic.Int64
 func TestFlood_DoesNotLockNewNamesOut(t *testing.T) {
 	t.Parallel()
 	g := gates.Small(t, gatetest.NewClock(), 100, daily(10))
-	for i := range 50 {
+	for i := range gatetest.Rounds(50) {
 		flood(t, g, 200)
 		require.Equal(t, 10, pass(t, g, "user "+strconv.Itoa(i), 12))
 	}
@@ -66,7 +66,7 @@ func TestFlood_OfNamesWithoutRulesDoesNotLockNewNamesOut(t *testing.T) {
 	rule := daily(10)
 	rule.Resource = "user *"
 	g := gates.Small(t, gatetest.NewClock(), 100, rule)
-	for i := range 50 {
+	for i := range gatetest.Rounds(50) {
 		flood(t, g, 200)
 		require.Equal(t, 10, pass(t, g, "user "+strconv.Itoa(i), 12))
 	}
@@ -80,7 +80,7 @@ func TestFlood_ResetsNobodysLimit(t *testing.T) {
 	require.Equal(t, 10, pass(t, g, "user", 11))
 	for range 20 {
 		c.Advance(time.Hour)
-		flood(t, g, 1000)
+		flood(t, g, gatetest.Rounds(1000))
 		require.Zero(t, pass(t, g, "user", 1))
 	}
 	e := g.Evictions()
@@ -341,7 +341,8 @@ func TestFlood_OfNamesWhoseRulesAreHardToFind(t *testing.T) {
 // its rule admits, but for what other admits, and all that it may.
 func TestFlood_Hammer(t *testing.T) {
 	t.Parallel()
-	const goroutines, calls, resources, threshold = 8, 4000, 40, 20
+	const goroutines, resources, threshold = 8, 40, 20
+	calls := gatetest.Rounds(4000)
 	g := gates.Small(t, gatetest.NewClock(), 8, daily(threshold))
 	var passed [resources]atomic.Int64
 	var wg sync.WaitGroup

@@ -17,6 +17,7 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
@@ -225,7 +226,8 @@ func TestState_AgreesWithALogOfAllChanges(t *testing.T) {
 
 func TestOnChange_IsToldOfEveryChangeOnceAndInOrder(t *testing.T) {
 	t.Parallel()
-	const workers, each, perCall, calls = 64, 10_000, 8, 6
+	const workers, perCall, calls = 64, 8, 6
+	each := gatetest.Rounds(10_000)
 	inside := make(chan struct{}, calls) // no more changes are on their way than may wait
 	var mu sync.Mutex                    // of the check
 	made := 0

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 )
 
 // A new kind appears everywhere by being registered: in rule files, the command, the API, the
@@ -18,8 +20,8 @@ import (
 // pass. It is built into Leapgate as if it stood there, with one field more in each of the
 // structs, and one line more in All.
 func TestNewKind_AppearsEverywhereByBeingRegistered(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds most of Leapgate again")
+	if gatetest.Race || testing.Short() {
+		t.Skip("builds most of Leapgate again, without the race detector")
 	}
 	t.Parallel()
 	root, err := filepath.Abs(filepath.Join("..", ".."))

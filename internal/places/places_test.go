@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
+
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -268,7 +270,7 @@ func TestPlaces_AgreeWithAList(t *testing.T) {
 // inside gives back and finds no bit.
 func TestPlaces_RaceOfTheFirstToQueueAndTheLastToGiveBack(t *testing.T) {
 	t.Parallel()
-	const rounds = 30_000
+	rounds := gatetest.Rounds(int64(30_000))
 	p := of(1)
 	var round, done atomic.Int64
 	var wg sync.WaitGroup
