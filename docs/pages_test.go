@@ -4,12 +4,12 @@ package docs_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/internal/gatetest"
@@ -39,14 +39,30 @@ func start(t *testing.T, h http.Handler) *httptest.Server {
 	return server
 }
 
-// post sends a form and returns the answer. Its body is closed.
-func post(t *testing.T, server *httptest.Server, path string, form url.Values) *http.Response {
+// answer is what came back.
+type answer struct {
+	StatusCode int
+	Header     http.Header
+}
+
+// send sends a request and returns the answer. It may be called by any goroutine.
+func send(t *testing.T, server *httptest.Server, method string, header http.Header, body string) answer {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+path, strings.NewReader(form.Encode()))
-	require.NoError(t, err)
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	answer, err := server.Client().Do(r)
-	require.NoError(t, err)
-	require.NoError(t, answer.Body.Close())
-	return answer
+	r, err := http.NewRequestWithContext(t.Context(), method, server.URL, strings.NewReader(body))
+	if !assert.NoError(t, err) {
+		return answer{}
+	}
+	r.Header = header
+	got, err := server.Client().Do(r)
+	if !assert.NoError(t, err) {
+		return answer{}
+	}
+	assert.NoError(t, got.Body.Close())
+	return answer{got.StatusCode, got.Header}
+}
+
+// as sends a request of a tenant.
+func as(t *testing.T, server *httptest.Server, tenant string) answer {
+	t.Helper()
+	return send(t, server, http.MethodGet, http.Header{"Tenant": {tenant}}, "")
 }
