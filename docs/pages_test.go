@@ -1,0 +1,68 @@
+// Package docs_test runs the code of the pages in this folder.
+package docs_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+)
+
+// TestPages_HaveTheCodeThatIsTested: the code of a page stands in the test of its name, here
+// or, if it needs what the module does not have, in e2e.
+func TestPages_HaveTheCodeThatIsTested(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, pages)
+	for _, page := range pages {
+		source := strings.TrimSuffix(page, ".md") + "_test.go"
+		if _, err := os.Stat(source); err != nil {
+			source = filepath.Join("..", "e2e", source)
+		}
+		gatetest.Page(t, page, source)
+	}
+}
+
+// start serves h on the loopback.
+func start(t *testing.T, h http.Handler) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return server
+}
+
+// answer is what came back.
+type answer struct {
+	StatusCode int
+	Header     http.Header
+}
+
+// send sends a request and returns the answer. It may be called by any goroutine.
+func send(t *testing.T, server *httptest.Server, method string, header http.Header, body string) answer {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, server.URL, strings.NewReader(body))
+	if !assert.NoError(t, err) {
+		return answer{}
+	}
+	r.Header = header
+	got, err := server.Client().Do(r)
+	if !assert.NoError(t, err) {
+		return answer{}
+	}
+	assert.NoError(t, got.Body.Close())
+	return answer{got.StatusCode, got.Header}
+}
+
+// as sends a request of a tenant.
+func as(t *testing.T, server *httptest.Server, tenant string) answer {
+	t.Helper()
+	return send(t, server, http.MethodGet, http.Header{"Tenant": {tenant}}, "")
+}

@@ -1,0 +1,33 @@
+package gatetest
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// Page fails the test unless the page has Go code and each block of it stands in the source,
+// line for line: what readers copy is what the tests run.
+func Page(t testing.TB, page, source string) {
+	t.Helper()
+	code := "\n" + read(t, source)
+	blocks := strings.Split(read(t, page), "\n```go\n")[1:]
+	if len(blocks) == 0 {
+		t.Errorf("%s has no Go code", page)
+	}
+	for _, block := range blocks {
+		block, _, ends := strings.Cut(block, "\n```")
+		if !ends || !strings.Contains(code, "\n"+block+"\n") {
+			t.Errorf("%s has code that is not in %s:\n%s", page, source, block)
+		}
+	}
+}
+
+func read(t testing.TB, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
