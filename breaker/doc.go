@@ -8,10 +8,10 @@
 //		{Resource: "db.query", ErrorRatio: 0.5, SlowRatio: 0.8, SlowAfter: time.Second},
 //	}})
 //	…
-//	rows, err := leapgate.Call(ctx, gate.Resource("db.query"), query)
+//	rows, err := leapgate.Call(ctx, gate, "db.query", query)
 //
 // Half failures of at least ten calls in ten seconds open this one, or four fifths of calls that
-// take more than a second, for five seconds; all this are defaults that the rule may change.
+// take more than a second, for five seconds; ten, ten and five are defaults that the rule may change.
 // leapgate.CallOr gives those that are refused something else.
 //
 // # States
