@@ -85,7 +85,8 @@
 //
 // A rule that is loaded again goes on in its state, by its ID. A new OpenFor counts from when
 // the breaker opened. The results in the window stay if Interval, Buckets, SlowAfter, and whether
-// failures and slow calls are judged, do.
+// failures and slow calls are judged, do. Otherwise counting begins anew, with calls that begin
+// after the change: those in flight do not count, however long they hang.
 //
 // A closed breaker takes no lock, and allocates nothing but the buckets of its window: 10 for
 // Interval, and 11 for calls in flight with SlowRatio. Everything may be called by any number of
