@@ -108,6 +108,7 @@ func TestExports_PanicsAndClientsThatHangUpGiveTheirPlacesBack(t *testing.T) {
 			if err != nil {
 				panic(err)
 			}
+			r.Header.Set("Tenant", "acme")
 			got, err := server.Client().Do(r)
 			hangUp()
 			if err == nil {

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -109,7 +110,7 @@ func (f framework) testUnmatched(t *testing.T) {
 	t.Parallel()
 	gate := leapgate.Must(leapgate.Config{})
 	base, client := f.start(t, leaphttp.Config{Gate: gate}, ignore)
-	for _, path := range []string{"/nothing", "/", "/orders", "/orders/1/2", "/made/up/7"} {
+	for _, path := range []string{"/nothing", "/", "/orders", "/order/1/2", "/made/up/7"} {
 		status, _, body := get(t, client, base+path)
 		require.Equal(t, 404, status, path)
 		require.NotEmpty(t, body)
@@ -186,3 +187,9 @@ func (f framework) testNoKeys(t *testing.T) {
 	}
 	require.Equal(t, 1, strings.Count(log.String(), "could not be told"), log.String())
 }
+
+// What handlers return, or tell, that answer with an error.
+var (
+	errMissing = errors.New("no such order")
+	errBroken  = errors.New("broken")
+)
