@@ -159,7 +159,7 @@ func ExampleLimit_inFlight() {
 	show(export, "GET", "/export", "Tenant", "globex")
 	// Output:
 	// 200  RateLimit: "exports";r=9
-	// 503  RateLimit: "exports";r=0  Retry-After: 1
+	// 503  RateLimit: "exports";r=0
 	// 200  RateLimit: "exports";r=9
 }
 

@@ -237,7 +237,7 @@ func TestInFlight_RefusesWith503AndIsAnnounced(t *testing.T) {
 		require.NoError(t, err)
 		w = get(h, "/")
 		require.Equal(t, 503, w.Code)
-		require.Empty(t, w.Header().Get("Retry-After"), "nobody knows when calls end")
+		require.Empty(t, w.Header().Get("Retry-After"), "nobody knows when a call ends")
 		require.Equal(t, `"exports";r=0`, w.Header().Get("RateLimit"))
 		require.Equal(t, []string{"exports"}, problemOf(t, w).Policies)
 		hold.Release()
