@@ -78,11 +78,12 @@ func (g *Gate) EditRules(edit func(*Rules) error) error {
 		if err := edit(&rules); err != nil {
 			return nil, err
 		}
-		all := (*kinds.Rules)(&rules)
+		var all kinds.Rules // what edit has put in stays as it is
 		for _, k := range kinds.All {
-			k.Number(all, 0)
+			k.Append(&all, (*kinds.Rules)(&rules))
+			k.Number(&all, 0)
 		}
-		return all, nil
+		return &all, nil
 	}, "")
 }
 

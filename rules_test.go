@@ -282,3 +282,26 @@ func TestShadow_RulesOfBothKindsBesideEachOther(t *testing.T) {
 	s := gates.Snapshot(t, g, "orders")
 	require.Equal(t, []int64{6, 0, 5}, []int64{s.Pass, s.Block, s.WouldBlock}) // each call once
 }
+
+// A list that a program keeps is its own: loads read it.
+func TestRules_ListsOfTheProgramStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	g := leapgate.Must(leapgate.Config{})
+	lists := leapgate.Rules{
+		Flow:      []flow.Rule{{Resource: "a", Threshold: 1}, {Resource: "a", Threshold: 2}},
+		Isolation: []isolation.Rule{{Resource: "a", MaxInFlight: 1}},
+		Breaker:   []breaker.Rule{{Resource: "a", ErrorRatio: 0.5}},
+	}
+	want := leapgate.Rules{
+		Flow: slices.Clone(lists.Flow), Isolation: slices.Clone(lists.Isolation), Breaker: slices.Clone(lists.Breaker),
+	}
+	require.NoError(t, g.LoadRules(lists))
+	require.NoError(t, g.ReplaceRules("file", lists))
+	require.NoError(t, g.LoadFlowRules(lists.Flow))
+	require.NoError(t, g.EditRules(func(all *leapgate.Rules) error {
+		*all = lists
+		return nil
+	}))
+	require.Equal(t, want, lists)
+	require.Equal(t, "a/1", g.Rules().Breaker[0].ID)
+}
