@@ -20,10 +20,10 @@ import (
 // controller, which takes over from this one what still fits; but a plain rule of which only
 // the threshold changes keeps its own.
 type controller struct {
+	live decider // first: its threshold must be aligned to 8 bytes, also on processors of 32 bits
 	// The short way, for most rules: plain is the quota of the live threshold if
 	// nothing else is to be asked.
 	plain *quota.Quota
-	live  decider
 
 	counts    *counts
 	rule      *Rule // complete; not changed. Of a plain rule, live alone has the threshold.

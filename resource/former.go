@@ -2,6 +2,7 @@ package resource
 
 import (
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/leapgate-go/leapgate/metric"
@@ -48,6 +49,11 @@ type lifetime struct {
 	serial int64
 	_      *lifetime // without a pointer the runtime would let several share one piece of memory
 }
+
+// lifetimes numbers them.
+type lifetimes struct{ last atomic.Int64 }
+
+func (l *lifetimes) begin() *lifetime { return &lifetime{serial: l.last.Add(1)} }
 
 // goesOn reports whether a check goes on counting where c did. Built-in guards keep the
 // last refusal beside the counts, so its address is what is compared.

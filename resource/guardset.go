@@ -7,8 +7,6 @@ import (
 	"time"
 	"unsafe"
 
-	"go.uber.org/atomic"
-
 	"github.com/leapgate-go/leapgate/internal/meter"
 	"github.com/leapgate-go/leapgate/internal/stats"
 	"github.com/leapgate-go/leapgate/metric"
@@ -89,13 +87,12 @@ func newChecks() *checks {
 	return s
 }
 
-// add adds the checks of a guard. old are those that the resource had, nil if it had none,
-// and lifetimes is how many there were so far.
-func (s *checks) add(guard int, some []Check, old *checks, lifetimes *atomic.Int64) {
+// add adds the checks of a guard. old are those that the resource had, nil if it had none.
+func (s *checks) add(guard int, some []Check, old *checks, lifetimes *lifetimes) {
 	for _, c := range some {
 		h := s.continued(c, old)
 		if h == nil {
-			h = &lifetime{serial: lifetimes.Add(1)}
+			h = lifetimes.begin()
 		}
 		s.bound = append(s.bound, c)
 		s.owners = append(s.owners, owner{guard, h})

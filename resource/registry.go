@@ -62,7 +62,7 @@ type registry struct {
 	kept          []*Resource         // those that rules name, and other
 	hand          int                 // goes round the places in search of a victim
 	serial        int64               // of the last resource that got a place
-	lifetimes     atomic.Int64        // the serial of the last lifetime
+	lifetimes     lifetimes           // of checks
 	evicted       int64               // how many resources
 	remembered    rememberedResources // what is remembered of resources that are gone
 	evictedTotals evictedTotals       // what was counted in resources that are gone; shows in other

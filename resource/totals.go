@@ -59,7 +59,7 @@ func (g *registry) Totals() []Totals {
 	var pending []*formerCheck
 	var last int64
 	cut := g.cut(func() {
-		last = g.lifetimes.Load()
+		last = g.lifetimes.last.Load()
 		evicted, former, pending = g.evictedTotals, maps.Clone(g.former.settled), slices.Collect(maps.Keys(g.former.pending))
 	})
 	now := g.clock.Now()
