@@ -105,18 +105,21 @@ func micros() int64 { return time.Now().UnixMicro() }
 // time once for a script and a bit before it, and Go's clock steps when the system's is set.
 const slack = 2000
 
-// at tells when the server decided, in µs.
-func (p *pair) at(key string, d limit.Decision) int64 {
+// at returns when the server decided, in µs; not if its answer was read so late that all it had
+// charged has left the window since.
+func (p *pair) at(key string, d limit.Decision) (at int64, ok bool) {
 	window := p.window.Microseconds()
 	reset := d.ResetAfter.Microseconds()
 	require.Zero(p.t, d.ResetAfter%time.Microsecond, "the server's clock tells whole microseconds")
 	switch {
 	case d.ResetAfter == 0: // nothing is held: any time is as good
-		return p.lastSeen
-	case p.isLog && d.Charged > 0:
-		return p.newest(key)
+		return p.lastSeen, true
 	case p.isLog:
-		return p.newest(key) + window - reset
+		newest := p.newest(key)
+		if d.Charged > 0 {
+			return newest, newest != 0
+		}
+		return newest + window - reset, newest != 0
 	}
 	// The window, or the one after it, ends then. Which, the time tells.
 	mid := (p.lastSent + p.lastSeen) / 2
@@ -124,7 +127,7 @@ func (p *pair) at(key string, d limit.Decision) int64 {
 	if off > window/2 {
 		off -= window
 	}
-	return mid - off
+	return mid - off, true
 }
 
 func (p *pair) newest(key string) int64 {
@@ -143,7 +146,13 @@ func (p *pair) allow(key string, n int64) charged {
 	remote, err := p.remote.AllowN(p.t.Context(), key, n)
 	p.lastSeen = micros()
 	require.NoError(p.t, err)
-	at := p.at(key, remote)
+	at, ok := p.at(key, remote)
+	if !ok { // neither holds anything of the key now
+		require.GreaterOrEqual(p.t, micros()-p.lastSent+slack, remote.ResetAfter.Microseconds(), "%+v is lost", remote)
+		p.local.Reset(key)
+		remote.Charged = 0
+		return charged{remote: remote, local: remote}
+	}
 	slack := int64(slack)
 	if p.remote.Link().RoundTrips == trips {
 		// It remembers, and its waits go on from when the answer came. That may have been
