@@ -41,19 +41,9 @@ func completeWindow(r *Rule, report *ruleset.Report) {
 	orDefault(&r.Buckets, defaultBuckets)
 	intervalOK := span(report, "Interval", r.Interval)
 	bucketsOK := count(report, "Buckets", int64(r.Buckets), 1, maxBuckets)
-	if intervalOK && bucketsOK && !divides(r.Interval, r.Buckets) {
-		fitting := r.Buckets
-		for !divides(r.Interval, fitting) {
-			fitting--
-		}
-		report.Fault("Buckets", r.Buckets, fmt.Sprintf("a number that divides %v into buckets of at least %v, such as %d",
-			r.Interval, minSpan, fitting))
+	if intervalOK && bucketsOK {
+		report.Buckets(r.Interval, r.Buckets, minSpan)
 	}
-}
-
-func divides(interval time.Duration, buckets int) bool {
-	b := time.Duration(buckets)
-	return interval%b == 0 && interval/b >= minSpan
 }
 
 // completeFigures reports the faults of what opens a breaker.

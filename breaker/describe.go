@@ -68,7 +68,6 @@ const maxRate = 10_000_000
 // warnings says what is allowed in a rule, but probably not meant.
 func warnings(r *Rule) (all []string) {
 	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	written := *r
 	full := *r
 	complete(&full, new(ruleset.Report))
 	if rate := float64(full.MinCalls) / full.Interval.Seconds(); rate > maxRate {
@@ -79,15 +78,15 @@ func warnings(r *Rule) (all []string) {
 			name string
 			set  bool
 		}{
-			{"errorRatio", written.ErrorRatio != 0},
-			{"slowRatio", written.SlowRatio != 0},
-			{"errorCount", written.ErrorCount != 0},
-			{"consecutive", written.Consecutive != 0},
-			{"openFor", written.OpenFor != 0 && written.OpenFor != defaultOpenFor},
-			{"maxOpenFor", written.MaxOpenFor != 0},
-			{"probes", written.Probes != 0 && written.Probes != defaultProbes},
-			{"probeTimeout", written.ProbeTimeout != 0},
-			{"ramp", written.Ramp != 0},
+			{"errorRatio", r.ErrorRatio != 0},
+			{"slowRatio", r.SlowRatio != 0},
+			{"errorCount", r.ErrorCount != 0},
+			{"consecutive", r.Consecutive != 0},
+			{"openFor", r.OpenFor != 0 && r.OpenFor != defaultOpenFor},
+			{"maxOpenFor", r.MaxOpenFor != 0},
+			{"probes", r.Probes != 0 && r.Probes != defaultProbes},
+			{"probeTimeout", r.ProbeTimeout != 0},
+			{"ramp", r.Ramp != 0},
 		} {
 			if unused.set {
 				warn("%s means nothing with behavior: throttle; is behavior: break meant?", unused.name)

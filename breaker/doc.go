@@ -12,7 +12,7 @@
 //
 // Half failures of at least ten calls in ten seconds open this one, or four fifths of calls that
 // take more than a second, for five seconds; ten, ten and five are defaults that the rule may change.
-// leapgate.CallOr gives those that are refused something else.
+// leapgate.CallOr has a fallback for those that are refused.
 //
 // # States
 //
@@ -74,7 +74,7 @@
 // on waiting, and is refused when its turn comes, which it gives back. Several breakers on a
 // resource have a state each. A refusal is 503 over HTTP.
 //
-// An open breaker tells in RetryAfter how long it stays open. While it is half-open, ramps up,
+// An open breaker says in RetryAfter how long it stays open. While it is half-open, ramps up,
 // throttles or is forced open, that cannot be known, and is 0.
 //
 // # Force, modes and reloads

@@ -46,23 +46,9 @@ func completeWindow(r *Rule, report *ruleset.Report) {
 	if !bucketsOK {
 		report.Fault("Buckets", r.Buckets, fmt.Sprintf("1 to %d", maxBuckets))
 	}
-	if intervalOK && bucketsOK && r.Behavior != Pace && !fits(r.Interval, r.Buckets) {
-		report.Fault("Buckets", r.Buckets, fmt.Sprintf("a number that divides %v into buckets of at least %v, such as %d",
-			r.Interval, minBucket, fittingBuckets(r.Interval, r.Buckets)))
+	if intervalOK && bucketsOK && r.Behavior != Pace {
+		report.Buckets(r.Interval, r.Buckets, minBucket)
 	}
-}
-
-func fits(interval time.Duration, buckets int) bool {
-	b := time.Duration(buckets)
-	return interval%b == 0 && interval/b >= minBucket
-}
-
-// fittingBuckets returns the largest fitting number of buckets below n.
-func fittingBuckets(interval time.Duration, n int) int {
-	for n > 1 && !fits(interval, n) {
-		n--
-	}
-	return n
 }
 
 func completeStrategy(r *Rule, report *ruleset.Report) {

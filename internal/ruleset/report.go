@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
@@ -87,6 +88,22 @@ func kebab(name string) string {
 func Unused[T comparable](r *Report, field string, value T, users string) {
 	if zero := *new(T); value != zero {
 		r.note(rule.Unused, field, value, fmt.Sprintf("%v, since it is for %s", zero, inGo(users)), "nothing, it is for "+r.inFile(users))
+	}
+}
+
+// Buckets reports a fault of a window that does not divide into its buckets, or whose buckets
+// would be shorter than least. Both fields are within their ranges.
+func (r *Report) Buckets(interval time.Duration, buckets int, least time.Duration) {
+	divides := func(n int) bool {
+		b := time.Duration(n)
+		return interval%b == 0 && interval/b >= least
+	}
+	fitting := buckets
+	for fitting > 1 && !divides(fitting) {
+		fitting--
+	}
+	if fitting != buckets {
+		r.Fault("Buckets", buckets, fmt.Sprintf("a number that divides %v into buckets of at least %v, such as %d", interval, least, fitting))
 	}
 }
 
