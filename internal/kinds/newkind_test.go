@@ -77,7 +77,7 @@ func TestNewKind_AppearsEverywhereByBeingRegistered(t *testing.T) {
 func besideLast(t *testing.T, text []byte, line string) []byte {
 	t.Helper()
 	like := regexp.QuoteMeta(line)
-	like = strings.ReplaceAll(strings.ReplaceAll(like, "everynth", "breaker"), "EveryNth", "Breaker")
+	like = strings.ReplaceAll(strings.ReplaceAll(like, "everynth", "param"), "EveryNth", "Param")
 	at := regexp.MustCompile(`(?m)^`+strings.ReplaceAll(like, " ", ` +`)+`$`).FindAllIndex(text, -1)
 	require.Len(t, at, 1, "want one line such as %s", line)
 	return bytes.Join([][]byte{text[:at[0][1]], text[at[0][1]:]}, []byte("\n"+line))
