@@ -73,7 +73,7 @@ func TestNewKind_AppearsEverywhereByBeingRegistered(t *testing.T) {
 	require.Equal(t, "everynth:\n  - resource: cart\n    n: 3\n", run(`{"everynth": [{"resource": "cart", "n": 3}]}`, command, "convert", "-"))
 }
 
-// besideLast puts a line behind the only one that says the same of breaker rules, the last kind.
+// besideLast puts a line behind the only one that says the same of param rules, the last kind.
 func besideLast(t *testing.T, text []byte, line string) []byte {
 	t.Helper()
 	like := regexp.QuoteMeta(line)
