@@ -150,7 +150,7 @@ func TestMissing_PassesIsSharedOrBlocked(t *testing.T) {
 		for _, r := range []param.Rule{{Threshold: 5}, {Threshold: 5, Behavior: param.Bucket}, {MaxInFlight: 5}} {
 			r.Missing = missing
 			w := newWorld(t, r)
-			require.Equal(t, 5, len(w.hold(20, item(""))))
+			require.Len(t, w.hold(20, item("")), 5)
 			entries := w.hold(20)
 			require.Len(t, entries, want)
 			require.Equal(t, int64(20), w.snapshot().Missing)
