@@ -100,7 +100,7 @@ var KeyedLimiters = []KeyedLimiter{
 	{Name: "leapgate, a param rule on one argument, entry and exit", New: func(keys int) func(string) bool {
 		return allowOfRule(param.Rule{Threshold: keyedLimit, Interval: keyedWindow(keys), MaxKeys: keys})
 	}},
-	{Name: "leapgate, an argument without a rule on it, entry and exit", New: func(int) func(string) bool {
+	{Name: "leapgate, an argument without a rule on it, entry and exit", NoKey: true, New: func(int) func(string) bool {
 		return allowOfRule(param.Rule{Threshold: keyedLimit, Mode: rule.Off})
 	}},
 	{Name: "leapgate/limit.NewInFlight, and released", New: func(keys int) func(string) bool {

@@ -77,7 +77,7 @@ var fields = []field.Field[Rule]{
 		With:     []string{"Threshold"},
 		Synonyms: []string{"concurrency", "maxConcurrency", "maxConcurrent"},
 	}),
-	field.Define(field.String, func(r *Rule) *string { return &r.Items }, field.About{
+	field.Define(field.Pairs, func(r *Rule) *string { return &r.Items }, field.About{
 		Name: "items", GoName: "Items", Label: "Items", Hint: "Limits of single values: vip=10, ban=0, free=-1, 10.0.0.0/8=100.",
 		With:     []string{"Arg"},
 		Synonyms: []string{"specificItems", "paramFlowItemList"},

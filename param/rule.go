@@ -74,7 +74,7 @@ type Rule struct {
 	// whatever is in it. The values themselves always have room beyond MaxKeys, and are never
 	// evicted. At most 1,000 of them. It goes with one argument only.
 	//
-	// It is text since rules are compared; in rule files it is text too.
+	// It is text since rules are compared. In rule files it may be a mapping, {vip: 10}, as well.
 	Items string
 
 	// Missing is what becomes of a call without the argument, or without one of them: Skip,

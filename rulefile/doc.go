@@ -41,7 +41,7 @@
 //	  - resource: GET /item
 //	    arg: tenant
 //	    threshold: 50
-//	    items: vip=500, ban=0
+//	    items: {vip: 500, ban: 0}
 //
 // JSON has the same fields. The rules of flow are [flow.Rule], which says more about each
 // field:
@@ -129,7 +129,8 @@
 //	burst        1 to 16,777,214     threshold   with bucket, calls at once
 //	maxWait      0s to 24h           0s          with pace, how long a call waits for its turn
 //	maxInFlight  1 to 16,777,214     0, none     instead of threshold: calls in flight with one value
-//	items        text                none        limits of single values: vip=10, ban=0, free=-1, 10.0.0.0/8=100
+//	items        a mapping, or text  none        limits of single values: {vip: 10, ban: 0, free: -1, 10.0.0.0/8: 100},
+//	                                             or vip=10, ban=0
 //	missing      skip, shared,       skip        what becomes of calls without the argument
 //	             block
 //	maxKeys      1 to 10,000,000     100,000     values that are counted at a time
