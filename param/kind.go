@@ -86,7 +86,7 @@ var fields = []field.Field[Rule]{
 		Name: "missing", GoName: "Missing", Label: "Missing", Hint: "What becomes of calls without the argument.",
 	}),
 	field.Define(field.Int, func(r *Rule) *int { return &r.MaxKeys }, field.About{
-		Name: "maxKeys", GoName: "MaxKeys", Label: "Most values", Hint: "Counted at a time. Empty: 100000.", Seldom: true,
+		Name: "maxKeys", GoName: "MaxKeys", Label: "Most values", Hint: "Counted at a time. Empty: 100000.", With: []string{"Items"}, Seldom: true,
 		Synonyms: []string{"paramsMaxCapacity", "maxCapacity"},
 	}),
 	field.Define(field.Enum[WhenFull](), func(r *Rule) *WhenFull { return &r.WhenFull }, field.About{
@@ -122,7 +122,8 @@ func complete(r *Rule, report *ruleset.Report) {
 	} else {
 		completeRate(r, report)
 	}
-	if _, bad, want := parseItems(r.Items); want != "" {
+	items, bad, want := parseItems(r.Items)
+	if want != "" {
 		report.Fault("Items", bad, want)
 	} else if r.Items != "" && len(argsOf(r)) > 1 {
 		report.Fault("Items", r.Items, "nothing with several arguments in {Arg}")
@@ -135,6 +136,9 @@ func complete(r *Rule, report *ruleset.Report) {
 	}
 	if r.MaxKeys == 0 {
 		r.MaxKeys = defaultMaxKeys
+	}
+	if items != nil && r.MaxKeys > 0 && r.MaxKeys <= len(items.values) {
+		report.Fault("MaxKeys", r.MaxKeys, fmt.Sprintf("more than the %d values that stand in {Items}", len(items.values)))
 	}
 	if r.WhenFull > Share {
 		report.Fault("WhenFull", uint8(r.WhenFull), "Evict (0), Deny (1) or Share (2)")

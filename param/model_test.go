@@ -86,7 +86,7 @@ func TestInFlight_ModelIsAMapOfCounts(t *testing.T) {
 			value string
 			n     int64
 		}
-		maxKeys := rapid.IntRange(1, 4).Draw(t, "maxKeys")
+		maxKeys := rapid.IntRange(2, 5).Draw(t, "maxKeys")
 		r := param.Rule{ID: "x", Resource: "r", Arg: "item", MaxInFlight: 3, MaxKeys: maxKeys, Items: "vip=5"}
 		g := leapgate.Must(leapgate.Config{Now: gatetest.NewClock().Now})
 		load := func() { require.NoError(t, g.LoadRules(leapgate.Rules{Param: []param.Rule{r}})) }

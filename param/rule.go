@@ -82,7 +82,7 @@ type Rule struct {
 	Missing Missing
 
 	// MaxKeys is how many values are counted at a time on each resource: 1 to 10,000,000; 0 is
-	// 100,000. WhenFull is what happens to a new one when there are so many that matter. With
+	// 100,000. They must be more than the values in Items. WhenFull is what happens to a new one when there are so many that matter. With
 	// MaxInFlight, values that have calls in flight are never evicted: a new one is refused then,
 	// whatever WhenFull says.
 	MaxKeys  int

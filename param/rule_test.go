@@ -35,6 +35,7 @@ func TestRule_AllFaultsAreToldAtOnce(t *testing.T) {
 		`MaxWait is 25h0m0s; want 0 to 24h0m0s`:                                                             {MaxWait: 25 * time.Hour, Behavior: param.Pace},
 		`Missing is 3; want Skip (0), Shared (1) or Block (2)`:                                              {Missing: 3},
 		`MaxKeys is -1; want 1 to 10000000, or 0 for 100000`:                                                {MaxKeys: -1},
+		`MaxKeys is 2; want more than the 2 values that stand in Items`:                                     {MaxKeys: 2, Items: "a=1, b=2, c*=3"},
 		`WhenFull is 3; want Evict (0), Deny (1) or Share (2)`:                                              {WhenFull: 3},
 		`Mode is 3; want Enforce (0), Shadow (1) or Off (2)`:                                                {Mode: 3},
 		`Items is "a=1"; want nothing with several arguments in Arg`:                                        {Arg: "a,b", Items: "a=1"},

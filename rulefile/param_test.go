@@ -14,7 +14,7 @@ func TestParse_ItemsOfAParamRule(t *testing.T) {
 	for text, want := range map[string]string{
 		`{vip: 10, "10.0.0.0/8": 100, bot-*: 1, free: -1}`: "vip=10, 10.0.0.0/8=100, bot-*=1, free=-1",
 		`{"a,b": 1, "": 2, "c ": 3, x=y: 4}`:               `"a,b"=1, ""=2, "c "=3, x=y=4`,
-		`"vip=10, ban=0"`: "vip=10, ban=0",
+		`"vip=10, ban=0"`:                                  "vip=10, ban=0",
 	} {
 		rules, err := rulefile.Parse("r.yaml", []byte("param:\n  - resource: a\n    arg: item\n    threshold: 5\n    items: "+text+"\n"))
 		require.NoError(t, err, text)
