@@ -41,8 +41,12 @@ type counts struct {
 }
 
 func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) resource.Check {
-	old, had := before.(interface{ base() *check })
+	old, had := before.(interface {
+		base() *check
+		keep()
+	})
 	if had && *old.base().rule == *r {
+		old.keep() // those of rules that came and went without being bound may have been set
 		return before
 	}
 	var common *check

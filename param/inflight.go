@@ -41,8 +41,10 @@ func (c *inFlight) occupy(before resource.Check) {
 		c.places = limit.NewPlaces(c.rule.MaxKeys, keeping(c.kept))
 		c.shared = limit.NewPlaces(1, nil)
 	}
-	c.kept.Store(c.items)
+	c.keep()
 }
+
+func (c *inFlight) keep() { c.kept.Store(c.items) }
 
 func (c *inFlight) Interval() time.Duration { return 0 }
 

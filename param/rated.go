@@ -49,8 +49,11 @@ func (c *rated) remember(before resource.Check) {
 		c.tried = c.newEngine(r.MaxKeys, limit.Policy(r.WhenFull))
 	default:
 	}
-	c.kept.Store(c.items)
+	c.keep()
 }
+
+// keep makes the values that stand among the items those that are never evicted.
+func (c *rated) keep() { c.kept.Store(c.items) }
 
 func (c *rated) newEngine(maxKeys int, full limit.Policy) *limit.Engine {
 	return limit.NewEngine(c.rule.Behavior != Reject, c.rule.Interval, maxKeys, full, keeping(c.kept))
