@@ -164,7 +164,7 @@ type figuresView struct {
 	WouldBlock          int64        `json:"wouldBlock"`
 	Candidate           number       `json:"candidate"`
 	CandidateWouldBlock int64        `json:"candidateWouldBlock"`
-	Missing             int64        `json:"missing,omitempty"`
+	Missing             int64        `json:"withoutArgument,omitempty"`
 	Values              int          `json:"values,omitempty"`
 	LastRefusal         *refusalView `json:"lastRefusal,omitempty"`
 	*stateView
