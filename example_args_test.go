@@ -40,7 +40,7 @@ func (c bannedCheck) ReserveArgs(_, n int64, by resource.Caller, args resource.A
 	return v, nil
 }
 
-func (c bannedCheck) RefundArgs(resource.Ticket, int64, any) {}
+func (c bannedCheck) RefundArgs(resource.Ticket, int64, resource.Args, any) {}
 
 func (c bannedCheck) WaitArgs(_, _ int64, _ resource.Caller, _ resource.Args) time.Duration {
 	return -1 // it will not be over by itself

@@ -9,6 +9,7 @@ import (
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/internal/names"
 	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/param"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
@@ -17,6 +18,7 @@ type Rules struct {
 	Flow      []flow.Rule
 	Isolation []isolation.Rule
 	Breaker   []breaker.Rule
+	Param     []param.Rule
 }
 
 // Len is how many rules there are.

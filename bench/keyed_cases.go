@@ -20,7 +20,10 @@ import (
 	ululememory "github.com/ulule/limiter/v3/drivers/store/memory"
 	"golang.org/x/time/rate"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/param"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // Keyed limiters: one decision on one of many keys, all of them known, none near its limit.
@@ -93,6 +96,12 @@ var KeyedLimiters = []KeyedLimiter{
 			cfg.Limit, cfg.Burst = 30, keyedLimit
 		}
 		return allowOf(limit.NewBurst(cfg))
+	}},
+	{Name: "leapgate, a param rule on one argument, entry and exit", New: func(keys int) func(string) bool {
+		return allowOfRule(param.Rule{Threshold: keyedLimit, Interval: keyedWindow(keys), MaxKeys: keys})
+	}},
+	{Name: "leapgate, an argument without a rule on it, entry and exit", NoKey: true, New: func(int) func(string) bool {
+		return allowOfRule(param.Rule{Threshold: keyedLimit, Mode: rule.Off})
 	}},
 	{Name: "leapgate/limit.NewInFlight, and released", New: func(keys int) func(string) bool {
 		l, err := limit.NewInFlight(limit.Config{Limit: 10, MaxKeys: keys})
@@ -306,5 +315,20 @@ func refusing(cfg limit.Config) func() func() func(int) {
 				}
 			}
 		})()
+	}
+}
+
+// allowOfRule is what a rule on the argument "key" of one resource admits.
+func allowOfRule(r param.Rule) func(key string) bool {
+	r.Resource, r.Arg = "orders", "key"
+	gate := leapgate.Must(leapgate.Config{Now: now})
+	if err := gate.LoadRules(leapgate.Rules{Param: []param.Rule{r}}); err != nil {
+		panic(err)
+	}
+	orders, ctx := gate.Resource("orders"), context.Background()
+	return func(key string) bool {
+		e, err := orders.EntryContext(ctx, leapgate.WithArg("key", key))
+		e.Exit()
+		return err == nil
 	}
 }

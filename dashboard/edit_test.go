@@ -144,8 +144,8 @@ func TestEdit_FaultsAreShownAtTheirFields(t *testing.T) {
 	require.Contains(t, faults[0], "UTF-8")
 
 	// What is said of the query.
-	faults, _ = refused(t, d, http.StatusBadRequest, "POST", "rules?kind=param&source=rules.yaml", `{}`)
-	require.Equal(t, []string{`kind: kind is "param"; want one of flow, isolation, breaker`, `source: source is "rules.yaml"; want one of the sources that about tells`}, faults)
+	faults, _ = refused(t, d, http.StatusBadRequest, "POST", "rules?kind=hot&source=rules.yaml", `{}`)
+	require.Equal(t, []string{`kind: kind is "hot"; want one of flow, isolation, breaker, param`, `source: source is "rules.yaml"; want one of the sources that about tells`}, faults)
 	refused(t, d, http.StatusBadRequest, "PUT", "rule?kind=flow", `{}`, version...)
 	refused(t, d, http.StatusBadRequest, "DELETE", "rule?id=q", "", version...)
 	require.Equal(t, before, g.FlowRules())

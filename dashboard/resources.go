@@ -164,6 +164,8 @@ type figuresView struct {
 	WouldBlock          int64        `json:"wouldBlock"`
 	Candidate           number       `json:"candidate"`
 	CandidateWouldBlock int64        `json:"candidateWouldBlock"`
+	Missing             int64        `json:"withoutArgument,omitempty"`
+	Values              int          `json:"values,omitempty"`
 	LastRefusal         *refusalView `json:"lastRefusal,omitempty"`
 	*stateView
 }
@@ -267,6 +269,7 @@ func (d *Dashboard) rulesOf(s *stat.Snapshot) []boundView {
 			Mode: f.Mode.String(), Threshold: number(f.Threshold), Effective: number(f.Effective), Interval: millis(f.Interval),
 			Admitted: f.Admitted, Blocked: f.Blocked, WouldBlock: f.WouldBlock,
 			Candidate: number(f.Candidate), CandidateWouldBlock: f.CandidateWouldBlock,
+			Missing: f.Missing, Values: f.Values,
 			stateView: stateOf(f),
 		}}
 		if rule := rules[ruleKey{f.Kind, f.ID}]; rule.Kind != "" {

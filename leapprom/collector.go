@@ -326,4 +326,7 @@ func (c *Collector) collectRest(s *samples, guard string, sum resource.RuleTotal
 	if sum.Changes != 0 {
 		s.count(c.descs.changes, labels, nil, sum.Changes)
 	}
+	if sum.Missing != 0 {
+		s.count(c.descs.missing, labels, nil, sum.Missing)
+	}
 }

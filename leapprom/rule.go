@@ -139,6 +139,9 @@ func (r *ruleSeries) collect(c *Collector, s *samples) {
 	if r.changes || shown.Changes > 0 {
 		s.count(c.descs.changes, r.labels, nil, shown.Changes)
 	}
+	if shown.Missing > 0 {
+		s.count(c.descs.missing, r.labels, nil, shown.Missing)
+	}
 	if r.now == nil {
 		return
 	}
@@ -178,7 +181,7 @@ func (r *ruleSeries) collectStates(c *Collector, s *samples) {
 }
 
 func totalsOf(r *stat.RuleSnapshot) resource.RuleTotals {
-	return resource.RuleTotals{Blocked: r.Blocked, WouldBlock: r.WouldBlock, CandidateWouldBlock: r.CandidateWouldBlock, Changes: r.Changes}
+	return resource.RuleTotals{Blocked: r.Blocked, WouldBlock: r.WouldBlock, CandidateWouldBlock: r.CandidateWouldBlock, Changes: r.Changes, Missing: r.Missing}
 }
 
 func plus(t, u resource.RuleTotals) resource.RuleTotals {
@@ -186,9 +189,10 @@ func plus(t, u resource.RuleTotals) resource.RuleTotals {
 	t.WouldBlock += u.WouldBlock
 	t.CandidateWouldBlock += u.CandidateWouldBlock
 	t.Changes += u.Changes
+	t.Missing += u.Missing
 	return t
 }
 
 func minus(t, u resource.RuleTotals) resource.RuleTotals {
-	return plus(t, resource.RuleTotals{Blocked: -u.Blocked, WouldBlock: -u.WouldBlock, CandidateWouldBlock: -u.CandidateWouldBlock, Changes: -u.Changes})
+	return plus(t, resource.RuleTotals{Blocked: -u.Blocked, WouldBlock: -u.WouldBlock, CandidateWouldBlock: -u.CandidateWouldBlock, Changes: -u.Changes, Missing: -u.Missing})
 }

@@ -86,6 +86,8 @@ type Config struct {
 	// on if it can keep four. [Stats] counts what was joined. With the others, which keep no
 	// times, it must be 0.
 	MaxBytes int64
+
+	keep func(key string) bool // reports whether a key is never evicted, and always has room; nil: none
 }
 
 // Bounds and defaults of a [Config]. Max and Min with the name of a field are its bounds.

@@ -27,7 +27,7 @@ type Describer interface {
 func (l *RateLimiter) Describe() []Description {
 	d := Description{Name: l.name, Limit: l.limit.Load(), Window: l.window, Mode: rule.Mode(l.mode.Load())}
 	if l.gcra != nil {
-		d.Burst = l.gcra.most(d.Limit)
+		d.Burst = l.gcra.most(question{limit: d.Limit})
 	}
 	return []Description{d}
 }

@@ -201,8 +201,8 @@ func (e *exactLog) untilMore(node *keys.Node[keyLog], now, limit, remaining int6
 	return d.RetryAfter
 }
 
-func (e *exactLog) most(limit int64) int64 { return limit }
+func (e *exactLog) most(q question) int64 { return q.limit }
 
-func (e *exactLog) lasts(int64, int64) time.Duration { return time.Duration(e.forgets) }
+func (e *exactLog) lasts(question) time.Duration { return time.Duration(e.forgets) }
 
 func (e *exactLog) memory() (bytes, coarse int64) { return e.used.Load(), e.coarse.Load() }

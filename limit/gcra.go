@@ -50,11 +50,15 @@ func (e *gcra) begin(node *debtor, now, _ int64) { node.Value.paid = min(now, la
 func (e *gcra) begun(int64, question) (d Decision) { return d }
 
 // most is how many pass at once.
-func (e *gcra) most(limit int64) int64 {
-	if e.burst == 0 || limit == 0 {
-		return limit
+func (e *gcra) most(q question) int64 {
+	burst := q.burst
+	if burst == 0 {
+		burst = e.burst
 	}
-	return e.burst
+	if burst == 0 || q.limit == 0 {
+		return q.limit
+	}
+	return burst
 }
 
 // leftOf is how long from now all is paid, without the fraction.
@@ -100,9 +104,9 @@ func owe(node *debtor, now int64, owes wide, limit uint64) {
 // answerKnown decides about what is asked most: n of a key that is known, with numbers that
 // fit into 64 bits. It writes what is not zero in d. If it is not such a case, it returns
 // false, and has done nothing.
-func (e *gcra) answerKnown(d *Decision, now, limit int64, key string, n int64) bool {
+func (e *gcra) answerKnown(d *Decision, now, limit, ownBurst int64, key string, n int64) bool {
 	node := e.store.keys.Find(e.store.keys.Hash(key), key)
-	most := e.most(limit)
+	most := e.most(question{limit: limit, burst: ownBurst})
 	over, burst := bits.Mul64(uint64(most), e.window)
 	if node == nil || n > most || over != 0 || burst >= 1<<63 || uint64(limit-1) >= 1<<32-1 {
 		return false
@@ -158,7 +162,7 @@ func (e *gcra) answer(node *debtor, q question) (d Decision, alive bool) {
 		return d, false
 	}
 	d.Limit = q.limit
-	limit, most := uint64(q.limit), e.most(q.limit)
+	limit, most := uint64(q.limit), e.most(q)
 	owes := owed(node, q.now, max(1, limit))
 	burst := product(uint64(most), e.window)
 	room := int64(0)
@@ -171,7 +175,7 @@ func (e *gcra) answer(node *debtor, q question) (d Decision, alive bool) {
 	case q.least() > most:
 		d.RetryAfter = Never
 	case n == 0:
-		d.RetryAfter = e.wait(owes, q.least(), q.limit)
+		d.RetryAfter = e.wait(owes, q.least(), q)
 		if d.RetryAfter > q.patience {
 			break
 		}
@@ -195,9 +199,9 @@ func (e *gcra) answer(node *debtor, q question) (d Decision, alive bool) {
 
 // wait is how long it takes until n more fit, which do not fit now, and are not more than ever
 // do.
-func (e *gcra) wait(owes wide, n, limit int64) time.Duration {
-	more, _ := owes.plus(product(uint64(n), e.window)).minus(product(uint64(e.most(limit)), e.window))
-	return duration(more, uint64(limit))
+func (e *gcra) wait(owes wide, n int64, q question) time.Duration {
+	more, _ := owes.plus(product(uint64(n), e.window)).minus(product(uint64(e.most(q)), e.window))
+	return duration(more, uint64(q.limit))
 }
 
 // duration is how long it takes to pay that much.
@@ -234,7 +238,7 @@ func (e *gcra) takeOff(node *debtor, began int64, q question) {
 	}
 	owes := owed(node, q.now, limit)
 	since := max(0, between(began, q.now))
-	if waits, none := owes.minus(product(uint64(e.most(q.limit)), e.window)); !none && waits != (wide{}) {
+	if waits, none := owes.minus(product(uint64(e.most(q)), e.window)); !none && waits != (wide{}) {
 		if between(q.now, began) != int64(duration(waits, limit)) {
 			return
 		}
@@ -248,15 +252,15 @@ func (e *gcra) takeOff(node *debtor, began int64, q question) {
 }
 
 func (e *gcra) untilMore(node *debtor, now, limit, remaining int64) time.Duration {
-	if remaining >= e.most(limit) {
+	if remaining >= e.most(question{limit: limit}) {
 		return 0
 	}
 	d, _ := e.answer(node, question{now: now, limit: limit, n: remaining + 1})
 	return d.RetryAfter
 }
 
-func (e *gcra) lasts(_, limit int64) time.Duration {
-	return duration(product(uint64(e.most(limit)), e.window), uint64(max(1, limit)))
+func (e *gcra) lasts(q question) time.Duration {
+	return duration(product(uint64(e.most(q)), e.window), uint64(max(1, q.limit)))
 }
 
 func (e *gcra) inspect(node *debtor, now int64) (warmth uint64, expired bool) {

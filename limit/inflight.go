@@ -53,6 +53,11 @@ func NewInFlight(cfg Config) (*InFlight, error) {
 	}
 	l := &InFlight{answers: newAnswers(cfg)}
 	l.init(cfg)
+	l.makeKeys(cfg)
+	return l, nil
+}
+
+func (l *InFlight) makeKeys(cfg Config) {
 	l.keys = keys.New(cfg.MaxKeys, false, keys.Rules[atomic.Uint64]{
 		Init: func(node *occupant, _, n int64) { node.Value.Store(uint64(n)) },
 		Inspect: func(node *occupant, need int64) (uint64, bool) {
@@ -60,8 +65,8 @@ func NewInFlight(cfg Config) (*InFlight, error) {
 			return n, n == 0 && need > noNeed
 		},
 		Kill: func(node *occupant, _ int64, _ bool) bool { return node.Value.CompareAndSwap(0, dismissed) },
+		Keep: cfg.keep,
 	})
-	return l, nil
 }
 
 // Place is room for one call of a key, from [InFlight.Acquire] to [Place.Release]:
@@ -93,10 +98,15 @@ func (p *Place) Release() {
 		return
 	}
 	p.from = nil
-	if p.node.Value.Add(^uint64(0)) == 0 {
+	l.give(p.node, 1)
+}
+
+// give gives n places back.
+func (l *InFlight) give(node *occupant, n int64) {
+	if node.Value.Add(-uint64(n)) == 0 {
 		l.occupied.Add(-1)
 	}
-	l.taken.Add(-1)
+	l.taken.Add(-n)
 }
 
 // Acquire takes a place of key, or refuses: the decision says which. The place is to be
@@ -127,7 +137,7 @@ func (l *InFlight) acquire(ctx context.Context, key string, limit int64, p *Plac
 		l.allowed.Add(1)
 		return nil
 	}
-	node, taken, crowded := l.take(key, uint64(limit))
+	node, taken, crowded := l.take(key, 1, uint64(limit))
 	if node != nil {
 		p.from, p.node = l, node
 	}
@@ -146,17 +156,17 @@ func (l *InFlight) check(ctx context.Context, key string) error {
 	return ended(ctx)
 }
 
-// take takes a place, and returns its node; else nil. It also returns how many are taken then.
-func (l *InFlight) take(key string, limit uint64) (node *occupant, taken uint64, crowded bool) {
+// take takes n places, and returns their node; else nil. It also returns how many are taken then.
+func (l *InFlight) take(key string, n, limit uint64) (node *occupant, taken uint64, crowded bool) {
 	hash := l.keys.Hash(key)
 	node = l.keys.Find(hash, key)
-	for limit > 0 {
+	for n <= limit {
 		if node == nil {
 			made := false
-			if node, _, made = l.keys.FindOrMake(hash, key, noNeed, 1); made {
+			if node, _, made = l.keys.FindOrMake(hash, key, noNeed, int64(n)); made {
 				l.occupied.Add(1)
-				l.taken.Add(1)
-				return node, 1, false
+				l.taken.Add(int64(n))
+				return node, n, false
 			}
 			if node == nil {
 				if l.makeRoom() {
@@ -169,14 +179,14 @@ func (l *InFlight) take(key string, limit uint64) (node *occupant, taken uint64,
 		switch taken = node.Value.Load(); {
 		case taken == dismissed:
 			node = nil // and ask the table again
-		case taken >= limit:
+		case taken > limit || n > limit-taken:
 			return nil, taken, false
-		case node.Value.CompareAndSwap(taken, taken+1):
+		case node.Value.CompareAndSwap(taken, taken+n):
 			if taken == 0 {
 				l.occupied.Add(1)
 			}
-			l.taken.Add(1)
-			return node, taken + 1, false
+			l.taken.Add(int64(n))
+			return node, taken + n, false
 		}
 	}
 	return nil, 0, false
@@ -221,15 +231,22 @@ func (l *InFlight) Peek(key string) (d Decision) {
 	case !l.counts(limit):
 		return unlimited(l.name)
 	}
-	taken, crowded := uint64(0), false
-	if node := l.keys.Find(l.keys.Hash(key), key); node == nil {
-		crowded = l.occupied.Load() >= int64(l.keys.Max())
-	} else if taken = node.Value.Load(); taken == dismissed {
-		taken = 0
-	}
+	taken := l.takenOf(key)
+	crowded := taken == 0 && l.keys.Find(l.keys.Hash(key), key) == nil && l.occupied.Load() >= int64(l.keys.Max())
 	l.decide(&d, limit, int64(taken), taken < uint64(limit) && !crowded, crowded)
 	d.Charged = 0
 	return d
+}
+
+func (l *InFlight) takenOf(key string) uint64 {
+	node := l.keys.Find(l.keys.Hash(key), key)
+	if node == nil {
+		return 0
+	}
+	if taken := node.Value.Load(); taken != dismissed {
+		return taken
+	}
+	return 0
 }
 
 // Sweep takes out all keys that have no places, and gives back their memory. There is no
@@ -238,12 +255,16 @@ func (l *InFlight) Sweep() { l.keys.Sweep(need) }
 
 // Stats returns the figures of the limiter. They are read one after the other.
 func (l *InFlight) Stats() Stats {
-	s := Stats{
+	s := l.places()
+	l.addTo(&s)
+	return s
+}
+
+func (l *InFlight) places() Stats {
+	return Stats{
 		Keys: l.keys.Len(), MaxKeys: l.keys.Max(), Expired: l.keys.Expired(), Crowded: l.crowded.Load(),
 		InFlight: max(0, l.taken.Load()),
 	}
-	l.addTo(&s)
-	return s
 }
 
 // Describe returns the one limit. Its Window is 0.

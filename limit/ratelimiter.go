@@ -100,7 +100,7 @@ func (l *RateLimiter) allow(ctx context.Context, key string, a asked, d *Decisio
 		now = l.clock.Given()
 	}
 	if a.n > 0 && !a.some && l.enforces(limit) &&
-		(l.packed != nil && l.packed.answerKnown(d, now, limit, key, a.n) || l.gcra != nil && l.gcra.answerKnown(d, now, limit, key, a.n)) {
+		(l.packed != nil && l.packed.answerKnown(d, now, limit, key, a.n) || l.gcra != nil && l.gcra.answerKnown(d, now, limit, 0, key, a.n)) {
 		d.Name = l.name
 		if d.Allowed {
 			l.allowed.Add(1)

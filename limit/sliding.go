@@ -110,8 +110,8 @@ func (s *sliding) more(t tally, limit int64) time.Duration {
 }
 
 // lasts is how long what is held now is held at most.
-func (s *sliding) lasts(now, _ int64) time.Duration {
-	_, elapsed := s.split(now)
+func (s *sliding) lasts(q question) time.Duration {
+	_, elapsed := s.split(q.now)
 	return time.Duration(2*s.length - elapsed)
 }
 
@@ -133,6 +133,6 @@ func (s *sliding) begun(at int64, q question) Decision {
 	}
 }
 
-func (s *sliding) most(limit int64) int64 { return limit }
+func (s *sliding) most(q question) int64 { return q.limit }
 
 func (s *sliding) memory() (bytes, coarse int64) { return 0, 0 }

@@ -31,6 +31,7 @@ type question struct {
 	now, limit, n int64
 	take          bool          // charge n if it passes
 	some          bool          // if n do not fit, those of them that do pass
+	burst         int64         // how many may pass at once, where that is not the limit; 0: as the engine was told
 	patience      time.Duration // how long n may have to wait for their turn, where there are turns
 }
 
@@ -61,8 +62,8 @@ type algorithm[V any] interface {
 	begin(node *keys.Node[V], now, n int64)
 	// begun returns the decision that made a node, which began at that time.
 	begun(at int64, q question) Decision
-	// most returns how many ever pass at once.
-	most(limit int64) int64
+	// most returns how many ever pass at once, under the limit of the question.
+	most(q question) int64
 	// answer decides about a node. If it reports that the node is not alive, nothing was done.
 	answer(node *keys.Node[V], q question) (d Decision, alive bool)
 	// add charges n, whatever the limit, unless the node is not alive.
@@ -72,8 +73,8 @@ type algorithm[V any] interface {
 	// untilMore returns how long from now the next one passes if all that remains is used
 	// at once; 0 if nothing is held. The limit is 1 or more.
 	untilMore(node *keys.Node[V], now, limit, remaining int64) time.Duration
-	// lasts returns how long from now it takes until nothing that is held now still is.
-	lasts(now, limit int64) time.Duration
+	// lasts returns how long from q.now it takes until nothing that is held then still is.
+	lasts(q question) time.Duration
 	// inspect and kill are those of [keys.Rules].
 	inspect(node *keys.Node[V], now int64) (warmth uint64, expired bool)
 	kill(node *keys.Node[V], now int64, force bool) bool
@@ -92,7 +93,7 @@ type store[V any] struct {
 
 func (s *store[V]) init(cfg Config, a algorithm[V]) {
 	s.algorithm = a
-	s.keys = keys.New(cfg.MaxKeys, cfg.WhenFull == Evict, keys.Rules[V]{Init: a.begin, Inspect: a.inspect, Kill: a.kill})
+	s.keys = keys.New(cfg.MaxKeys, cfg.WhenFull == Evict, keys.Rules[V]{Init: a.begin, Inspect: a.inspect, Kill: a.kill, Keep: cfg.keep})
 	if cfg.WhenFull == Share {
 		s.shared = keys.NewNode[V]("", 0)
 		a.begin(s.shared, minTime, 0)
@@ -102,7 +103,7 @@ func (s *store[V]) init(cfg Config, a algorithm[V]) {
 func (s *store[V]) decide(key string, q question) Decision {
 	hash := s.keys.Hash(key)
 	node, crowded := s.keys.Find(hash, key), false
-	most := s.algorithm.most(q.limit)
+	most := s.algorithm.most(q)
 	if q.some {
 		q.n = max(1, min(q.n, most))
 	}
@@ -124,7 +125,7 @@ func (s *store[V]) decide(key string, q question) Decision {
 					s.crowded.Add(1)
 				}
 				if s.shared == nil {
-					return crowdedOut(q, most, s.algorithm.lasts(q.now, q.limit))
+					return crowdedOut(q, most, s.algorithm.lasts(q))
 				}
 				node, crowded = s.shared, true
 			}
@@ -178,7 +179,7 @@ func (s *store[V]) moreAfter(now, limit int64, key string, crowded bool, remaini
 	case !crowded:
 		node = s.keys.Find(s.keys.Hash(key), key)
 	case node == nil:
-		return s.algorithm.lasts(now, limit)
+		return s.algorithm.lasts(question{now: now, limit: limit})
 	}
 	if node == nil {
 		return 0

@@ -232,7 +232,7 @@ func (a *admission) refund(c *asked, ticket Ticket) {
 		c.Refund(ticket, a.n)
 		return
 	}
-	c.args.RefundArgs(ticket, a.n, a.args.drop())
+	c.args.RefundArgs(ticket, a.n, a.arguments(), a.args.drop())
 }
 
 // waitOf is how long after now a check would admit the call.

@@ -92,7 +92,7 @@ func (c *perItemCheck) ReserveArgs(_, n int64, _ resource.Caller, args resource.
 	return resource.Verdict{Ticket: resource.Ticket{A: n}}, places
 }
 
-func (c *perItemCheck) RefundArgs(ticket resource.Ticket, n int64, held any) {
+func (c *perItemCheck) RefundArgs(ticket resource.Ticket, n int64, _ resource.Args, held any) {
 	c.fail("RefundArgs")
 	if held != nil {
 		held.(*atomic.Int64).Sub(ticket.A)

@@ -114,20 +114,20 @@ func (d *formerCheck) figures() (kind string, sum RuleTotals) {
 	return s.Kind, totalsOf(&s)
 }
 
-// RuleTotals is what rules have refused, or would have, and how often they went over to
-// another state.
+// RuleTotals is what rules have refused, or would have, how often they went over to
+// another state, and how many calls had not the argument that they are about.
 type RuleTotals struct {
-	Blocked, WouldBlock, CandidateWouldBlock, Changes int64
+	Blocked, WouldBlock, CandidateWouldBlock, Changes, Missing int64
 }
 
 func (t RuleTotals) plus(u RuleTotals) RuleTotals {
 	return RuleTotals{
 		t.Blocked + u.Blocked, t.WouldBlock + u.WouldBlock,
-		t.CandidateWouldBlock + u.CandidateWouldBlock, t.Changes + u.Changes,
+		t.CandidateWouldBlock + u.CandidateWouldBlock, t.Changes + u.Changes, t.Missing + u.Missing,
 	}
 }
 
 // totalsOf returns the totals of a rule on a resource.
 func totalsOf(r *stat.RuleSnapshot) RuleTotals {
-	return RuleTotals{r.Blocked, r.WouldBlock, r.CandidateWouldBlock, r.Changes}
+	return RuleTotals{r.Blocked, r.WouldBlock, r.CandidateWouldBlock, r.Changes, r.Missing}
 }

@@ -122,7 +122,7 @@ type ArgsCheck interface {
 	// these arguments, besides the ticket; nil for nothing. A pointer needs no allocation.
 	ReserveArgs(now, n int64, by Caller, args Args) (v Verdict, held any)
 	// RefundArgs is Refund.
-	RefundArgs(ticket Ticket, n int64, held any)
+	RefundArgs(ticket Ticket, n int64, args Args, held any)
 	// WaitArgs is Wait.
 	WaitArgs(now, n int64, by Caller, args Args) time.Duration
 }

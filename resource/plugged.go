@@ -119,10 +119,10 @@ func (c pluggedCheck) Refund(ticket Ticket, n int64) {
 	}
 }
 
-func (c pluggedCheck) RefundArgs(ticket Ticket, n int64, held any) {
+func (c pluggedCheck) RefundArgs(ticket Ticket, n int64, args Args, held any) {
 	if ticket != noTicket {
 		defer c.faults.recover("RefundArgs")
-		c.Check.(ArgsCheck).RefundArgs(ticket, n, held)
+		c.Check.(ArgsCheck).RefundArgs(ticket, n, args, held)
 	}
 }
 

@@ -37,6 +37,11 @@
 //	    errorRatio: 0.5
 //	    slowRatio: 0.8
 //	    slowAfter: 1s
+//	param:
+//	  - resource: GET /item
+//	    arg: tenant
+//	    threshold: 50
+//	    items: {vip: 500, ban: 0}
 //
 // JSON has the same fields. The rules of flow are [flow.Rule], which says more about each
 // field:
@@ -108,6 +113,31 @@
 //	mode          enforce, shadow,    enforce     what is done with the decision
 //	              off
 //
+// Those of param are [param.Rule]:
+//
+//	field        value               default     meaning
+//	id           up to 1,040 bytes   resource/1  names the rule; unique among the param rules of a gate
+//	resource     1 to 1,024 bytes    required    the resource, or the pattern; none with match default
+//	match        exact, glob,        exact       what resource is
+//	             regexp, default
+//	arg          names of arguments  required    whose values are counted; several, with commas, together
+//	threshold    0 to 16,777,214     0           calls with one value admitted per interval; 0 blocks all
+//	candidate    0 to 16,777,214     0, none     a threshold that is tried and blocks nothing
+//	interval     1ms to 24h          1s          what threshold is for
+//	behavior     reject, bucket,     reject      what happens beyond it
+//	             pace
+//	burst        1 to 16,777,214     threshold   with bucket, calls at once
+//	maxWait      0s to 24h           0s          with pace, how long a call waits for its turn
+//	maxInFlight  1 to 16,777,214     0, none     instead of threshold: calls in flight with one value
+//	items        a mapping, or text  none        limits of single values: {vip: 10, ban: 0, free: -1, 10.0.0.0/8: 100},
+//	                                             or vip=10, ban=0
+//	missing      skip, shared,       skip        what becomes of calls without the argument
+//	             block
+//	maxKeys      1 to 10,000,000     100,000     values that are counted at a time
+//	whenFull     evict, deny, share  evict       what becomes of a new value when there are so many
+//	mode         enforce, shadow,    enforce     what is done with the decision
+//	             off
+//
 // Durations are text with a unit, as [time.ParseDuration] reads it: 250ms, 1s, 1h30m.
 // Memory is a number of bytes, or text with a unit of GOMEMLIMIT: B, KiB, MiB, GiB, TiB.
 // Numbers are decimal, as in JSON. What an ID or a name is must be text: "404", in quotes.
@@ -129,5 +159,5 @@
 //
 // A file that is blank, or has nothing but comments or an empty flow, is an error, since files are
 // emptied, or cut off, by accident, and that would lift all limits. One that is to have no
-// rules says so: with flow: [], isolation: [] or breaker: [], with rules: none, or as an empty list, [].
+// rules says so: with flow: [], isolation: [], breaker: [] or param: [], with rules: none, or as an empty list, [].
 package rulefile

@@ -124,9 +124,9 @@ func TestParse_NoRulesByAccident(t *testing.T) {
 		"flow:":                "f:1:1: flow is empty; want a list of rules, or [] if none are meant",
 		"flow: []\nisolation:": "f:2:1: isolation is empty; want a list of rules, or [] if none are meant",
 		"flow:\n#  - id: a\n":  "f:1:1: flow is empty; want a list of rules, or [] if none are meant",
-		"rules: []":            "f:1:1: rules is a list; want none, or the rules in lists that are called flow, isolation and breaker",
-		"rules: None":          `f:1:1: rules is "None"; want none, or the rules in lists that are called flow, isolation and breaker`,
-		"rules:":               "f:1:1: rules is nothing; want none, or the rules in lists that are called flow, isolation and breaker",
+		"rules: []":            "f:1:1: rules is a list; want none, or the rules in lists that are called flow, isolation, breaker and param",
+		"rules: None":          `f:1:1: rules is "None"; want none, or the rules in lists that are called flow, isolation, breaker and param`,
+		"rules:":               "f:1:1: rules is nothing; want none, or the rules in lists that are called flow, isolation, breaker and param",
 		"rules: none\nflow: [{resource: a, threshold: 1}]":  "f:1:1: rules is none, and the file has some; want that line left out",
 		"flow: [{resource: a, threshold: 1}]\nisolation:\n": "f:2:1: isolation is empty; want a list of rules, or [] if none are meant",
 	} {
@@ -205,7 +205,7 @@ flow: 3
 			`31:14: isolation rule on "b": maxWait is "25h"; want 0 to 24h`,
 			`32:47: isolation rule on "c": maxQueue is 5; want nothing, it is for rules with maxWait`,
 			`33:60: isolation rule on "d": maxQueue is 1000001; want 1 to 1000000, or 0 for 1000`,
-			`34:1: unknown field "extra"; want flow, isolation or breaker`,
+			`34:1: unknown field "extra"; want flow, isolation, breaker or param`,
 			`35:1: flow is there twice, first in line 1`,
 		}},
 		{"numbers and text", `flow:
@@ -256,15 +256,15 @@ flow: 3
 			"7:16: flow rule on \"(\": resource is \"(\"; want a good regexp: error parsing regexp: missing closing ): `(`",
 			`8:23: flow rule "a/1": id is "a/1", which the rule in line 2 gets, for it has none; want another`,
 		}},
-		{"it is no rule file", "- resource: x\n", []string{`1:1: a list; want a mapping with flow, isolation and breaker`}},
+		{"it is no rule file", "- resource: x\n", []string{`1:1: a list; want a mapping with flow, isolation, breaker and param`}},
 		{"it is Sentinel's", `[{"resource": "x", "count": 5, "grade": 1}]`, []string{
-			`1:1: a list; want a mapping with flow, isolation and breaker; these look like the rules of Sentinel, which leapgate convert translates`,
+			`1:1: a list; want a mapping with flow, isolation, breaker and param; these look like the rules of Sentinel, which leapgate convert translates`,
 		}},
-		{"text alone", "hello", []string{`1:1: text; want a mapping with flow, isolation and breaker`}},
+		{"text alone", "hello", []string{`1:1: text; want a mapping with flow, isolation, breaker and param`}},
 		{"no list", "flow: 3\nisolation: {}\nflows: []", []string{
 			`1:7: flow is a number; want a list of rules`,
 			`2:12: isolation is a mapping; want a list of rules`,
-			`3:1: unknown field "flows"; want flow, isolation or breaker; did you mean flow?`,
+			`3:1: unknown field "flows"; want flow, isolation, breaker or param; did you mean flow?`,
 		}},
 		{"a pattern without quotes", "flow:\n  - resource: *\n", []string{`2:15: a value that begins with * or & is no text in YAML; put it in quotes`}},
 		{"a control character in a name", "flow: [{resource: a, \"b\\u202e\\e[31m\": 1, threshold: 1}]", []string{

@@ -76,6 +76,12 @@ type RuleSnapshot struct {
 	Candidate           float64
 	CandidateWouldBlock int64
 
+	// Missing is how many calls had not the argument that the rule is about, and Values how many
+	// values of it are counted now. If every call is missing it, the rule does nothing: nobody
+	// gives the argument, or under another name.
+	Missing int64
+	Values  int
+
 	// LastRefusal is the last one by this rule. It is zero if there was none. Of more
 	// than 64 in a millisecond, it is the 64th.
 	LastRefusal Refusal

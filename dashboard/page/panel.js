@@ -58,7 +58,7 @@ class Panel {
     this.what = el("span");
     this.where = el("a");
     this.about = el("p", { class: "note two" }, this.what, this.where);
-    const names = [["threshold", "Threshold"], ["admitted", "Admitted"], ["blocked", "Blocked"], ["would", "Would block"], ["candidate", ""]];
+    const names = [["threshold", "Threshold"], ["admitted", "Admitted"], ["blocked", "Blocked"], ["would", "Would block"], ["candidate", ""], ["without", "Without the argument"]];
     this.figures = Object.fromEntries(names.map(([key, label]) => {
       const value = el("dd");
       const name = el("dt", { text: label });
@@ -174,6 +174,7 @@ class Panel {
     const candidate = f.candidate || rule.candidate;
     if (candidate) setText(this.figures.candidate.name, `Would block at ${number(candidate)}`);
     show("candidate", candidate ? count(f.candidateWouldBlock ?? 0) : null);
+    show("without", f.withoutArgument ? count(f.withoutArgument) : null);
   }
 
   #toggle() {

@@ -10,6 +10,7 @@ package document
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -59,7 +60,31 @@ type Node struct {
 // Scalar is the value as the fields of rules read it.
 func (n *Node) Scalar() field.Scalar {
 	types := [...]field.ScalarType{field.Null, field.Boolean, field.Numeral, field.Text, field.NoScalar, field.NoScalar}
-	return field.Scalar{Type: types[n.Type], Text: n.Text}
+	s := field.Scalar{Type: types[n.Type], Text: n.Text}
+	if n.Type == Mapping {
+		s.Text = n.pairs()
+	}
+	return s
+}
+
+// pairs is a mapping of scalars as the text that [field.Pairs] reads; else empty.
+func (n *Node) pairs() string {
+	var text strings.Builder
+	for i := range n.Fields {
+		f := &n.Fields[i]
+		if f.Value.Type != Number && f.Value.Type != Text {
+			return ""
+		}
+		if i > 0 {
+			text.WriteString(", ")
+		}
+		key := f.Key
+		if key == "" || strings.ContainsAny(key, "\",") || strings.TrimSpace(key) != key {
+			key = strconv.Quote(key)
+		}
+		text.WriteString(key + "=" + f.Value.Text)
+	}
+	return text.String()
 }
 
 // String is the value as messages show it: short, and what is not text without quotes.

@@ -15,7 +15,7 @@ import (
 // Scalar is one value as it stands in a rule file.
 type Scalar struct {
 	Type ScalarType
-	Text string // without its quotes; for a Number, Bool or Null as it is written
+	Text string // without its quotes; for a Number, Bool or Null as it is written; for a mapping see Pairs
 }
 
 // ScalarType is what a scalar is.
@@ -56,6 +56,18 @@ var (
 			default:
 				return "", "text"
 			}
+		},
+		Format: func(v string) (Scalar, error) { return Scalar{Text, v}, nil },
+	}
+
+	// Pairs reads text such as "a=1, b=2", also from a mapping, {a: 1, b: 2}.
+	Pairs = Codec[string]{
+		Type: "text",
+		Parse: func(s Scalar) (string, string) {
+			if (s.Type == Text || s.Type == NoScalar) && s.Text != "" {
+				return s.Text, ""
+			}
+			return "", `a mapping such as {vip: 10, ban: 0}, or text: "vip=10, ban=0"`
 		},
 		Format: func(v string) (Scalar, error) { return Scalar{Text, v}, nil },
 	}

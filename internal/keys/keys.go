@@ -38,6 +38,9 @@ type Rules[V any] struct {
 	// Kill makes a node dead, for good. With force it always does; else only if it
 	// is still expired at now. It reports whether it did.
 	Kill func(node *Node[V], now int64, force bool) bool
+	// Keep reports whether a key always has room, beyond the bound of the table if there is
+	// none within, and is never evicted. Nil: no key.
+	Keep func(key string) bool
 }
 
 // Table maps keys to nodes. Make one with [New].
@@ -196,7 +199,10 @@ func (t *Table[V]) FindOrMake(hash uint64, key string, now, n int64) (node *Node
 		return node, 0, false
 	}
 	if !t.makeRoom(s, now) {
-		return nil, 0, false
+		if !t.keeps(key) {
+			return nil, 0, false
+		}
+		t.size.Add(1)
 	}
 	s.born++
 	node = NewNode[V](key, s.born)
@@ -298,7 +304,7 @@ func (t *Table[V]) makeRoom(s *shard, now int64) bool {
 		}
 	}
 	// A shard without any key, in a table that is full, does not happen: there are
-	// hundreds to a shard by then. If it does, there is no room.
+	// hundreds to a shard by then. If it does, or all are kept, there is no room.
 	if coldest == nil {
 		return t.reserve()
 	}
@@ -308,6 +314,8 @@ func (t *Table[V]) makeRoom(s *shard, now int64) bool {
 	t.evicted.Add(1)
 	return true
 }
+
+func (t *Table[V]) keeps(key string) bool { return t.rules.Keep != nil && t.rules.Keep(key) }
 
 // reserve counts one more key, if there may be one.
 func (t *Table[V]) reserve() bool {
@@ -348,7 +356,7 @@ func (t *Table[V]) look(s *shard, now int64, nodes, most int) (coldest *Node[V],
 			t.expired.Add(1)
 			s.horizon = max(s.horizon, now)
 			freed++
-		case coldest == nil || warmth < least:
+		case (coldest == nil || warmth < least) && !t.keeps(node.Key()):
 			coldest, least = node, warmth
 		}
 	}

@@ -371,3 +371,24 @@ func TestTable_FreeFindsWhatHasExpired(t *testing.T) {
 		require.Equal(t, most, table.Len())
 	}
 }
+
+// A key that is kept has room beyond the bound, and others make none by going in its place.
+func TestTable_KeysThatAreKeptHaveRoomAndAreNotEvicted(t *testing.T) {
+	t.Parallel()
+	for _, evict := range []bool{false, true} {
+		keeping := rules
+		keeping.Keep = func(key string) bool { return strings.HasPrefix(key, "kept") }
+		table := New(2, evict, keeping)
+		kept := findOrMake(table, "kept 1", 0, 1)
+		for i := range 100 {
+			findOrMake(table, fmt.Sprint(i), 0, forever)
+		}
+		require.NotNil(t, findOrMake(table, "kept 2", 0, forever))
+		require.NotNil(t, findOrMake(table, "kept 3", 0, forever))
+		require.Same(t, kept, table.find("kept 1"))
+		require.LessOrEqual(t, table.Len(), 5)
+		require.Equal(t, evict, table.Evicted() > 0)
+		table.Sweep(forever)
+		require.Zero(t, table.Len())
+	}
+}

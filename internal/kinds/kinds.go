@@ -7,6 +7,7 @@ import (
 	"github.com/leapgate-go/leapgate/breaker"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/param"
 )
 
 // Rules is a list of rules of each kind. Package leapgate has the same type, written out
@@ -15,6 +16,7 @@ type Rules struct {
 	Flow      []flow.Rule
 	Isolation []isolation.Rule
 	Breaker   []breaker.Rule
+	Param     []param.Rule
 }
 
 // All are the kinds, in the order in which their rules are asked and shown.
@@ -22,4 +24,5 @@ var All = []Kind{
 	of(&flow.Kind, func(r *Rules) *[]flow.Rule { return &r.Flow }),
 	of(&isolation.Kind, func(r *Rules) *[]isolation.Rule { return &r.Isolation }),
 	of(&breaker.Kind, func(r *Rules) *[]breaker.Rule { return &r.Breaker }),
+	of(&param.Kind, func(r *Rules) *[]param.Rule { return &r.Param }),
 }

@@ -1,0 +1,277 @@
+package param
+
+import (
+	"math"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
+	"github.com/leapgate-go/leapgate/stat"
+)
+
+// rated carries out a rule with a threshold.
+type rated struct {
+	check
+	rates
+}
+
+// rates is what was counted. It goes over from one check of a rule to the next.
+type rates struct {
+	live   *limit.Engine
+	shared *limit.Engine // of calls without a value
+	tried  *limit.Engine // of the candidate; nil if there is none
+	kept   *atomic.Pointer[items]
+}
+
+var _ resource.ArgsCheck = (*rated)(nil)
+
+// remember goes on with what the check before has counted, as far as it fits.
+func (c *rated) remember(before resource.Check) {
+	r := c.rule
+	if t, ok := before.(*trying); ok {
+		before = t.rated
+	}
+	if old, ok := before.(*rated); ok && goesOn(old.rule, r) {
+		c.rates = old.rates
+	} else {
+		c.kept = new(atomic.Pointer[items])
+		c.live = c.newEngine(r.MaxKeys, limit.Policy(r.WhenFull))
+		c.shared = c.newEngine(1, limit.Evict)
+	}
+	switch {
+	case r.Candidate == 0:
+		c.tried = nil
+	case c.tried == nil:
+		c.tried = c.newEngine(r.MaxKeys, limit.Policy(r.WhenFull))
+	default:
+	}
+	c.keep()
+}
+
+// keep makes the values that stand among the items those that are never evicted.
+func (c *rated) keep() { c.kept.Store(c.items) }
+
+func (c *rated) newEngine(maxKeys int, full limit.Policy) *limit.Engine {
+	return limit.NewEngine(c.rule.Behavior != Reject, c.rule.Interval, maxKeys, full, keeping(c.kept))
+}
+
+// keeping returns a function that reports whether a value stands among the items of the
+// rule as it is now.
+func keeping(kept *atomic.Pointer[items]) func(key string) bool {
+	return func(key string) bool {
+		all := kept.Load()
+		return all != nil && all.named(key)
+	}
+}
+
+// Interval is how long the slowest value takes until it owes nothing.
+func (c *rated) Interval() time.Duration {
+	if c.rule.Behavior == Reject {
+		return 2 * c.rule.Interval
+	}
+	if c.rule.Behavior == Pace {
+		return c.rule.Interval + c.rule.MaxWait
+	}
+	slowest := c.limit
+	for most := range c.causes {
+		if most > 0 && (most < slowest || slowest == 0) {
+			slowest = most
+		}
+	}
+	const longest = 366 * 24 * time.Hour
+	over, all := bits.Mul64(uint64(c.rule.Interval), uint64(max(1, c.rule.Burst)))
+	if over > 0 || slowest > 0 && all/uint64(slowest) > uint64(longest) {
+		return longest
+	}
+	return max(c.rule.Interval, time.Duration(all/uint64(max(1, slowest))))
+}
+
+// question is what the engine is asked about n of a value with that limit.
+func (c *rated) question(now, n, most int64) limit.Question {
+	q := limit.Question{Now: now, N: n, Limit: most, Burst: c.rule.Burst}
+	if c.rule.Behavior == Pace { // a turn comes when all before is paid for
+		if q.Burst, q.Patience = n, c.rule.MaxWait; n > most {
+			q.Limit = 0
+		}
+	}
+	return q
+}
+
+// charge is where the engine of the candidate charged a call.
+type charge struct {
+	where, of int64
+	charged   bool
+}
+
+func (c *rated) ReserveArgs(now, n int64, _ resource.Caller, args resource.Args) (resource.Verdict, any) {
+	v, _ := c.reserve(now, n, &args)
+	return v, nil
+}
+
+func (c *rated) reserve(now, n int64, args *resource.Args) (v resource.Verdict, tried charge) {
+	a, ok := c.ask(args)
+	if a.shared {
+		c.counts.missing.Add(n)
+	}
+	switch {
+	case !ok:
+		return c.missed(n), tried
+	case a.limit < 0:
+		a.buffer.free()
+		return resource.Verdict{Ticket: resource.Ticket{B: untaken}}, tried
+	}
+	var d limit.Decision
+	q := c.question(now, n, a.limit)
+	c.engineOf(a.shared).Take(&d, a.key, &q)
+	if c.tried != nil && !a.own && !a.shared {
+		tried = c.try(now, n, a.key)
+	}
+	a.buffer.free()
+	if !d.Allowed {
+		return c.refusal(n, &a, &q, &d), tried
+	}
+	c.counts.admitted.Add(n)
+	v.Ticket.A, v.Ticket.B = d.Charge()
+	if a.shared {
+		v.Ticket.B |= ofShared
+	}
+	if d.RetryAfter > 0 && c.rule.Mode == rule.Enforce {
+		v.Delay = &resource.Delay{For: d.RetryAfter, Observed: c.observed(n, a.limit, &d), Cause: a.cause, Blocked: &c.counts.blocked}
+	}
+	return v, tried
+}
+
+// ofShared is set in the second word of a ticket for what calls without a value share. The
+// engine's own bits are below it.
+const ofShared = 1 << 32
+
+func (c *rated) engineOf(shared bool) *limit.Engine {
+	if shared {
+		return c.shared
+	}
+	return c.live
+}
+
+// try asks the candidate.
+func (c *rated) try(now, n int64, key string) (tried charge) {
+	var d limit.Decision
+	q := c.question(now, n, int64(c.rule.Candidate))
+	c.tried.Take(&d, key, &q)
+	if !d.Allowed {
+		c.counts.candidateWouldBlock.Add(n)
+		return tried
+	}
+	tried.where, tried.of = d.Charge()
+	tried.charged = true
+	return tried
+}
+
+func (c *rated) refusal(n int64, a *asked, q *limit.Question, d *limit.Decision) resource.Verdict {
+	if d.Unavailable {
+		return c.refuse(n, c.crowded, float64(n), d.RetryAfter)
+	}
+	wait := q.UntilAdmitted(d)
+	if wait == limit.Never {
+		wait = -1
+	}
+	return c.refuse(n, a.cause, c.observed(n, a.limit, d), wait)
+}
+
+// observed is what a value holds, n more included.
+func (c *rated) observed(n, most int64, d *limit.Decision) float64 {
+	switch {
+	case c.rule.Behavior == Pace && d.RetryAfter == limit.Never:
+		return float64(n)
+	case c.rule.Behavior == Pace: // those that have turns before it
+		return float64(n) + math.Ceil(d.RetryAfter.Seconds()/c.rule.Interval.Seconds()*float64(most))
+	case c.rule.Burst > 0:
+		most = c.rule.Burst
+	default:
+	}
+	return float64(most - d.Remaining + n)
+}
+
+func (c *rated) RefundArgs(ticket resource.Ticket, n int64, args resource.Args, _ any) {
+	if ticket.B != untaken {
+		c.refund(ticket, n, &args, charge{})
+	}
+}
+
+// refund gives back what a call took, and what the candidate has charged for it.
+func (c *rated) refund(ticket resource.Ticket, n int64, args *resource.Args, tried charge) {
+	a, ok := c.ask(args)
+	if !ok {
+		return
+	}
+	defer a.buffer.free()
+	now := c.now()
+	if ticket.B != untaken {
+		c.counts.admitted.Add(-n)
+		q := c.question(now, n, a.limit)
+		c.engineOf(ticket.B&ofShared != 0).Refund(a.key, &q, ticket.A, ticket.B&^ofShared)
+	}
+	if tried.charged {
+		q := c.question(now, n, int64(c.rule.Candidate))
+		c.tried.Refund(a.key, &q, tried.where, tried.of)
+	}
+}
+
+func (c *rated) WaitArgs(now, n int64, _ resource.Caller, args resource.Args) time.Duration {
+	a, ok := c.ask(&args)
+	switch {
+	case !ok && c.rule.Missing == Block:
+		return -1
+	case !ok || a.limit < 0:
+		a.buffer.free()
+		return 0
+	}
+	q := c.question(now, n, a.limit)
+	wait := c.engineOf(a.shared).Wait(a.key, &q)
+	a.buffer.free()
+	if wait == limit.Never {
+		return -1
+	}
+	return wait
+}
+
+func (c *rated) Snapshot(int64) stat.RuleSnapshot { return c.snapshot(c.live.Stats()) }
+
+// trying is rated with a candidate. What that has charged is held, since a ticket has no
+// room for it.
+type trying struct{ *rated }
+
+var (
+	_ resource.ArgsCheck    = (*trying)(nil)
+	_ resource.ArgsFinisher = (*trying)(nil)
+)
+
+var charges = sync.Pool{New: func() any { return new(charge) }}
+
+func (c *trying) ReserveArgs(now, n int64, _ resource.Caller, args resource.Args) (resource.Verdict, any) {
+	v, tried := c.reserve(now, n, &args)
+	if v.Refused != nil || !tried.charged {
+		return v, nil
+	}
+	held := charges.Get().(*charge)
+	*held = tried
+	return v, held
+}
+
+func (c *trying) RefundArgs(ticket resource.Ticket, n int64, args resource.Args, held any) {
+	tried, _ := held.(*charge)
+	if tried == nil {
+		c.refund(ticket, n, &args, charge{})
+		return
+	}
+	c.refund(ticket, n, &args, *tried)
+	charges.Put(tried)
+}
+
+// FinishArgs is told so that nothing is held any more.
+func (c *trying) FinishArgs(_, _ int64, _ time.Duration, _ resource.Outcome, held any) {
+	charges.Put(held)
+}
