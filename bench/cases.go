@@ -22,6 +22,8 @@ type Case struct {
 	// Make builds what all workers share. It returns what makes a worker: a function
 	// that runs the operation n times.
 	Make func() (worker func() func(n int))
+	// Races reports that two workers make a data race within the peer's own code.
+	Races bool
 }
 
 // Cases are all of them, floors first.

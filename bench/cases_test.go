@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 )
 
 // A case that nobody runs rots.
@@ -14,8 +16,12 @@ func TestCases_Run(t *testing.T) {
 	for _, c := range Cases {
 		t.Run(c.Name, func(t *testing.T) {
 			worker := c.Make()
+			workers := 2
+			if c.Races && gatetest.Race {
+				workers = 1
+			}
 			var done sync.WaitGroup
-			for range 2 {
+			for range workers {
 				run := worker()
 				done.Go(func() {
 					run(10)

@@ -142,9 +142,9 @@ var KeyedLimiters = []KeyedLimiter{
 			if !ok {
 				c, _ = cells.LoadOrStore(strings.Clone(key), new(cell))
 			}
-			now := time.Since(base).Seconds()
 			c.mu.Lock()
 			defer c.mu.Unlock()
+			now := time.Since(base).Seconds() // here, as one script runs at a time
 			tat := max(c.tat, now) + emission
 			if now-(tat-emission*burst) < 0 {
 				return false
