@@ -122,10 +122,10 @@ const (
 	Deny
 )
 
-var policies = enum.Enum{What: "Policy", Names: []string{"Local", "Allow", "Deny"}}
+var policies = enum.Enum[Policy]{What: "Policy", Names: []string{"Local", "Allow", "Deny"}}
 
 // String is the policy's name.
-func (p Policy) String() string { return policies.String(uint8(p)) }
+func (p Policy) String() string { return policies.String(p) }
 
 // Storage is how [NewLog] keeps the times of admissions on the server.
 type Storage uint8
@@ -144,10 +144,10 @@ const (
 	FieldExpiry
 )
 
-var storages = enum.Enum{What: "Storage", Names: []string{"Auto", "SortedSet", "FieldExpiry"}}
+var storages = enum.Enum[Storage]{What: "Storage", Names: []string{"Auto", "SortedSet", "FieldExpiry"}}
 
 // String is the storage's name.
-func (s Storage) String() string { return storages.String(uint8(s)) }
+func (s Storage) String() string { return storages.String(s) }
 
 // complete fills in the defaults and reports every fault. maker is forCounter or forLog.
 func (c *Config) complete(maker string, client Client) error {

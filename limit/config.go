@@ -125,10 +125,10 @@ const (
 	Share
 )
 
-var policies = enum.Enum{What: "Policy", Names: []string{"Evict", "Deny", "Share"}}
+var policies = enum.Enum[Policy]{What: "Policy", Names: []string{"Evict", "Deny", "Share"}}
 
 // String is the policy's name.
-func (p Policy) String() string { return policies.String(uint8(p)) }
+func (p Policy) String() string { return policies.String(p) }
 
 const wantMode = "enforce (0), shadow (1) or off (2)"
 

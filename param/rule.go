@@ -110,22 +110,16 @@ const (
 	Pace
 )
 
-var behaviors = enum.Enum{What: "behavior", Names: []string{"reject", "bucket", "pace"}}
+var behaviors = enum.Enum[Behavior]{What: "behavior", Names: []string{"reject", "bucket", "pace"}}
 
 // String is the behavior's name: "reject", "bucket", "pace".
-func (b Behavior) String() string { return behaviors.String(uint8(b)) }
+func (b Behavior) String() string { return behaviors.String(b) }
 
 // MarshalText returns the behavior's name.
-func (b Behavior) MarshalText() ([]byte, error) { return behaviors.Marshal(uint8(b)) }
+func (b Behavior) MarshalText() ([]byte, error) { return behaviors.Marshal(b) }
 
 // UnmarshalText reads a behavior's name.
-func (b *Behavior) UnmarshalText(text []byte) error {
-	v, err := behaviors.Unmarshal(text)
-	if err == nil {
-		*b = Behavior(v)
-	}
-	return err
-}
+func (b *Behavior) UnmarshalText(text []byte) error { return behaviors.Unmarshal(text, b) }
 
 // Missing is what becomes of calls without the argument.
 type Missing uint8
@@ -137,22 +131,16 @@ const (
 	Block                 // they are blocked
 )
 
-var missings = enum.Enum{What: "missing", Names: []string{"skip", "shared", "block"}}
+var missings = enum.Enum[Missing]{What: "missing", Names: []string{"skip", "shared", "block"}}
 
 // String is the name: "skip", "shared", "block".
-func (m Missing) String() string { return missings.String(uint8(m)) }
+func (m Missing) String() string { return missings.String(m) }
 
 // MarshalText returns the name.
-func (m Missing) MarshalText() ([]byte, error) { return missings.Marshal(uint8(m)) }
+func (m Missing) MarshalText() ([]byte, error) { return missings.Marshal(m) }
 
 // UnmarshalText reads a name.
-func (m *Missing) UnmarshalText(text []byte) error {
-	v, err := missings.Unmarshal(text)
-	if err == nil {
-		*m = Missing(v)
-	}
-	return err
-}
+func (m *Missing) UnmarshalText(text []byte) error { return missings.Unmarshal(text, m) }
 
 // WhenFull is what happens to a new value when there are MaxKeys that matter.
 type WhenFull uint8
@@ -164,22 +152,16 @@ const (
 	Share = WhenFull(limit.Share)
 )
 
-var whenFulls = enum.Enum{What: "whenFull", Names: []string{"evict", "deny", "share"}}
+var whenFulls = enum.Enum[WhenFull]{What: "whenFull", Names: []string{"evict", "deny", "share"}}
 
 // String is the name: "evict", "deny", "share".
-func (w WhenFull) String() string { return whenFulls.String(uint8(w)) }
+func (w WhenFull) String() string { return whenFulls.String(w) }
 
 // MarshalText returns the name.
-func (w WhenFull) MarshalText() ([]byte, error) { return whenFulls.Marshal(uint8(w)) }
+func (w WhenFull) MarshalText() ([]byte, error) { return whenFulls.Marshal(w) }
 
 // UnmarshalText reads a name.
-func (w *WhenFull) UnmarshalText(text []byte) error {
-	v, err := whenFulls.Unmarshal(text)
-	if err == nil {
-		*w = WhenFull(v)
-	}
-	return err
-}
+func (w *WhenFull) UnmarshalText(text []byte) error { return whenFulls.Unmarshal(text, w) }
 
 // MaxLimit is the largest limit of a value.
 const MaxLimit = limit.MaxRuleLimit
