@@ -9,6 +9,7 @@ import (
 
 	"github.com/leapgate-go/leapgate/internal/enum"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // Config is how a limiter works. The processes that share a limit have the same
@@ -18,13 +19,33 @@ type Config struct {
 	Name string
 
 	// Limit is how many are admitted for a key in a Window, over all processes: 0 to
-	// [MaxLimit]. 0 refuses all.
+	// [MaxLimit]. 0 refuses all. [RateLimiter.SetLimit] changes it while the limiter runs, in
+	// this process.
 	Limit int64
+
+	// MaxLimit is the largest limit that any key or call may have, or that Limit may be
+	// changed to: Limit to [MaxLimit]; 0 is Limit.
+	MaxLimit int64
+
+	// LimitFor, if it is not nil, returns the limit of a key, for plans: 0 to MaxLimit, in the
+	// same Window; [limit.Exempt], with which the server is not asked, or [limit.Default], which
+	// is Limit. Anything else makes the call an error, [limit.ErrCount]. It is asked with each
+	// call, under no lock, and must be safe for concurrent use. What it returns may change:
+	// what was counted stays. The server counts, and does not keep limits: each process
+	// decides by what its own function returns.
+	LimitFor func(key string) int64
 
 	// Window is the length of time that Limit is for: [limit.MinWindow] to
 	// [limit.MaxWindow], in whole microseconds, as a server's clock has them; 0
 	// is 1 s.
 	Window time.Duration
+
+	// Mode is [rule.Enforce], which is the default; [rule.Shadow], which asks, decides and counts,
+	// and refuses nobody: see WouldRefuse of [limit.Decision] and [limit.Stats]; or [rule.Off],
+	// which admits all and asks no server. SetMode changes it while the limiter runs, in this
+	// process. In mode Shadow, what would have been refused is not charged, as it would not be if
+	// it were; and a call waits for the server as ever, for Timeout at most.
+	Mode rule.Mode
 
 	// Prefix is what every name on the server begins with: 1 to [MaxPrefix] bytes, such as
 	// "api-calls:". It is for one limiter. A different Limit goes on with what was counted
@@ -149,6 +170,8 @@ var storages = enum.Enum{What: "Storage", Names: []string{"Auto", "SortedSet", "
 // String is the storage's name.
 func (s Storage) String() string { return storages.String(uint8(s)) }
 
+const wantMode = "enforce (0), shadow (1) or off (2)"
+
 // complete fills in the defaults and reports every fault. maker is forCounter or forLog.
 func (c *Config) complete(maker string, client Client) error {
 	var faults []error
@@ -163,6 +186,15 @@ func (c *Config) complete(maker string, client Client) error {
 	}
 	if c.Limit < 0 || c.Limit > MaxLimit {
 		fault("Limit", c.Limit, fmt.Sprintf("0 to %d", int64(MaxLimit)))
+	}
+	switch {
+	case c.MaxLimit == 0:
+		c.MaxLimit = c.Limit
+	case c.MaxLimit < c.Limit || c.MaxLimit > MaxLimit:
+		fault("MaxLimit", c.MaxLimit, fmt.Sprintf("%d, which is Limit, to %d; or 0 for Limit", c.Limit, int64(MaxLimit)))
+	}
+	if c.Mode > rule.Off {
+		fault("Mode", uint8(c.Mode), wantMode)
 	}
 	if c.Window == 0 {
 		c.Window = limit.DefaultWindow

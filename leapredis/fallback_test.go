@@ -173,7 +173,7 @@ func TestLocal_TheNumberChanges(t *testing.T) {
 		require.Equal(t, time.Second, allow(t, l, "c", 26).RetryAfter, "as what is more than a share is told")
 		require.Equal(t, limit.Never, allow(t, l, "c", 101).RetryAfter)
 		require.EqualValues(t, 1, allow(t, l, "c", 4).Remaining, "what was refused is not counted")
-		time.Sleep(d.RetryAfter)
+		time.Sleep(allow(t, l, "c", 10).RetryAfter)
 		require.True(t, allow(t, l, "c", 10).Allowed)
 		time.Sleep(2 * time.Second)
 		require.Equal(t, 25, admitted(t, "a", l))

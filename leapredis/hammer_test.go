@@ -29,8 +29,11 @@ func (w witness) Eval(ctx context.Context, text, key string, args ...string) ([]
 
 func (w witness) tell(ctx context.Context, r []int64, args []string) []int64 {
 	if took, ok := ctx.Value(witnessed{}).(*atomic.Int64); ok && len(r) > 1 && len(args[0]) == 4*packed {
-		if asked := unpack(args[0]); asked[3] > 0 && r[0] >= asked[2] {
+		switch asked := unpack(args[0]); {
+		case asked[3] > 0 && r[0] >= asked[2]:
 			took.Store(asked[2])
+		case asked[3] == takeSome:
+			took.Store(r[0])
 		}
 	}
 	return r

@@ -225,8 +225,15 @@ func (s *server) count(key string, limit, length, n, most int64) []int64 {
 	}
 	// limit − current − n ≥ previous × rest / length
 	share := new(big.Int).Mul(big.NewInt(now.previous), big.NewInt(length-at%length))
-	room := new(big.Int).Mul(big.NewInt(limit-now.current-n), big.NewInt(length))
-	spare := new(big.Int).Sub(room, share)
+	spareFor := func(n int64) *big.Int {
+		room := new(big.Int).Mul(big.NewInt(limit-now.current-n), big.NewInt(length))
+		return room.Sub(room, share)
+	}
+	if most == takeSome {
+		fit := spareFor(0)
+		n = max(1, min(n, fit.Div(fit, big.NewInt(length)).Int64()))
+	}
+	spare := spareFor(n)
 	taken := int64(0)
 	switch {
 	case most == takeNothing:
@@ -268,6 +275,9 @@ func (s *server) logIn(key string, fields bool, limit, length, n, most int64) ([
 			held += l.n[i]
 			newest = l.at[i]
 		}
+	}
+	if most == takeSome {
+		n = max(1, min(n, limit-held))
 	}
 	var taken, wait, reset int64
 	switch {

@@ -8,11 +8,13 @@ import (
 
 	"github.com/leapgate-go/leapgate/internal/keys"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // RateLimiter is a limiter whose count is kept by a server. Make one with [NewCounter] or
 // [NewLog]. All methods may be called by any number of goroutines at once.
 type RateLimiter struct {
+	terms
 	cfg       Config
 	link      *link
 	algorithm algorithm
@@ -23,15 +25,17 @@ type RateLimiter struct {
 	beside    beside
 	ended     atomic.Bool
 
-	_        [64]byte // what changes with every call has a line of its own
-	allowed  atomic.Int64
-	refused  atomic.Int64
-	degraded atomic.Int64
-	_        [64]byte
+	_          [64]byte // what changes with every call has a line of its own
+	allowed    atomic.Int64
+	refused    atomic.Int64
+	overlooked atomic.Int64 // of allowed
+	degraded   atomic.Int64
+	_          [64]byte
 }
 
 func newRateLimiter(cfg Config, l *link, a algorithm) *RateLimiter {
 	c := &RateLimiter{cfg: cfg, link: l, algorithm: a}
+	c.terms.init(&cfg)
 	c.keys = stations(cfg.MaxKeys, cfg.LeaseTime)
 	l.giveBack = a.giveBack
 	if counter, ok := a.(*counterScripts); ok && cfg.Lease > 1 {
@@ -85,35 +89,89 @@ func (c *RateLimiter) Allow(ctx context.Context, key string) (limit.Decision, er
 // was asked. What the server takes stays taken in that case, and a refusal is remembered, so
 // that a caller gains nothing by giving up. It is not an error if no server answers: see
 // [Policy]. A nil ctx never ends.
-func (c *RateLimiter) AllowN(ctx context.Context, key string, n int64) (d limit.Decision, err error) {
-	if err := c.check(ctx, key, n); err != nil {
+func (c *RateLimiter) AllowN(ctx context.Context, key string, n int64) (limit.Decision, error) {
+	return c.allow(ctx, key, asked{n: n, limit: limit.Default})
+}
+
+// AllowLimit is AllowN under a limit of the call's own, for programs that know the plan of a
+// client when it calls: 0, which refuses, to Config.MaxLimit; [limit.Exempt], with which the
+// server is not asked, or [limit.Default]. What the key holds is the same whatever the limit.
+// The error is also [limit.ErrCount] if there is no such limit.
+func (c *RateLimiter) AllowLimit(ctx context.Context, key string, n, limit int64) (limit.Decision, error) {
+	return c.allow(ctx, key, asked{n: n, limit: limit})
+}
+
+// AllowAtMost admits as many of n as there is room for: Decision.Charged says how many.
+// It refuses if not one fits; RetryAfter is then how long until one does. Otherwise it is
+// AllowN. It leases no permits beyond n, and uses those that there are.
+func (c *RateLimiter) AllowAtMost(ctx context.Context, key string, n int64) (limit.Decision, error) {
+	return c.allow(ctx, key, asked{n: n, limit: limit.Default, some: n > 1})
+}
+
+// asked is what a caller wants.
+type asked struct {
+	n, limit int64
+	some     bool // of n, if there is no room for all
+}
+
+// needs is how many must fit, else the answer is no.
+func (a *asked) needs() int64 {
+	if a.some {
+		return 1
+	}
+	return max(1, a.n)
+}
+
+func (c *RateLimiter) allow(ctx context.Context, key string, a asked) (d limit.Decision, err error) {
+	if err := c.check(ctx, key, a.n); err != nil {
 		return d, err
+	}
+	if a.limit, err = c.limitOf(key, a.limit); err != nil {
+		return d, err
+	}
+	if !c.counts(a.limit) {
+		c.allowed.Add(min(1, a.n))
+		return c.unlimited(), nil
 	}
 	now := c.link.clock.Now()
 	hash := c.keys.Hash(key)
 	node := c.keys.Find(hash, key)
-	if node != nil && c.leases != nil && n > 0 && c.leases.serve(&d, &node.Value, now, n) {
-		d.Name = c.cfg.Name
+	if node != nil && c.leases != nil && a.n > 0 && c.leases.serve(&d, &node.Value, now, a.limit, a.n) {
+		d.Name = c.name
+		if !c.enforces() {
+			overlook(&d)
+		}
 		return d, nil
 	}
-	return c.decide(ctx, node, hash, key, n, now)
+	return c.decide(ctx, node, hash, key, a, now)
 }
 
-// decide decides what no lease was for. (In AllowN, the decision would be on the heap.)
-func (c *RateLimiter) decide(ctx context.Context, node *node, hash uint64, key string, n, now int64) (d limit.Decision, err error) {
+// decide decides what no lease was for. (In allow, the decision would be on the heap.)
+func (c *RateLimiter) decide(ctx context.Context, node *node, hash uint64, key string, a asked, now int64) (d limit.Decision, err error) {
 	certain := false
 	if r := refusalOf(node, now); r != nil {
-		d, certain = c.algorithm.recall(r, now, max(1, n))
-		d.Name = c.cfg.Name
+		d, certain = c.algorithm.recall(r, now, a.limit, a.needs())
+		d.Name = c.name
 	}
 	if !certain {
-		if d, err = c.ask(ctx, node, hash, key, n, now); err != nil {
+		if d, err = c.ask(ctx, node, hash, key, a, now); err != nil {
 			return d, err
 		}
 	}
+	if a.some && c.leases != nil && !d.Degraded {
+		if node := c.keys.Find(hash, key); node != nil {
+			c.leases.add(&d, &node.Value, c.link.clock.Now(), min(a.n, a.limit))
+		}
+	}
+	if !c.enforces() {
+		overlook(&d)
+	}
 	switch {
-	case n == 0:
+	case a.n == 0:
 		return d, nil
+	case d.WouldRefuse:
+		c.overlooked.Add(1)
+		fallthrough
 	case d.Allowed:
 		c.allowed.Add(1)
 	default:
@@ -126,19 +184,22 @@ func (c *RateLimiter) decide(ctx context.Context, node *node, hash uint64, key s
 }
 
 // ask asks a server, and the fallback if none answers.
-func (c *RateLimiter) ask(ctx context.Context, n *node, hash uint64, key string, count, now int64) (d limit.Decision, err error) {
+func (c *RateLimiter) ask(ctx context.Context, n *node, hash uint64, key string, a asked, now int64) (d limit.Decision, err error) {
 	q := question{
-		core: c, node: n, hash: hash, key: key, wire: c.wire(key), count: count, sent: now,
+		core: c, node: n, hash: hash, key: key, wire: c.wire(key), limit: a.limit, count: a.n, sent: now,
 		// What is more than the limit is refused, however much it is.
-		n: min(max(1, count), c.cfg.Limit+1), most: min(count, c.cfg.Limit+1),
+		n: min(max(1, a.n), a.limit+1), most: min(a.n, a.limit+1),
 	}
 	extra := int64(0)
-	if c.leases != nil && count > 0 && count <= c.cfg.Limit {
+	switch {
+	case a.some:
+		q.n, q.most = max(1, min(a.n, a.limit)), takeSome
+	case c.leases != nil && a.n > 0 && a.n <= a.limit:
 		if n == nil {
 			q.node, _, _ = c.keys.FindOrMake(hash, key, now, 0)
 		}
 		if q.lends = q.node != nil; q.lends {
-			q.most, extra = c.leases.want(&q.node.Value, now, count)
+			q.most, extra = c.leases.want(&q.node.Value, now, a.n)
 		}
 	}
 	r, err := c.algorithm.decide(ctx, q)
@@ -146,7 +207,7 @@ func (c *RateLimiter) ask(ctx context.Context, n *node, hash uint64, key string,
 		c.leases.came(&q.node.Value, extra, r[0])
 	}
 	if err != nil {
-		return c.without(ctx, err, key, count)
+		return c.without(ctx, err, key, a)
 	}
 	return c.digest(&q, &r), nil
 }
@@ -166,18 +227,18 @@ func (c *RateLimiter) keep(q *question, r reply, err error) {
 // digest makes a decision of an answer, and keeps what is to be known of it.
 func (c *RateLimiter) digest(q *question, r *reply) limit.Decision {
 	c.instances.beat()
-	d := c.algorithm.read(*r, max(1, q.count))
-	d.Name = c.cfg.Name
+	d := c.algorithm.read(*r, q.limit, q.needs())
+	d.Name = c.name
 	now := c.link.clock.Now()
 	switch {
 	case !d.Allowed:
-		c.remember(q, &refusal{sent: q.sent, got: now, until: q.sent + int64(c.cfg.LeaseTime), n: max(1, q.count), reply: *r})
+		c.remember(q, &refusal{sent: q.sent, got: now, until: q.sent + int64(c.cfg.LeaseTime), limit: q.limit, n: q.needs(), reply: *r})
 		return d
 	case q.count == 0:
 		d.Ticket = 0
 		return d
 	}
-	d.Charged = q.count
+	d.Charged = min(q.count, r[0])
 	if q.node == nil {
 		return d
 	}
@@ -215,7 +276,7 @@ func (c *RateLimiter) remember(q *question, r *refusal) {
 }
 
 // without decides when the server has returned an error.
-func (c *RateLimiter) without(ctx context.Context, err error, key string, n int64) (limit.Decision, error) {
+func (c *RateLimiter) without(ctx context.Context, err error, key string, a asked) (limit.Decision, error) {
 	replied := replyOf(err)
 	switch {
 	case replied != nil:
@@ -223,7 +284,7 @@ func (c *RateLimiter) without(ctx context.Context, err error, key string, n int6
 	case !errors.Is(err, ErrAway):
 		return limit.Decision{}, err // ctx has ended
 	}
-	return c.fallback.decide(ctx, key, n, c.link.retryAfter(c.wire(key)))
+	return c.fallback.decide(ctx, key, a, c.link.retryAfter(c.wire(key)))
 }
 
 // Peek returns how things stand for a key: whether one more would pass now, how many, when.
@@ -233,12 +294,23 @@ func (c *RateLimiter) Peek(ctx context.Context, key string) (d limit.Decision, e
 	if err := c.check(ctx, key, 0); err != nil {
 		return d, err
 	}
-	r, err := c.algorithm.decide(ctx, question{wire: c.wire(key), n: 1, most: takeNothing})
-	if err != nil {
-		return c.without(ctx, err, key, 0)
+	most, err := c.limitOf(key, limit.Default)
+	switch {
+	case err != nil:
+		return d, err
+	case !c.counts(most):
+		return c.unlimited(), nil
 	}
-	d = c.algorithm.read(r, 1)
-	d.Name, d.Ticket = c.cfg.Name, 0
+	r, err := c.algorithm.decide(ctx, question{wire: c.wire(key), limit: most, n: 1, most: takeNothing})
+	if err == nil {
+		d = c.algorithm.read(r, most, 1)
+		d.Name, d.Ticket = c.name, 0
+	} else if d, err = c.without(ctx, err, key, asked{limit: most}); err != nil {
+		return d, err
+	}
+	if !c.enforces() {
+		overlook(&d)
+	}
 	return d, nil
 }
 
@@ -308,8 +380,9 @@ func (c *RateLimiter) Refund(ctx context.Context, key string, d limit.Decision, 
 //     The key is then over its limit, and is refused until enough has left the window.
 //
 // A decision must be settled once. One that was refused charged nothing, so all of actual
-// is charged. What was decided without the server is settled where it was: with [Allow] and
-// [Deny], nowhere. The errors are those of Refund; actual is at most [limit.MaxLimit]. That
+// is charged; but nothing is for a key that is [limit.Exempt], nor for what was admitted only
+// because the mode is not Enforce. What was decided without the server is settled where it
+// was: with [Allow] and [Deny], nowhere. The errors are those of Refund; actual is at most [limit.MaxLimit]. That
 // ctx has ended does not matter.
 func (c *RateLimiter) Settle(ctx context.Context, key string, d limit.Decision, actual int64) error {
 	if err := c.check(nil, key, actual); err != nil { //nolint:staticcheck // see the comment
@@ -318,6 +391,8 @@ func (c *RateLimiter) Settle(ctx context.Context, key string, d limit.Decision, 
 	switch more := actual - d.Charged; {
 	case actual > limit.MaxLimit:
 		return fmt.Errorf("%w: %d; want 0 to %d", limit.ErrCount, actual, int64(limit.MaxLimit))
+	case d.Ticket == uncounted:
+		return nil
 	case more < 0:
 		return c.Refund(ctx, key, d, -more)
 	case more == 0:
@@ -333,7 +408,7 @@ func (c *RateLimiter) Settle(ctx context.Context, key string, d limit.Decision, 
 
 // Describe returns the one limit.
 func (c *RateLimiter) Describe() []limit.Description {
-	return []limit.Description{{Name: c.cfg.Name, Limit: c.cfg.Limit, Window: c.cfg.Window}}
+	return []limit.Description{{Name: c.name, Limit: c.limit.Load(), Window: c.cfg.Window, Mode: rule.Mode(c.mode.Load())}}
 }
 
 // Remote is true: limit.All and leaphttp ask it first.

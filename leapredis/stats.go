@@ -31,8 +31,11 @@ func (c *RateLimiter) Stats() limit.Stats {
 	s := limit.Stats{
 		Keys: c.keys.Len(), MaxKeys: c.keys.Max(), Expired: c.keys.Expired(), Evicted: c.keys.Evicted(),
 		Allowed: c.allowed.Load(), Refused: c.refused.Load(), Degraded: c.degraded.Load(),
-		Away:    away > 0,
-		NoShare: c.cfg.WhenAway == Local && c.cfg.Limit > 0 && c.instances.share(c.cfg.Limit) == 0,
+		WouldRefuse: c.overlooked.Load(),
+		Away:        away > 0,
+	}
+	if most := c.limit.Load(); c.cfg.WhenAway == Local && most > 0 {
+		s.NoShare = c.instances.count().share(most) == 0
 	}
 	if c.leases != nil {
 		s.Allowed += c.leases.served.Load()
@@ -49,7 +52,7 @@ func (c *RateLimiter) Link() Link {
 		Instances: c.instances.count().processes,
 	}
 	if c.cfg.WhenAway == Local {
-		l.Share = c.instances.share(c.cfg.Limit)
+		l.Share = c.instances.count().share(c.limit.Load())
 	}
 	if c.leases != nil {
 		l.Leases, l.Returned = c.leases.made.Load(), c.leases.returned.Load()
