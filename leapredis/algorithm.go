@@ -6,8 +6,10 @@ import (
 	"github.com/leapgate-go/leapgate/limit"
 )
 
-// algorithm is what the limiters of NewCounter and NewLog differ in.
+// algorithm is what the limiters of NewCounter, NewLog and NewBurst differ in.
 type algorithm interface {
+	// most is how many may pass at once under a limit.
+	most(limit int64) int64
 	// decide asks a server a question.
 	decide(ctx context.Context, q question) (reply, error)
 	// plausible reports whether a reply can be the answer.
@@ -17,8 +19,8 @@ type algorithm interface {
 	// recall makes the decision that refuses n now, if a refusal makes that certain without
 	// asking. It may have been of another n, under another limit.
 	recall(r *refusal, now, limit, n int64) (d limit.Decision, certain bool)
-	// refund gives back n to what a decision's ticket says.
-	refund(ctx context.Context, key string, ticket, n int64) error
+	// refund gives back n to what the ticket says of a decision under a limit.
+	refund(ctx context.Context, key string, ticket, limit, n int64) error
 	// giveBack gives back what was admitted by a call whose caller was told something else.
 	giveBack(c *call)
 	reset(ctx context.Context, key string) error

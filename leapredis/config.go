@@ -67,6 +67,10 @@ type Config struct {
 	// WhenAway is what answers while no server does: [Local], [Allow] or [Deny].
 	WhenAway Policy
 
+	// Burst is how many of a key [NewBurst] admits at once: 1 to [MaxLimit]; 0 is its limit.
+	// With the other constructors it must be 0.
+	Burst int64
+
 	// Instances is how many processes share the limit, this one included: 0 to
 	// [MaxInstances]. It is for [Local], which see; a Limit below Instances is a fault then.
 	//
@@ -78,7 +82,7 @@ type Config struct {
 
 	// Lease is how many permits a counter takes at most in one round trip, to serve them
 	// without asking: 0 to [MaxLease]. With 0 and 1, every call asks the server. A log
-	// has none.
+	// and a burst have none.
 	Lease int64
 
 	// LeaseTime is how long this process goes on without asking: with the permits of a
@@ -129,6 +133,7 @@ const (
 	//   - Where processes are counted, the same, and the remainder goes to the first of
 	//     them, one each, in the order of random names. If there are more than Limit, some
 	//     have no share: they refuse all, and say so in Stats as NoShare.
+	//   - Of a Burst, the same share, but one at least.
 	//   - A process that is not counted yet, or not any more, has Limit ÷ the number last
 	//     known, which is taken to be [AssumedInstances] at least, rounded down.
 	//
@@ -172,7 +177,7 @@ func (s Storage) String() string { return storages.String(uint8(s)) }
 
 const wantMode = "enforce (0), shadow (1) or off (2)"
 
-// complete fills in the defaults and reports every fault. maker is forCounter or forLog.
+// complete fills in the defaults and reports every fault. maker is forCounter, forLog or forBurst.
 func (c *Config) complete(maker string, client Client) error {
 	var faults []error
 	fault := func(field string, value any, want string) {
@@ -230,10 +235,16 @@ func (c *Config) complete(maker string, client Client) error {
 			"while no server answers; or a WhenAway of Allow or Deny", c.Limit))
 	}
 	switch {
-	case maker == forLog && (c.Lease < 0 || c.Lease > 1):
-		fault("Lease", c.Lease, "0 or 1: only a Counter has leases, since a Log would have to know when each permit is used")
+	case maker != forCounter && (c.Lease < 0 || c.Lease > 1):
+		fault("Lease", c.Lease, fmt.Sprintf("0 or 1: only a Counter has leases, since a %s would have to know when each permit is used", maker))
 	case c.Lease < 0 || c.Lease > MaxLease:
 		fault("Lease", c.Lease, fmt.Sprintf("0 to %d", int64(MaxLease)))
+	}
+	switch {
+	case maker != forBurst && c.Burst != 0:
+		fault("Burst", c.Burst, "0: only a Burst has one")
+	case c.Burst < 0 || c.Burst > MaxLimit:
+		fault("Burst", c.Burst, fmt.Sprintf("1 to %d, or 0 for as many as the limit", int64(MaxLimit)))
 	}
 	if c.MaxKeys < 0 || c.MaxKeys > limit.MaxKeys {
 		fault("MaxKeys", c.MaxKeys, fmt.Sprintf("1 to %d, or 0 for %d", limit.MaxKeys, limit.DefaultMaxKeys))
@@ -242,7 +253,7 @@ func (c *Config) complete(maker string, client Client) error {
 		c.MaxKeys = limit.DefaultMaxKeys
 	}
 	switch {
-	case maker == forCounter && c.Storage != Auto:
+	case maker != forLog && c.Storage != Auto:
 		fault("Storage", c.Storage, "Auto (0): only a Log has a choice")
 	case c.Storage > FieldExpiry:
 		fault("Storage", c.Storage, "Auto (0), SortedSet (1) or FieldExpiry (2)")
@@ -254,4 +265,5 @@ func (c *Config) complete(maker string, client Client) error {
 const (
 	forCounter = "Counter"
 	forLog     = "Log"
+	forBurst   = "Burst"
 )

@@ -25,7 +25,7 @@ func NewCounter(client Client, cfg Config) (*RateLimiter, error) {
 		return nil, err
 	}
 	l := newLink(client, &cfg)
-	return newRateLimiter(cfg, l, &counterScripts{link: l, asking: newAsking(&cfg)}), nil
+	return newRateLimiter(cfg, l, &counterScripts{link: l, asking: newAsking(&cfg)}, limit.NewCounter), nil
 }
 
 // counterScripts is the sliding-window counter. Its replies are: taken, previous, current, the
@@ -34,6 +34,8 @@ type counterScripts struct {
 	link *link
 	asking
 }
+
+func (c *counterScripts) most(limit int64) int64 { return limit }
 
 func (c *counterScripts) decide(ctx context.Context, q question) (reply, error) {
 	r, err := c.link.do(ctx, c.link.deadline(), &request{script: counterScript, key: q.wire, args: c.args(&q), question: q})
@@ -120,7 +122,7 @@ func (c *counterScripts) later(r reply, past int64) (reply, bool) {
 	return r, turned <= 1
 }
 
-func (c *counterScripts) refund(ctx context.Context, key string, ticket, n int64) error {
+func (c *counterScripts) refund(ctx context.Context, key string, ticket, _, n int64) error {
 	_, err := c.link.do(ctx, c.link.deadline(), &request{script: counterRefundScript, key: key, args: c.refundArgs(ticket, n)})
 	return err
 }

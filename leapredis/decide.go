@@ -46,15 +46,16 @@ func (c *RateLimiter) decide(ctx context.Context, node *node, hash uint64, key s
 
 // ask asks a server, and the fallback if none answers.
 func (c *RateLimiter) ask(ctx context.Context, n *node, hash uint64, key string, a asked, now int64) (d limit.Decision, err error) {
+	most := c.algorithm.most(a.limit)
 	q := question{
 		core: c, node: n, hash: hash, key: key, wire: c.wire(key), limit: a.limit, count: a.n, sent: now,
-		// What is more than the limit is refused, however much it is.
-		n: min(max(1, a.n), a.limit+1), most: min(a.n, a.limit+1),
+		// What is more than ever passes is refused, however much it is.
+		n: min(max(1, a.n), most+1), most: min(a.n, most+1),
 	}
 	extra := int64(0)
 	switch {
 	case a.some:
-		q.n, q.most = max(1, min(a.n, a.limit)), takeSome
+		q.n, q.most = max(1, min(a.n, most)), takeSome
 	case c.leases != nil && a.n > 0 && a.n <= a.limit:
 		if n == nil {
 			q.node, _, _ = c.keys.FindOrMake(hash, key, now, 0)
@@ -145,5 +146,5 @@ func (c *RateLimiter) without(ctx context.Context, err error, key string, a aske
 	case !errors.Is(err, ErrAway):
 		return limit.Decision{}, err // ctx has ended
 	}
-	return c.fallback.decide(ctx, key, a, c.link.retryAfter(c.wire(key)))
+	return c.fallback.decide(ctx, key, a, c.algorithm.most(a.limit), c.link.retryAfter(c.wire(key)))
 }

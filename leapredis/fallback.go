@@ -13,21 +13,25 @@ import (
 const AssumedInstances = 10
 
 type fallback struct {
-	cfg       limit.Config // for the limiter of Local
-	log       bool
+	cfg       limit.Config // for the limiter of Local, with all of Burst
+	twin      func(limit.Config) (*limit.RateLimiter, error)
+	idle      time.Duration // nothing is held any more that was taken before
 	policy    Policy
 	instances *instances
 
 	mu    sync.Mutex         // guards what is below
 	local *limit.RateLimiter // nil: not needed yet
+	burst int64              // of local
 	among census             // of those who have the shares that local was used with last
 	used  time.Time          // when that was
 	ended bool
 }
 
-func (f *fallback) init(cfg *Config, log bool, i *instances) {
-	f.cfg = limit.Config{Name: cfg.Name, Limit: cfg.MaxLimit, Window: cfg.Window, MaxKeys: cfg.MaxKeys}
-	f.log, f.policy, f.instances = log, cfg.WhenAway, i
+func (f *fallback) init(cfg *Config, twin func(limit.Config) (*limit.RateLimiter, error), i *instances) {
+	f.cfg = limit.Config{Name: cfg.Name, Limit: cfg.MaxLimit, Window: cfg.Window, MaxKeys: cfg.MaxKeys, Burst: cfg.Burst}
+	f.twin, f.policy, f.instances = twin, cfg.WhenAway, i
+	windows := 2 + cfg.Burst/max(1, cfg.Limit)
+	f.idle = time.Duration(min(windows, int64(limit.Never/cfg.Window))) * cfg.Window
 }
 
 // limiter returns the limiter of Local, and this process's share of a limit. When the number of
@@ -39,26 +43,32 @@ func (f *fallback) limiter(most int64) (l *limit.RateLimiter, share int64, err e
 	if f.ended {
 		return nil, 0, limit.ErrClosed
 	}
-	if f.local == nil {
-		if f.log {
-			f.local, err = limit.NewLog(f.cfg)
-		} else {
-			f.local, err = limit.NewCounter(f.cfg)
-		}
-		if err != nil {
-			return nil, 0, err
-		}
-	}
 	among, now := f.instances.count(), time.Now()
-	if now.Sub(f.used) > 2*f.cfg.Window {
+	if f.local == nil || now.Sub(f.used) > f.idle {
 		f.among = among
+		if burst := f.burstAmong(among); f.local == nil || burst != f.burst {
+			cfg := f.cfg
+			cfg.Burst = burst
+			if f.local, err = f.twin(cfg); err != nil {
+				return nil, 0, err
+			}
+			f.burst = burst
+		}
 	}
 	f.used = now
 	return f.local, min(among.share(most), f.among.share(most)), nil
 }
 
-// decide decides what was asked under the limit of the call.
-func (f *fallback) decide(ctx context.Context, key string, a asked, retryAfter time.Duration) (d limit.Decision, err error) {
+// burstAmong is this process's share of Burst: one at least, since without none ever passes.
+func (f *fallback) burstAmong(all census) int64 {
+	if f.cfg.Burst == 0 {
+		return 0
+	}
+	return max(1, all.share(f.cfg.Burst))
+}
+
+// decide decides what was asked under the limit of the call, of which so many may pass at once.
+func (f *fallback) decide(ctx context.Context, key string, a asked, most int64, retryAfter time.Duration) (d limit.Decision, err error) {
 	switch f.policy {
 	case Local:
 		l, share, err := f.limiter(a.limit)
@@ -74,19 +84,19 @@ func (f *fallback) decide(ctx context.Context, key string, a asked, retryAfter t
 		if err != nil {
 			return d, err
 		}
-		if !d.Allowed && d.RetryAfter == limit.Never && a.needs() <= a.limit {
+		if !d.Allowed && d.RetryAfter == limit.Never && a.needs() <= most {
 			d.RetryAfter = f.cfg.Window // it is more than this process's share
 		}
 	case Allow:
-		d = limit.Decision{Name: f.cfg.Name, Limit: a.limit, Allowed: a.needs() <= a.limit, Remaining: a.limit}
+		d = limit.Decision{Name: f.cfg.Name, Limit: a.limit, Allowed: a.needs() <= most, Remaining: most}
 		if d.Allowed {
-			d.Charged = min(a.n, a.limit)
+			d.Charged = min(a.n, most)
 		} else {
 			d.RetryAfter = limit.Never
 		}
 	default:
 		d = limit.Decision{Name: f.cfg.Name, Limit: a.limit, RetryAfter: retryAfter, Unavailable: true}
-		if a.needs() > a.limit {
+		if a.needs() > most {
 			d.RetryAfter, d.Unavailable = limit.Never, false
 		}
 	}

@@ -231,7 +231,7 @@ func (l *leases) close(d due, now int64, key string) {
 	if left == 0 || now >= d.lease.over {
 		return
 	}
-	if l.counting.refund(context.Background(), key, d.lease.ticket, left) == nil {
+	if l.counting.refund(context.Background(), key, d.lease.ticket, 0, left) == nil {
 		l.returned.Add(left)
 		d.node.Value.refusal.Store(nil) // there may be room now
 	}

@@ -28,7 +28,7 @@ func NewLog(client Client, cfg Config) (*RateLimiter, error) {
 		return nil, err
 	}
 	l := newLink(client, &cfg)
-	return newRateLimiter(cfg, l, &logScripts{link: l, asking: newAsking(&cfg), given: cfg.Storage}), nil
+	return newRateLimiter(cfg, l, &logScripts{link: l, asking: newAsking(&cfg), given: cfg.Storage}, limit.NewLog), nil
 }
 
 // logScripts is the sliding-window log. Its replies are: taken, held, after how many µs n
@@ -45,6 +45,8 @@ type logScripts struct {
 	//	returns  Storage
 	asked atomic.Int64
 }
+
+func (l *logScripts) most(limit int64) int64 { return limit }
 
 func (l *logScripts) decide(ctx context.Context, q question) (reply, error) {
 	return l.do(ctx, request{script: sortedScript, other: fieldsScript, key: q.wire, args: l.args(&q), question: q})
@@ -131,7 +133,7 @@ func (l *logScripts) recall(r *refusal, now, most, n int64) (d limit.Decision, c
 	return l.read(left, most, n), true
 }
 
-func (l *logScripts) refund(ctx context.Context, key string, ticket, n int64) error {
+func (l *logScripts) refund(ctx context.Context, key string, ticket, _, n int64) error {
 	_, err := l.do(ctx, request{script: sortedRefundScript, other: fieldsRefundScript, key: key, args: l.refundArgs(ticket, n)})
 	return err
 }

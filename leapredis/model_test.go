@@ -22,6 +22,7 @@ type server struct {
 	known    map[string]bool
 	counters map[string]*counted
 	logs     map[string]*logged
+	bursts   map[string]*owing
 	beats    map[string]int64
 	calls    map[string]int
 }
@@ -45,6 +46,7 @@ func newServer() *server {
 		known:    map[string]bool{},
 		counters: map[string]*counted{},
 		logs:     map[string]*logged{},
+		bursts:   map[string]*owing{},
 		beats:    map[string]int64{},
 		calls:    map[string]int{},
 	}
@@ -53,7 +55,7 @@ func newServer() *server {
 var scriptNames = map[*script]string{
 	counterScript: "counter", counterRefundScript: "counter refund", counterResetScript: "counter reset",
 	sortedScript: "sorted", sortedRefundScript: "sorted refund", fieldsScript: "fields", fieldsRefundScript: "fields refund",
-	logResetScript: "log reset", hasFieldExpiryScript: "has field expiry", instancesScript: "instances", typeOfScript: "type of",
+	logResetScript: "log reset", burstScript: "burst", hasFieldExpiryScript: "has field expiry", instancesScript: "instances", typeOfScript: "type of",
 }
 
 func (s *server) EvalSHA(ctx context.Context, sha, key string, args ...string) ([]int64, error) {
@@ -102,10 +104,9 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 		s.calls["NOSCRIPT"]++
 		return nil, &ReplyError{"NOSCRIPT No matching script. Please use EVAL."}
 	}
-	s.calls[name]++
-	var a [4]int64
+	a := make([]int64, 4)
 	switch name {
-	case "counter", "sorted", "fields":
+	case "counter", "sorted", "fields", "burst":
 		a = unpack(given[0])
 	default:
 		for i, arg := range given {
@@ -113,7 +114,18 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 		}
 	}
 	n := a[2]
+	switch {
+	case name == "burst" && a[6] == refundIt:
+		s.calls["burst refund"]++
+	case name == "burst" && a[6] == resetIt:
+		s.calls["burst reset"]++
+	default:
+		s.calls[name]++
+	}
 	switch name {
+	case "burst":
+		n = a[5]
+		r = s.burst(key, a)
 	case "counter":
 		r = s.count(key, a[0], a[1], a[2], a[3])
 	case "counter refund":
@@ -162,6 +174,8 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 	case "type of":
 		r = []int64{1}
 		switch {
+		case s.bursts[key] != nil:
+			r[0] = 2
 		case s.counters[key] != nil:
 			r[0] = 2
 		case s.logs[key] != nil && s.logs[key].fields:
@@ -193,14 +207,13 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 	return r, err
 }
 
-// unpack is struct.unpack('>I7I7I7i7') of the scripts.
-func unpack(text string) (numbers [4]int64) {
-	for i := range numbers {
+// unpack is struct.unpack of the scripts: '>i7i7…'.
+func unpack(text string) (numbers []int64) {
+	for ; text != ""; text = text[packed:] {
 		bytes := [8]byte{}
-		copy(bytes[1:], text[i*packed:][:packed])
-		numbers[i] = int64(binary.BigEndian.Uint64(bytes[:]))
+		copy(bytes[:], text[:packed])
+		numbers = append(numbers, int64(binary.BigEndian.Uint64(bytes[:]))>>8)
 	}
-	numbers[3] = numbers[3] << 8 >> 8
 	return numbers
 }
 

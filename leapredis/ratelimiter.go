@@ -10,8 +10,8 @@ import (
 	"github.com/leapgate-go/leapgate/rule"
 )
 
-// RateLimiter is a limiter whose count is kept by a server. Make one with [NewCounter] or
-// [NewLog]. All methods may be called by any number of goroutines at once.
+// RateLimiter is a limiter whose count is kept by a server. Make one with [NewCounter],
+// [NewLog] or [NewBurst]. All methods may be called by any number of goroutines at once.
 type RateLimiter struct {
 	terms
 	cfg       Config
@@ -32,7 +32,8 @@ type RateLimiter struct {
 	_          [64]byte
 }
 
-func newRateLimiter(cfg Config, l *link, a algorithm) *RateLimiter {
+// newRateLimiter makes a limiter; twin makes the one of package limit that answers with [Local].
+func newRateLimiter(cfg Config, l *link, a algorithm, twin func(limit.Config) (*limit.RateLimiter, error)) *RateLimiter {
 	c := &RateLimiter{cfg: cfg, link: l, algorithm: a}
 	c.init(&cfg)
 	c.keys = stations(cfg.MaxKeys, cfg.LeaseTime)
@@ -46,8 +47,7 @@ func newRateLimiter(cfg Config, l *link, a algorithm) *RateLimiter {
 	}
 	c.instances.init(&cfg, l, &c.beside)
 	c.instances.failed = func(err *ReplyError) { c.foreign(err, cfg.Prefix) }
-	_, log := a.(*logScripts)
-	c.fallback.init(&cfg, log, &c.instances)
+	c.fallback.init(&cfg, twin, &c.instances)
 	return c
 }
 
@@ -225,7 +225,7 @@ func (c *RateLimiter) Refund(ctx context.Context, key string, d limit.Decision, 
 			return nil
 		}
 	}
-	err := c.algorithm.refund(lasting(ctx), c.wire(key), d.Ticket, n)
+	err := c.algorithm.refund(lasting(ctx), c.wire(key), d.Ticket, c.under(key, d), n)
 	c.forget(key)
 	return err
 }
@@ -258,15 +258,30 @@ func (c *RateLimiter) Settle(ctx context.Context, key string, d limit.Decision, 
 	case d.Degraded:
 		return c.fallback.settle(lasting(ctx), key, d, actual)
 	default:
-		_, err := c.algorithm.decide(lasting(ctx), question{wire: c.wire(key), n: min(more, maxHeld), most: takeAnyway})
+		_, err := c.algorithm.decide(lasting(ctx), question{
+			wire: c.wire(key), limit: c.under(key, d), n: min(more, maxHeld), most: takeAnyway,
+		})
 		c.forget(key)
 		return err
 	}
 }
 
+// under is the limit of what d has charged, or would have.
+func (c *RateLimiter) under(key string, d limit.Decision) int64 {
+	most := d.Limit
+	if most <= 0 {
+		most, _ = c.limitOf(key, limit.Default)
+	}
+	return min(max(0, most), MaxLimit)
+}
+
 // Describe returns the one limit.
 func (c *RateLimiter) Describe() []limit.Description {
-	return []limit.Description{{Name: c.name, Limit: c.limit.Load(), Window: c.cfg.Window, Mode: rule.Mode(c.mode.Load())}}
+	d := limit.Description{Name: c.name, Limit: c.limit.Load(), Window: c.cfg.Window, Mode: rule.Mode(c.mode.Load())}
+	if b, ok := c.algorithm.(*burstScripts); ok {
+		d.Burst = b.most(d.Limit)
+	}
+	return []limit.Description{d}
 }
 
 // Remote is true: limit.All and leaphttp ask it first.

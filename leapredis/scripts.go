@@ -34,6 +34,8 @@ var (
 	logResetScript       = newScript("log_reset")
 	hasFieldExpiryScript = newScript("has_field_expiry")
 
+	burstScript = newScript("burst")
+
 	instancesScript = newScript("instances")
 	typeOfScript    = newScript("type_of")
 )
@@ -79,14 +81,17 @@ func (a *asking) args(q *question) args {
 
 const packed = 7 // bytes of a number
 
-func (a *asking) pack(limit, n, most int64) string {
-	var all [4 * packed]byte
-	for i, value := range [4]int64{limit, a.length, n, most} {
-		for j := range packed {
-			all[i*packed+j] = byte(value >> (8 * (packed - 1 - j)))
+func (a *asking) pack(limit, n, most int64) string { return pack(limit, a.length, n, most) }
+
+func pack(values ...int64) string {
+	var room [9 * packed]byte
+	all := room[:0]
+	for _, value := range values {
+		for shift := 8 * (packed - 1); shift >= 0; shift -= 8 {
+			all = append(all, byte(value>>shift))
 		}
 	}
-	return string(all[:])
+	return string(all)
 }
 
 const (
@@ -94,6 +99,9 @@ const (
 	takeNothing = 0
 	takeAnyway  = -1
 	takeSome    = -2
+	// And that of bursts alone, for what are scripts of their own with the others.
+	refundIt = -3
+	resetIt  = -4
 
 	maxHeld     = 2 * MaxLimit // what a window is charged at most, with settlements
 	microsecond = 1000         // in the nanoseconds that this process counts in

@@ -49,6 +49,8 @@ type twin interface {
 
 func makeCounter(c Client, cfg Config) (limiter, error) { return NewCounter(c, cfg) }
 
+func makeBurst(c Client, cfg Config) (limiter, error) { return NewBurst(c, cfg) }
+
 func makeLog(s Storage) func(Client, Config) (limiter, error) {
 	return func(c Client, cfg Config) (limiter, error) {
 		cfg.Storage = s
@@ -62,6 +64,7 @@ var kinds = []kind{
 	{"Counter", "counter", makeCounter, func(cfg limit.Config) (twin, error) { return limit.NewCounter(cfg) }, nil},
 	{"SortedSet", "sorted", makeLog(SortedSet), twinLog, nil},
 	{"FieldExpiry", "fields", makeLog(FieldExpiry), twinLog, nil},
+	{"Burst", "burst", makeBurst, func(cfg limit.Config) (twin, error) { return limit.NewBurst(cfg) }, nil},
 }
 
 // each runs a test for each kind, in fake time, which begins with a whole second.
@@ -104,8 +107,11 @@ func (k kind) start(t testing.TB, client Client, cfg Config) limiter {
 
 // limiter is what errors call it.
 func (k kind) limiter() string {
-	if k.name == "Counter" {
+	switch k.name {
+	case "Counter":
 		return forCounter
+	case "Burst":
+		return forBurst
 	}
 	return forLog
 }
@@ -162,6 +168,9 @@ func (s *server) held(wire string) (n int64) {
 	defer s.mu.Unlock()
 	if c := s.counters[wire]; c != nil {
 		return c.current
+	}
+	if b := s.bursts[wire]; b != nil {
+		return b.n
 	}
 	if l := s.logs[wire]; l != nil {
 		for _, taken := range l.n {
