@@ -63,8 +63,15 @@ func onServer(t *testing.T, name string, program redistest.Program, fields bool)
 			edge(t, conn, fmt.Sprintf("edge-%d", number))
 		})
 	})
+	t.Run(name+"/Burst", func(t *testing.T) {
+		number := 0
+		rapid.Check(t, func(t *rapid.T) {
+			number++
+			bothBursts(t, conn, fmt.Sprintf("burst-%d", number))
+		})
+	})
 	for _, k := range kinds {
-		if k.name == "FieldExpiry" && !fields {
+		if k.name == "FieldExpiry" && !fields || k.name == "Burst" {
 			continue
 		}
 		if k.name != "Counter" {

@@ -142,7 +142,7 @@ if most ~= 0 and taken > 0 then
 	if rest >= limit then
 		owes, rest = owes + 1, rest - limit
 	end
-	if owes > 0x8000000000000 then
+	if owes >= 0x8000000000000 then
 		owes, rest = 0x8000000000000, 0
 	end
 	keep()
