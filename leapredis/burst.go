@@ -64,12 +64,18 @@ func (b *burstScripts) price(limit, n int64) span {
 	return span{int64(whole), int64(part)}
 }
 
-// most is how many pass at once under a limit.
+// most is how many pass at once under a limit: no more than are paid in maxSpan.
 func (b *burstScripts) most(limit int64) int64 {
-	if b.burst == 0 || limit == 0 {
-		return limit
+	burst := b.burst
+	if burst == 0 || limit == 0 {
+		burst = limit
 	}
-	return b.burst
+	hi, lo := bits.Mul64(maxSpan, uint64(limit))
+	if hi >= uint64(b.length) {
+		return burst
+	}
+	most, _ := bits.Div64(hi, lo, uint64(b.length))
+	return int64(min(uint64(burst), most))
 }
 
 // room is how much of burst is not owed: below 0 if more is.
