@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,6 +23,10 @@ type limiter interface {
 	limit.Describer
 	limit.Remote
 	Allow(ctx context.Context, key string) (limit.Decision, error)
+	AllowLimit(ctx context.Context, key string, n, limit int64) (limit.Decision, error)
+	AllowAtMost(ctx context.Context, key string, n int64) (limit.Decision, error)
+	SetLimit(limit int64) error
+	SetMode(mode rule.Mode) error
 	Peek(ctx context.Context, key string) (limit.Decision, error)
 	Reset(ctx context.Context, key string) error
 	Stats() limit.Stats
@@ -42,6 +47,9 @@ type kind struct {
 type twin interface {
 	limit.Limiter
 	limit.Settler
+	AllowLimit(ctx context.Context, key string, n, limit int64) (limit.Decision, error)
+	AllowAtMost(ctx context.Context, key string, n int64) (limit.Decision, error)
+	SetLimit(limit int64) error
 	Peek(key string) limit.Decision
 	Reset(key string)
 	Stats() limit.Stats
