@@ -18,8 +18,8 @@ type Config struct {
 	// Name stands in decisions, errors and logs: up to 1,024 bytes, may be empty.
 	Name string
 
-	// Limit is how many are admitted for a key in a Window, over all processes: 0 to
-	// [MaxLimit]. 0 refuses all. [RateLimiter.SetLimit] changes it while the limiter runs, in
+	// Limit is how many are admitted for a key in a Window, or with [NewInFlight] at a time,
+	// over all processes: 0 to [MaxLimit]. 0 refuses all. [RateLimiter.SetLimit] changes it while the limiter runs, in
 	// this process.
 	Limit int64
 
@@ -37,7 +37,7 @@ type Config struct {
 
 	// Window is the length of time that Limit is for: [limit.MinWindow] to
 	// [limit.MaxWindow], in whole microseconds, as a server's clock has them; 0
-	// is 1 s.
+	// is 1 s. With [NewInFlight] it must be 0.
 	Window time.Duration
 
 	// Mode is [rule.Enforce], which is the default; [rule.Shadow], which asks, decides and counts,
@@ -86,7 +86,10 @@ type Config struct {
 	Lease int64
 
 	// LeaseTime is how long this process goes on without asking: with the permits of a
-	// lease, and with the refusal of a key. 1 ms to 1 min; 0 is [DefaultLeaseTime].
+	// lease, and with the refusal of a key. 1 ms to 1 min; 0 is [DefaultLeaseTime]. With
+	// [NewInFlight], it is how long a place is its call's without being renewed: longer than
+	// calls take, and as long as you can do without the places of a process that died. 100 ms
+	// to 24 h; 0 is [DefaultPlaceTime].
 	LeaseTime time.Duration
 
 	// MaxKeys bounds what this process keeps of keys, and the keys of the limiter that
@@ -115,9 +118,12 @@ const (
 	MaxLease         = 1_000_000
 	DefaultTimeout   = 50 * time.Millisecond
 	DefaultLeaseTime = 100 * time.Millisecond
+	DefaultPlaceTime = time.Minute // the LeaseTime of NewInFlight
 	maxNameLength    = 1024
 	minWait          = time.Millisecond
 	maxWait          = time.Minute
+	minPlaceTime     = 100 * time.Millisecond
+	maxPlaceTime     = 24 * time.Hour
 )
 
 // Policy is what answers while no server does. The decision is then marked as
@@ -177,7 +183,7 @@ func (s Storage) String() string { return storages.String(uint8(s)) }
 
 const wantMode = "enforce (0), shadow (1) or off (2)"
 
-// complete fills in the defaults and reports every fault. maker is forCounter, forLog or forBurst.
+// complete fills in the defaults and reports every fault. maker is what it is for.
 func (c *Config) complete(maker string, client Client) error {
 	var faults []error
 	fault := func(field string, value any, want string) {
@@ -201,25 +207,33 @@ func (c *Config) complete(maker string, client Client) error {
 	if c.Mode > rule.Off {
 		fault("Mode", uint8(c.Mode), wantMode)
 	}
-	if c.Window == 0 {
+	if c.Window == 0 && maker != forInFlight {
 		c.Window = limit.DefaultWindow
 	}
-	if c.Window < limit.MinWindow || c.Window > limit.MaxWindow || c.Window%time.Microsecond != 0 {
+	switch {
+	case maker == forInFlight && c.Window != 0:
+		fault("Window", c.Window, "0: calls in flight have none")
+	case maker == forInFlight:
+	case c.Window < limit.MinWindow || c.Window > limit.MaxWindow || c.Window%time.Microsecond != 0:
 		fault("Window", c.Window, fmt.Sprintf("%v to %v in whole microseconds, or 0 for %v", limit.MinWindow, limit.MaxWindow, limit.DefaultWindow))
 	}
 	if c.Prefix == "" || len(c.Prefix) > MaxPrefix || strings.ContainsAny(c.Prefix, "{}") {
 		fault("Prefix", c.Prefix, fmt.Sprintf("1 to %d bytes without { and }", MaxPrefix))
 	}
-	wait := func(field string, d *time.Duration, usual time.Duration) {
+	wait := func(field string, d *time.Duration, least, usual, most time.Duration) {
 		if *d == 0 {
 			*d = usual
 		}
-		if *d < minWait || *d > maxWait {
-			fault(field, *d, fmt.Sprintf("%v to %v, or 0 for %v", minWait, maxWait, usual))
+		if *d < least || *d > most {
+			fault(field, *d, fmt.Sprintf("%v to %v, or 0 for %v", least, most, usual))
 		}
 	}
-	wait("Timeout", &c.Timeout, DefaultTimeout)
-	wait("LeaseTime", &c.LeaseTime, DefaultLeaseTime)
+	wait("Timeout", &c.Timeout, minWait, DefaultTimeout, maxWait)
+	if maker == forInFlight {
+		wait("LeaseTime", &c.LeaseTime, minPlaceTime, DefaultPlaceTime, maxPlaceTime)
+	} else {
+		wait("LeaseTime", &c.LeaseTime, minWait, DefaultLeaseTime, maxWait)
+	}
 	if c.WhenAway > Deny {
 		fault("WhenAway", c.WhenAway, "Local (0), Allow (1) or Deny (2)")
 	}
@@ -235,6 +249,8 @@ func (c *Config) complete(maker string, client Client) error {
 			"while no server answers; or a WhenAway of Allow or Deny", c.Limit))
 	}
 	switch {
+	case maker == forInFlight && c.Lease != 0:
+		fault("Lease", c.Lease, "0: each place is leased by itself, for LeaseTime")
 	case maker != forCounter && (c.Lease < 0 || c.Lease > 1):
 		fault("Lease", c.Lease, fmt.Sprintf("0 or 1: only a Counter has leases, since a %s would have to know when each permit is used", maker))
 	case c.Lease < 0 || c.Lease > MaxLease:
@@ -266,4 +282,6 @@ const (
 	forCounter = "Counter"
 	forLog     = "Log"
 	forBurst   = "Burst"
+
+	forInFlight = "InFlight"
 )

@@ -27,19 +27,8 @@ func (c *RateLimiter) decide(ctx context.Context, node *node, hash uint64, key s
 	if !c.enforces() {
 		overlook(&d)
 	}
-	switch {
-	case a.n == 0:
-		return d, nil
-	case d.WouldRefuse:
-		c.overlooked.Add(1)
-		fallthrough
-	case d.Allowed:
-		c.allowed.Add(1)
-	default:
-		c.refused.Add(1)
-	}
-	if d.Degraded {
-		c.degraded.Add(1)
+	if a.n > 0 {
+		c.count(&d)
 	}
 	return d, nil
 }

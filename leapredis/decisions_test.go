@@ -33,6 +33,9 @@ func TestProperty_DecidesAsTheTwinInMemory(t *testing.T) {
 func TestProperty_DecidesAsTheTwinInMemoryUnderAnyLimit(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
+		if k.name == "Burst" { // it rounds when a limit moves: see TestBurst_DecidesAsTheTwinInMemoryUnderAllLimits
+			continue
+		}
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) { compare(t, k, true) })
@@ -42,6 +45,9 @@ func TestProperty_DecidesAsTheTwinInMemoryUnderAnyLimit(t *testing.T) {
 
 func compare(rt *rapid.T, k kind, moves bool) {
 	most := rapid.SampledFrom([]int64{0, 1, 2, 5, 100, 1 << 40}).Draw(rt, "limit")
+	if k.name == "Burst" {
+		most = min(most, 1<<31-1) // the twin rounds beyond
+	}
 	window := rapid.SampledFrom([]time.Duration{time.Millisecond, 7777 * time.Microsecond, time.Second, time.Hour}).Draw(rt, "window")
 	now := time.Now().UnixMicro() * microsecond
 	s := withFields()

@@ -151,11 +151,8 @@ func TestLocal_NeverCounted(t *testing.T) {
 // the new number gives it.
 func TestLocal_TheNumberChanges(t *testing.T) {
 	t.Parallel()
-	each(t, func(k kind) {
+	eachCount(t, func(k kind) {
 		t := k.t
-		if k.name == "Burst" {
-			return // it is paid meanwhile: see TestBurst_SharesWhileTheServerIsAway
-		}
 		l := k.start(t, away(), Config{Limit: 100, Instances: count})
 		counted := &k.core(l).instances.counted
 		heard := k.core(l).link.clock.Now()

@@ -3,6 +3,7 @@ package leapredis
 import (
 	"context"
 	"encoding/binary"
+	"maps"
 	"math/big"
 	"strconv"
 	"sync"
@@ -23,6 +24,7 @@ type server struct {
 	counters map[string]*counted
 	logs     map[string]*logged
 	bursts   map[string]*owing
+	places   map[string]map[string]int64 // of each key, when their leases end
 	beats    map[string]int64
 	calls    map[string]int
 }
@@ -47,6 +49,7 @@ func newServer() *server {
 		counters: map[string]*counted{},
 		logs:     map[string]*logged{},
 		bursts:   map[string]*owing{},
+		places:   map[string]map[string]int64{},
 		beats:    map[string]int64{},
 		calls:    map[string]int{},
 	}
@@ -55,7 +58,8 @@ func newServer() *server {
 var scriptNames = map[*script]string{
 	counterScript: "counter", counterRefundScript: "counter refund", counterResetScript: "counter reset",
 	sortedScript: "sorted", sortedRefundScript: "sorted refund", fieldsScript: "fields", fieldsRefundScript: "fields refund",
-	logResetScript: "log reset", burstScript: "burst", hasFieldExpiryScript: "has field expiry", instancesScript: "instances", typeOfScript: "type of",
+	logResetScript: "log reset", burstScript: "burst",
+	inFlightScript: "in flight", releaseScript: "release", renewScript: "renew", hasFieldExpiryScript: "has field expiry", instancesScript: "instances", typeOfScript: "type of",
 }
 
 func (s *server) EvalSHA(ctx context.Context, sha, key string, args ...string) ([]int64, error) {
@@ -108,6 +112,8 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 	switch name {
 	case "counter", "sorted", "fields", "burst":
 		a = unpack(given[0])
+	case "in flight":
+		copy(a, unpack(given[0]))
 	default:
 		for i, arg := range given {
 			a[i], _ = strconv.ParseInt(arg, 10, 64)
@@ -126,6 +132,30 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 	case "burst":
 		n = a[5]
 		r = s.burst(key, a)
+	case "in flight":
+		all, now := s.places[key], s.now()
+		maps.DeleteFunc(all, func(_ string, ends int64) bool { return ends <= now })
+		r = []int64{0, int64(len(all))}
+		if len(given) > 1 && r[1] < a[0] {
+			if all == nil {
+				all = map[string]int64{}
+				s.places[key] = all
+			}
+			all[given[1]] = now + a[1]
+			r = []int64{1, r[1] + 1}
+		}
+	case "release":
+		r = []int64{0}
+		if _, ok := s.places[key][given[0]]; ok {
+			delete(s.places[key], given[0])
+			r[0] = 1
+		}
+	case "renew":
+		r = []int64{0}
+		if ends := s.places[key][given[0]]; ends > s.now() {
+			s.places[key][given[0]] = max(ends, s.now()+a[1])
+			r[0] = 1
+		}
 	case "counter":
 		r = s.count(key, a[0], a[1], a[2], a[3])
 	case "counter refund":

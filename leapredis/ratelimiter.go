@@ -3,7 +3,6 @@ package leapredis
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/leapgate-go/leapgate/internal/keys"
 	"github.com/leapgate-go/leapgate/limit"
@@ -13,29 +12,17 @@ import (
 // RateLimiter is a limiter whose count is kept by a server. Make one with [NewCounter],
 // [NewLog] or [NewBurst]. All methods may be called by any number of goroutines at once.
 type RateLimiter struct {
-	terms
-	cfg       Config
-	link      *link
+	remote
 	algorithm algorithm
 	keys      *keys.Table[station]
 	leases    *leases // nil: every call asks the server
 	fallback  fallback
-	instances instances
-	beside    beside
-	ended     atomic.Bool
-
-	_          [64]byte // what changes with every call has a line of its own
-	allowed    atomic.Int64
-	refused    atomic.Int64
-	overlooked atomic.Int64 // of allowed
-	degraded   atomic.Int64
-	_          [64]byte
 }
 
 // newRateLimiter makes a limiter; twin makes the one of package limit that answers with [Local].
 func newRateLimiter(cfg Config, l *link, a algorithm, twin func(limit.Config) (*limit.RateLimiter, error)) *RateLimiter {
-	c := &RateLimiter{cfg: cfg, link: l, algorithm: a}
-	c.init(&cfg)
+	c := &RateLimiter{algorithm: a}
+	c.begin(&cfg, l)
 	c.keys = stations(cfg.MaxKeys, cfg.LeaseTime)
 	l.giveBack = a.giveBack
 	if counter, ok := a.(*counterScripts); ok && cfg.Lease > 1 {
@@ -45,34 +32,8 @@ func newRateLimiter(cfg Config, l *link, a algorithm, twin func(limit.Config) (*
 		c.leases.returns.patience = cfg.Timeout
 		c.leases.returns.back = func(d due) { c.leases.close(d, l.clock.Now(), c.wire(d.node.Key())) }
 	}
-	c.instances.init(&cfg, l, &c.beside)
-	c.instances.failed = func(err *ReplyError) { c.foreign(err, cfg.Prefix) }
 	c.fallback.init(&cfg, twin, &c.instances)
 	return c
-}
-
-// wire is the name of a key on the server. An empty pair of braces ends the prefix, which has
-// no brace itself: so no two limiters meet where the prefix of one begins with that of the
-// other, and neither do a key and the prefix alone, under which processes are counted. And
-// since it is the first pair, and empty, no server of a Cluster takes a part of the name for
-// all of it when it chooses a slot: nobody can aim all keys at one server.
-func (c *RateLimiter) wire(key string) string { return c.cfg.Prefix + "{}" + key }
-
-// check returns what is wrong with a call, if anything.
-func (c *RateLimiter) check(ctx context.Context, key string, n int64) error {
-	switch {
-	case key == "":
-		return fmt.Errorf("%w: it is empty; want 1 to %d bytes", limit.ErrKey, limit.MaxKeyLength)
-	case len(key) > limit.MaxKeyLength:
-		return fmt.Errorf("%w: %.32q… has %d bytes; want 1 to %d", limit.ErrKey, key, len(key), limit.MaxKeyLength)
-	case n < 0:
-		return fmt.Errorf("%w: %d; want 0 or more", limit.ErrCount, n)
-	case c.ended.Load():
-		return limit.ErrClosed
-	case ctx != nil:
-		return ctx.Err()
-	}
-	return nil
 }
 
 // Allow is shorthand for AllowN of 1.

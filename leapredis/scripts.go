@@ -36,6 +36,10 @@ var (
 
 	burstScript = newScript("burst")
 
+	inFlightScript = newScript("in_flight")
+	releaseScript  = newScript("in_flight_release")
+	renewScript    = newScript("in_flight_renew")
+
 	instancesScript = newScript("instances")
 	typeOfScript    = newScript("type_of")
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -77,6 +78,17 @@ var kinds = []kind{
 
 // each runs a test for each kind, in fake time, which begins with a whole second.
 func each(t *testing.T, f func(k kind)) {
+	t.Helper()
+	run(t, kinds, f)
+}
+
+// eachCount is each, but for bursts: what those hold is time, which is paid meanwhile.
+func eachCount(t *testing.T, f func(k kind)) {
+	t.Helper()
+	run(t, slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return k.name == "Burst" }), f)
+}
+
+func run(t *testing.T, kinds []kind, f func(k kind)) {
 	t.Helper()
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {

@@ -111,7 +111,7 @@ func TestLimitFor_MayAskTheLimiterAndPanic(t *testing.T) {
 
 func TestAllowLimit_WhatWasCountedStays(t *testing.T) {
 	t.Parallel()
-	each(t, func(k kind) {
+	eachCount(t, func(k kind) {
 		t := k.t
 		l := k.start(t, withFields(), Config{Limit: 5, MaxLimit: 20, Window: time.Minute})
 		ask := func(n, most int64) limit.Decision {
@@ -139,7 +139,7 @@ func TestAllowLimit_WhatWasCountedStays(t *testing.T) {
 
 func TestSetLimit_WhatWasCountedStays(t *testing.T) {
 	t.Parallel()
-	each(t, func(k kind) {
+	eachCount(t, func(k kind) {
 		t := k.t
 		s := withFields()
 		l := k.start(t, s, Config{Name: "n", Limit: 5, MaxLimit: 50})
@@ -177,7 +177,7 @@ func TestSetLimit_WhatWasCountedStays(t *testing.T) {
 // Processes with different limits share what was counted.
 func TestSetLimit_IsOfThisProcess(t *testing.T) {
 	t.Parallel()
-	each(t, func(k kind) {
+	eachCount(t, func(k kind) {
 		t := k.t
 		s := withFields()
 		one := k.start(t, s, Config{Limit: 10, Window: time.Minute})
@@ -195,7 +195,7 @@ func TestSetLimit_IsOfThisProcess(t *testing.T) {
 func TestSetLimit_HammerWithCallers(t *testing.T) {
 	t.Parallel()
 	for _, lease := range []int64{0, 20} {
-		each(t, func(k kind) {
+		eachCount(t, func(k kind) {
 			t := k.t
 			if k.name != "Counter" && lease > 0 {
 				t.Skip("a log has no leases")
@@ -434,7 +434,7 @@ func TestAllowAtMost_TakesWhatWasLeased(t *testing.T) {
 // Each process has its share of the limit of each key, and of each call.
 func TestLocal_SharesOfTheLimitOfAKey(t *testing.T) {
 	t.Parallel()
-	each(t, func(k kind) {
+	eachCount(t, func(k kind) {
 		t := k.t
 		sum := map[string]int64{}
 		for range 4 {
