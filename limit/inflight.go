@@ -16,6 +16,7 @@ type InFlight struct {
 	terms
 	*answers
 	keys     *keys.Table[atomic.Uint64] // the places that are taken, or dismissed
+	self     owner                      // of all places
 	ended    atomic.Bool
 	crowded  atomic.Int64
 	taken    stripes.Counter // places
@@ -53,6 +54,7 @@ func NewInFlight(cfg Config) (*InFlight, error) {
 	}
 	l := &InFlight{answers: newAnswers(cfg)}
 	l.init(cfg)
+	l.self.limiter = l
 	l.makeKeys(cfg)
 	return l, nil
 }
@@ -81,8 +83,14 @@ func (l *InFlight) makeKeys(cfg Config) {
 // release it, but not two at once. The zero Place is none.
 type Place struct {
 	_    noCopy
-	from *InFlight // nil: there is nothing to release
+	from *owner // nil: there is nothing to release
 	node *occupant
+}
+
+// owner is what a place is of: a limiter, or else a lease of its own.
+type owner struct {
+	limiter *InFlight
+	lease   Lease
 }
 
 // noCopy has the methods of a lock, so that vet finds copies.
@@ -93,12 +101,16 @@ func (*noCopy) Unlock() {}
 
 // Release gives the place back. Again, it does nothing.
 func (p *Place) Release() {
-	l := p.from
-	if l == nil {
+	from := p.from
+	if from == nil {
 		return
 	}
 	p.from = nil
-	l.give(p.node, 1)
+	if from.limiter == nil {
+		from.lease.Release()
+		return
+	}
+	from.limiter.give(p.node, 1)
 }
 
 // give gives n places back.
@@ -139,7 +151,7 @@ func (l *InFlight) acquire(ctx context.Context, key string, limit int64, p *Plac
 	}
 	node, taken, crowded := l.take(key, 1, uint64(limit))
 	if node != nil {
-		p.from, p.node = l, node
+		p.from, p.node = &l.self, node
 	}
 	l.decide(d, limit, int64(taken), node != nil, crowded)
 	l.count(d, key, 1)
