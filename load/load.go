@@ -1,0 +1,2 @@
+// Package load knows how busy the machine is that the program runs on.
+package load
