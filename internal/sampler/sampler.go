@@ -3,7 +3,6 @@
 package sampler
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,17 +18,13 @@ const (
 	// Patience is how long Start and Close wait for a reading. One takes less than a
 	// tenth of a millisecond, so that what takes this long does not come soon.
 	Patience = time.Second
-
-	// maxCauses bounds the memory of a reading whose errors differ every time.
-	maxCauses = 100
 )
 
 // Config says what is read, and how often.
 type Config[T any] struct {
 	// Every is the time from one reading to the next: Min to Max; 0 is Default.
 	Every, Min, Max, Default time.Duration
-	// Read reads. It is not called again before it has returned. An error that is logged
-	// by Log need not be returned.
+	// Read reads. It is not called again before it has returned.
 	Read func() (T, error)
 	// Take gets each good reading, in their order. None comes after Close.
 	Take func(T)
@@ -46,8 +41,8 @@ type Config[T any] struct {
 // Sampler reads. Make one with [Start].
 type Sampler[T any] struct {
 	cfg    Config[T]
-	read   func()          // the method; a value of it made anew at every reading would be on the heap
-	causes map[string]bool // what was logged; only a reading touches it, and there is one at a time
+	read   func() // the method; a value of it made anew at every reading would be on the heap
+	causes Causes // only a reading touches them, and there is one at a time
 
 	closing sync.Once
 	stop    chan struct{}   // closed by Close
@@ -70,11 +65,9 @@ func Start[T any](cfg Config[T]) (*Sampler[T], error) {
 	if cfg.Every < cfg.Min || cfg.Every > cfg.Max {
 		return nil, fmt.Errorf("%w: Every is %v; want %v to %v, or 0 for %v", cfg.BadConfig, cfg.Every, cfg.Min, cfg.Max, cfg.Default)
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
-	}
 	s := &Sampler[T]{
 		cfg:     cfg,
+		causes:  Causes{Logger: cfg.Logger},
 		stop:    make(chan struct{}),
 		stopped: make(chan struct{}),
 		done:    make(chan reading[T], 1),
@@ -167,23 +160,9 @@ func (s *Sampler[T]) readOnce() {
 			r.err = fmt.Errorf("the reader panicked: %v", cause)
 		}
 		if r.err != nil {
-			s.Log(slog.LevelWarn, "a reading of the "+s.cfg.What+" failed", r.err)
+			s.causes.Log(slog.LevelWarn, "leapgate: a reading of the "+s.cfg.What+" failed; each cause is logged once",
+				r.err, s.cfg.What+"_unknown_after", StaleAfter*s.cfg.Every)
 		}
 	}()
 	r.value, r.err = s.cfg.Read()
-}
-
-// Log logs each cause once. Only Read may call it.
-func (s *Sampler[T]) Log(level slog.Level, what string, err error) {
-	text := fmt.Sprint(err) // not err.Error(), which may panic
-	cause := fmt.Sprintf("%.200s", text)
-	if s.causes[cause] || len(s.causes) >= maxCauses {
-		return
-	}
-	if s.causes == nil {
-		s.causes = make(map[string]bool)
-	}
-	s.causes[cause] = true
-	s.cfg.Logger.Log(context.Background(), level, "leapgate: "+what+"; each cause is logged once",
-		"error", text, s.cfg.What+"_unknown_after", StaleAfter*s.cfg.Every)
 }
