@@ -6,6 +6,7 @@ import (
 
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/stat"
 )
 
 // Kind describes one kind of rules, which are of type R: plain values that compare by what
@@ -81,6 +82,9 @@ type Env struct {
 	Memory interface {
 		Used() (bytes int64, known bool)
 	}
+	// Load returns what is known of the load of the machine. It never returns nil, and what it
+	// returns does not change. Nil: nothing is known, ever.
+	Load func() *stat.Signals
 }
 
 // AllFields are the fields of the rules of the kind, those of Head included.
