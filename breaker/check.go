@@ -59,9 +59,14 @@ func (c *check) Interval() time.Duration {
 
 func (c *check) Reserve(now, n int64, _ resource.Caller) resource.Verdict {
 	b := c.breaker
-	if p := b.phase.Load(); p.state == closed && (p.hanging == nil || now >= p.since && p.hanging.tryAdd(now, 1)) {
-		b.admitted.Add(n)
-		return resource.Verdict{Ticket: resource.Ticket{A: now}}
+	if p := b.phase.Load(); p.state == closed {
+		if p.hanging == nil {
+			b.admitted.Add(n)
+			return resource.Verdict{Ticket: resource.Ticket{A: now}}
+		}
+		if now >= p.since && p.hanging.tryBegin(now, n) {
+			return resource.Verdict{Ticket: resource.Ticket{A: now}}
+		}
 	}
 	return c.reserve(now, n)
 }
@@ -119,6 +124,17 @@ func (c *check) Snapshot(now int64) stat.RuleSnapshot {
 	return stat.RuleSnapshot{
 		ID: c.rule.ID, Kind: kindName, Mode: c.rule.Mode,
 		Threshold: c.cause.Threshold, Effective: b.effective(c.rule, now),
-		Admitted: b.admitted.Load(), Blocked: b.blocked.Load(), WouldBlock: b.wouldBlock.Load(),
+		Admitted: b.allAdmitted(), Blocked: b.blocked.Load(), WouldBlock: b.wouldBlock.Load(),
 	}
+}
+
+// allAdmitted is what all calls count for that were admitted.
+func (b *breaker) allAdmitted() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := b.admitted.Load()
+	if b.hanging != nil {
+		n += b.hanging.admitted()
+	}
+	return n
 }

@@ -86,7 +86,7 @@ func (b *breaker) enter(s state, r *Rule, now int64, row int) *phase {
 func (p *phase) count() {
 	p.results, p.countsErrors = newResults(p.rule), p.rule.countsErrors()
 	p.hanging = nil
-	if p.rule.SlowRatio > 0 && p.state != throttling {
+	if p.rule.SlowRatio > 0 && p.rule.Behavior == Break {
 		p.hanging = newHanging(p.rule.SlowAfter)
 	}
 }
@@ -134,9 +134,9 @@ type grounds struct {
 
 func (g grounds) String() string { return fmt.Sprintf("%d of %d%s", g.observed, g.threshold, g.detail) }
 
-// judge returns why the breaker is to open, and reports whether it is: by all results up to the
-// words of the tallies. b is their newest bucket.
-func (p *phase) judge(now int64, b *bucket, errors, slow uint64) (g grounds, opens bool) {
+// judge returns why the breaker is to open, and reports whether it is: by all results up to
+// some marks. b is their newest bucket.
+func (p *phase) judge(now int64, b *bucket, m marks) (g grounds, opens bool) {
 	r := p.rule
 	if r.Force == Closed {
 		return g, false
@@ -145,7 +145,8 @@ func (p *phase) judge(now int64, b *bucket, errors, slow uint64) (g grounds, ope
 	if p.state == ramping {
 		least = part(least, time.Duration(now-p.entered), r.Ramp)
 	}
-	if c := since(errors, b.window.errors); p.countsErrors && c.bad > 0 && c.total >= least {
+	c, slow := m.since(b.window)
+	if p.countsErrors && c.bad > 0 && c.total >= least {
 		switch row := p.results.row.Load(); {
 		case r.ErrorRatio > 0 && c.ratio() >= r.ErrorRatio:
 			return grounds{c.bad, c.total, " calls failed in " + field.ShortDuration(r.Interval)}, true
@@ -158,15 +159,14 @@ func (p *phase) judge(now int64, b *bucket, errors, slow uint64) (g grounds, ope
 	if p.hanging == nil {
 		return g, false
 	}
-	c := since(slow, b.window.slow)
-	overdue := max(0, p.hanging.overdue.Load())
-	c.bad, c.total = c.bad+overdue, c.total+overdue
-	if c.bad == 0 || c.total < least || c.ratio() < r.SlowRatio {
+	overdue := max(0, p.hanging.overdue())
+	slow.bad, slow.total = slow.bad+overdue, slow.total+overdue
+	if slow.bad == 0 || slow.total < least || slow.ratio() < r.SlowRatio {
 		return g, false
 	}
 	detail := " calls took longer than " + field.ShortDuration(r.SlowAfter)
 	if overdue > 0 {
 		detail += fmt.Sprintf(", %d of them in flight", overdue)
 	}
-	return grounds{c.bad, c.total, detail}, true
+	return grounds{slow.bad, slow.total, detail}, true
 }

@@ -42,7 +42,7 @@ func newBreaker(r *Rule, name string, now func() int64) *breaker {
 	}
 	p := b.enter(s, &first, now(), 0)
 	p.since = beginning
-	b.phase.Store(p)
+	b.set(p)
 	b.load(r, now)
 	return b
 }
@@ -124,14 +124,14 @@ func (b *breaker) goOn(from *phase, r *Rule, now int64) {
 		to.refuseWith(b, r.MaxReject, throttleDetail, 0)
 	case closed, ramping:
 	}
-	b.phase.Store(&to)
+	b.set(&to)
 	switch {
 	case to.state == halfOpen:
 		b.decide(&to, now)
 	case to.state == closed && from.rule.Force == Closed && r.Force == None:
 		s := to.results
 		m := s.at(now)
-		if why, opens := to.judge(now, m, s.errors.word.Load(), s.slow.word.Load()); opens {
+		if why, opens := to.judge(now, m, s.marks()); opens {
 			b.open(&to, now, why)
 		}
 	}

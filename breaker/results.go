@@ -46,18 +46,31 @@ func (c counts) ratio() float64 { return float64(c.bad) / float64(c.total) }
 // of buckets. A result belongs to the bucket that is the newest when its call ends. No result is
 // lost when a bucket turns: the window is what the tallies have grown since its first bucket
 // was opened.
+//
+// A call is counted in one of three words, by one addition. With SlowRatio calls that were slow
+// have words of their own, so that most calls write one word, whatever is judged.
 type results struct {
-	errors tally        // successes and failures; with Throttle, also what was refused, as bad
-	slow   tally        // with SlowRatio: the same, and what was ignored and slow
-	row    atomic.Int64 // failures in a row
-	ring   leaparray.LeapArray[bucket]
+	calls   tally         // successes and failures, but for slow ones; with Throttle, also what was refused, as bad
+	slow    tally         // slow successes and failures
+	ignored atomic.Uint64 // slow calls that were ignored
+	row     atomic.Int64  // failures in a row
+	ring    leaparray.LeapArray[bucket]
 }
 
 // bucket has the marks of the tallies when it was opened, and those when the window began
 // whose newest bucket it is. It does not change.
 type bucket struct{ opened, window marks }
 
-type marks struct{ errors, slow uint64 }
+// marks are the words of the results at one moment.
+type marks struct{ calls, slow, ignored uint64 }
+
+// since returns what was counted since earlier marks: failures of successes and failures, and
+// slow calls of those and the ignored ones that were slow.
+func (m marks) since(w marks) (errors, slow counts) {
+	errors = since(m.calls+m.slow, w.calls+w.slow)
+	ignored := int64(m.ignored - w.ignored)
+	return errors, counts{errors.total + ignored, since(m.slow, w.slow).total + ignored}
+}
 
 func newResults(r *Rule) *results {
 	s := new(results)
@@ -75,7 +88,17 @@ func (s *results) open(b *bucket, start int64, _ *leaparray.WindowWrap[bucket]) 
 	}
 }
 
-func (s *results) marks() marks { return marks{s.errors.word.Load(), s.slow.word.Load()} }
+// marks returns the words as they were at one moment: when calls was read, if the others, which few
+// calls write, were the same before and after.
+func (s *results) marks() marks {
+	for {
+		slow, ignored := s.slow.word.Load(), s.ignored.Load()
+		m := marks{s.calls.word.Load(), slow, ignored}
+		if s.slow.word.Load() == slow && s.ignored.Load() == ignored {
+			return m
+		}
+	}
+}
 
 // at returns the bucket of now, opened if need be.
 func (s *results) at(now int64) *bucket {
@@ -86,14 +109,14 @@ func (s *results) at(now int64) *bucket {
 	return w.Value()
 }
 
-// markAt is the mark of errors when the window began that has its end at now, which may be in the
+// markAt is the mark of the calls when the window began that has its end at now, which may be in the
 // future. Nothing is opened.
 func (s *results) markAt(now int64) uint64 {
 	if w := s.ring.Newest(); w.Covers(now) {
-		return w.Value().window.errors
+		return w.Value().window.calls
 	}
 	if oldest := s.ring.Oldest(now); oldest != nil {
-		return oldest.Value().opened.errors
+		return oldest.Value().opened.calls
 	}
-	return s.errors.word.Load()
+	return s.calls.word.Load()
 }

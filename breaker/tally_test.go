@@ -49,16 +49,16 @@ func TestResults_HammerTurningBuckets(t *testing.T) {
 	gatetest.AtOnce(goroutines, func(int) {
 		for range adds {
 			s.at(clock.Now())
-			s.errors.add(true)
+			s.calls.add(true)
 			clock.Advance(7) // in the end half of all are in the window
 		}
 	})
 	now := clock.Now()
 	require.EqualValues(t, goroutines*adds*7, now)
-	inWindow := since(s.errors.word.Load(), s.at(now).window.errors)
+	inWindow := since(s.calls.word.Load(), s.at(now).window.calls)
 	require.InDelta(t, 1_000_000/7, inWindow.total, 100_000/7+goroutines, "but for the bucket that has left")
 	now += r.Interval.Nanoseconds()
-	require.Zero(t, since(s.errors.word.Load(), s.at(now).window.errors))
+	require.Zero(t, since(s.calls.word.Load(), s.at(now).window.calls))
 }
 
 func TestResults_AddingAllocatesNothing(t *testing.T) {
@@ -66,6 +66,6 @@ func TestResults_AddingAllocatesNothing(t *testing.T) {
 	s.at(0)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		s.at(5)
-		s.errors.add(false)
+		s.calls.add(false)
 	}))
 }
