@@ -247,7 +247,7 @@ func (p *phase) share(now int64) uint64 {
 
 // reject is the share that a throttle refuses at now.
 func (p *phase) reject(now int64) float64 {
-	mark := p.results.at(now).window.calls
+	mark := p.results.at(now).window.errors
 	return reject(p.rule, since(p.results.calls.word.Load(), mark))
 }
 
@@ -308,19 +308,21 @@ func (b *breaker) countGood(p *phase, now, start int64) bool {
 	if start < p.since || !w.Covers(now) {
 		return false
 	}
-	newest, overdue := w.Value(), int64(0)
+	newest := w.Value()
 	if h := p.hanging; h != nil {
-		if now-start > int64(p.rule.SlowAfter) || !h.tryEnd(start) {
+		if now-start > int64(p.rule.SlowAfter) || !tryEndGood(h.ring.Newest(), start) && !h.endGood(start) {
 			return false
 		}
-		overdue = h.overdue()
+		s.endRow()
+		if (!s.unlikely().isGood(newest.window) || h.overdue() != 0) && p.calm.Load() != newest {
+			b.judge(p, now, newest, s.marks())
+		}
+		return true
 	}
-	m := marks{s.calls.add(false), s.slow.word.Load(), s.ignored.Load()}
-	if s.row.Load() > 0 {
-		s.row.Store(0)
-	}
-	if overdue != 0 || m.slow != newest.window.slow || m.ignored != newest.window.ignored || since(m.calls, newest.window.calls).bad != 0 {
-		b.judge(p, now, newest, s.marks())
+	m := marks{errors: s.calls.add(false)}
+	s.endRow()
+	if !m.isGood(newest.window) {
+		b.judge(p, now, newest, m)
 	}
 	return true
 }
@@ -348,7 +350,7 @@ func (b *breaker) count(p *phase, now, start int64, outcome resource.Outcome) {
 	case resource.Failure:
 		s.row.Add(1)
 	case resource.Success:
-		s.row.Store(0)
+		s.endRow()
 	case resource.Ignored:
 	}
 	if p.state != throttling {

@@ -64,7 +64,7 @@ func (c *check) Reserve(now, n int64, _ resource.Caller) resource.Verdict {
 			b.admitted.Add(n)
 			return resource.Verdict{Ticket: resource.Ticket{A: now}}
 		}
-		if now >= p.since && p.hanging.tryBegin(now, n) {
+		if now >= p.since && tryBegin(p.hanging.ring.Newest(), now, n) {
 			return resource.Verdict{Ticket: resource.Ticket{A: now}}
 		}
 	}
@@ -134,7 +134,7 @@ func (b *breaker) allAdmitted() int64 {
 	defer b.mu.Unlock()
 	n := b.admitted.Load()
 	if b.hanging != nil {
-		n += b.hanging.admitted()
+		n += b.hanging.sum().admitted
 	}
 	return n
 }

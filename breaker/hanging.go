@@ -19,7 +19,7 @@ type hanging struct {
 }
 
 // began are the calls that began in a bucket. Each word has the number of calls, and a sum: what
-// begins count for, which is what they have been admitted with.
+// those that began count for, and how many of those that ended were good.
 //
 //	63       62   40  39    0
 //	sealed    calls     sum
@@ -39,14 +39,18 @@ const (
 	callsBits = 63 - callsAt
 )
 
+// bunch is a bucket with its span of time.
+type bunch = leaparray.WindowWrap[began]
+
 // begun is what calls come to that have begun.
-type begun struct{ inFlight, admitted int64 }
+type begun struct{ inFlight, admitted, good int64 }
 
 // plus adds two words of a bucket.
 func (s *begun) plus(begins, ends uint64) {
 	const up = 64 - callsBits
-	s.inFlight += int64((begins>>callsAt-ends>>callsAt)<<up) >> up
+	s.inFlight += int64((begins>>callsAt-ends>>callsAt)<<up) >> up // without sealed
 	s.admitted += int64(begins & sumMask)
+	s.good += int64(ends & sumMask)
 }
 
 func newHanging(after time.Duration) *hanging {
@@ -65,7 +69,7 @@ func (h *hanging) boundary(start int64) int64 { return start - h.behind }
 
 // open makes a bucket. Those that are before the boundary with it are sealed, so every opener
 // finds the same in them.
-func (h *hanging) open(b *began, start int64, newest *leaparray.WindowWrap[began]) {
+func (h *hanging) open(b *began, start int64, newest *bunch) {
 	if newest == nil {
 		return
 	}
@@ -75,7 +79,7 @@ func (h *hanging) open(b *began, start int64, newest *leaparray.WindowWrap[began
 			break
 		}
 		v := w.Value()
-		b.past.plus(v.begins.Or(sealed)&^sealed, v.ends.Or(sealed)&^sealed)
+		b.past.plus(v.begins.Or(sealed), v.ends.Or(sealed))
 	}
 }
 
@@ -97,44 +101,50 @@ func (h *hanging) turn(now int64) bool {
 
 // begin counts a call that begins at start, for which turn was called.
 func (h *hanging) begin(start int64) {
-	w := h.find(start)
-	if w == nil || !add(&w.Value().begins, aCall) {
+	if w := h.find(start); w == nil || !add(&w.Value().begins, aCall) {
 		h.late.Add(1)
 	}
 }
 
 // end counts the end of a call that began at start.
 func (h *hanging) end(start int64) {
-	w := h.find(start)
-	if w == nil || !add(&w.Value().ends, aCall) {
+	if w := h.find(start); w == nil || !add(&w.Value().ends, aCall) {
 		h.late.Add(-1)
 	}
 }
 
-// tryBegin is begin for the newest bucket, with what the call counts for. It reports false, and
-// does nothing, if start does not lie in that.
-func (h *hanging) tryBegin(start, n int64) bool {
-	w := h.ring.Newest()
-	return w.Covers(start) && add(&w.Value().begins, aCall+uint64(n))
+// endGood is end for a call that was good. It reports false, and does nothing, if the bucket of the
+// call is sealed.
+func (h *hanging) endGood(start int64) bool {
+	w := h.find(start)
+	return w != nil && add(&w.Value().ends, aCall+1)
 }
 
-// tryEnd is end for the newest bucket, and reports false if start does not lie in that.
-func (h *hanging) tryEnd(start int64) bool {
-	w := h.ring.Newest()
-	return w.Covers(start) && add(&w.Value().ends, aCall)
+// tryEndGood is endGood for the newest bucket, as tryBegin is for begin.
+func tryEndGood(w *bunch, start int64) bool {
+	return w.Covers(start) && tryAdd(&w.Value().ends, aCall+1)
+}
+
+// tryBegin is begin for w, which is the newest bucket, with what the call counts for. It reports false,
+// and does nothing, if start does not lie in that, or if another call writes at the same time.
+func tryBegin(w *bunch, start, n int64) bool {
+	return w.Covers(start) && tryAdd(&w.Value().begins, aCall+uint64(n))
+}
+
+// tryAdd adds to a word of a bucket, unless that is sealed, or is written at the same time.
+func tryAdd(word *atomic.Uint64, d uint64) bool {
+	old := word.Load()
+	return old < sealed && word.CompareAndSwap(old, (old+d)&^sealed)
 }
 
 // add adds to a word of a bucket, and reports false if that is sealed.
 func add(word *atomic.Uint64, d uint64) bool {
-	for {
-		old := word.Load()
-		if old&sealed != 0 {
-			return false
-		}
-		if word.CompareAndSwap(old, (old+d)&^sealed) {
+	for word.Load() < sealed {
+		if tryAdd(word, d) {
 			return true
 		}
 	}
+	return false
 }
 
 // overdue is how many calls before the boundary are in flight. It may be below 0 for a moment.
@@ -146,20 +156,20 @@ func (h *hanging) overdue() int64 {
 	return n
 }
 
-// admitted is what all calls of tryBegin count for.
-func (h *hanging) admitted() int64 {
+// sum returns what all calls come to that tryBegin and endGood have counted.
+func (h *hanging) sum() begun {
 	for {
 		newest := h.ring.Newest()
 		if newest == nil {
-			return 0
+			return begun{}
 		}
 		sum := newest.Value().past
 		for w := range h.ring.Live(newest.Start()) {
 			v := w.Value()
-			sum.plus(v.begins.Load()&^sealed, 0)
+			sum.plus(v.begins.Load(), v.ends.Load())
 		}
-		if h.ring.Newest() == newest {
-			return sum.admitted
+		if h.ring.Newest() == newest { // so that none was added to past meanwhile
+			return sum
 		}
 	}
 }
@@ -170,7 +180,7 @@ func (h *hanging) admitted() int64 {
 // next one is not, one call too few is overdue until that is.)
 //
 //go:noinline
-func (h *hanging) find(start int64) (found *leaparray.WindowWrap[began]) {
+func (h *hanging) find(start int64) (found *bunch) {
 	for {
 		newest := h.ring.Newest()
 		if newest == nil || start < h.boundary(newest.Start()) {

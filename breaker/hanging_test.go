@@ -142,7 +142,7 @@ func TestHanging_HammerKeepsWhatCallsCountFor(t *testing.T) {
 			for i := range calls {
 				now, n := clock.Now(), random.Int64N(1<<20)
 				h.turn(now)
-				if h.tryBegin(now, n) {
+				if tryBegin(h.ring.Newest(), now, n) {
 					counted.Add(n)
 					if random.IntN(2) == 0 {
 						h.end(now)
@@ -158,7 +158,7 @@ func TestHanging_HammerKeepsWhatCallsCountFor(t *testing.T) {
 		})
 		require.NotZero(t, elsewhere.Load())
 		require.Equal(t, counted.Load(), sealed.Load())
-		require.Equal(t, counted.Load(), h.admitted())
+		require.Equal(t, counted.Load(), h.sum().admitted)
 	}
 }
 
@@ -170,13 +170,13 @@ func TestHanging_NumbersOfCallsWrap(t *testing.T) {
 	newest := h.ring.Newest().Value()
 	newest.begins.Store(sealed - aCall)
 	newest.ends.Store(sealed - 3*aCall)
-	require.True(t, h.tryBegin(0, 5))
+	require.True(t, tryBegin(h.ring.Newest(), 0, 5))
 	for range 5 {
 		h.end(0)
 	}
-	require.True(t, h.tryBegin(0, 1))
-	require.True(t, h.tryBegin(0, 1))
-	require.EqualValues(t, 7, h.admitted())
+	require.True(t, tryBegin(h.ring.Newest(), 0, 1))
+	require.True(t, tryBegin(h.ring.Newest(), 0, 1))
+	require.EqualValues(t, 7, h.sum().admitted)
 	h.turn(100)
 	require.EqualValues(t, 0, h.overdue())
 	h.begin(0)

@@ -3,6 +3,7 @@ package breaker
 import (
 	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/field"
@@ -39,9 +40,12 @@ type phase struct {
 	results      *results // of closed, ramping and throttling
 	countsErrors bool     // and not slow calls alone
 	hanging      *hanging // of closed and ramping, with SlowRatio
-	stride       *stride  // of ramping and throttling
-	lastly       *lastly  // of throttling
-	probes       *probes  // of half-open
+	// calm is the bucket of results in which so many were judged last as anything needs. After that
+	// no good call opens the breaker while that bucket is the newest. It goes with hanging.
+	calm   *atomic.Pointer[bucket]
+	stride *stride // of ramping and throttling
+	lastly *lastly // of throttling
+	probes *probes // of half-open
 
 	// What refusals say, of all states but closed.
 	cause    *resource.Cause
@@ -84,11 +88,12 @@ func (b *breaker) enter(s state, r *Rule, now int64, row int) *phase {
 
 // count begins to count results.
 func (p *phase) count() {
-	p.results, p.countsErrors = newResults(p.rule), p.rule.countsErrors()
 	p.hanging = nil
 	if p.rule.SlowRatio > 0 && p.rule.Behavior == Break {
 		p.hanging = newHanging(p.rule.SlowAfter)
+		p.calm = new(atomic.Pointer[bucket])
 	}
+	p.results, p.countsErrors = newResults(p.rule, p.hanging), p.rule.countsErrors()
 }
 
 // refuseWith sets what refusals say: observed of threshold.
@@ -162,6 +167,9 @@ func (p *phase) judge(now int64, b *bucket, m marks) (g grounds, opens bool) {
 	overdue := max(0, p.hanging.overdue())
 	slow.bad, slow.total = slow.bad+overdue, slow.total+overdue
 	if slow.bad == 0 || slow.total < least || slow.ratio() < r.SlowRatio {
+		if c.total >= least {
+			p.calm.Store(b)
+		}
 		return g, false
 	}
 	detail := " calls took longer than " + field.ShortDuration(r.SlowAfter)

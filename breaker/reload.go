@@ -1,6 +1,8 @@
 package breaker
 
 import (
+	"sync/atomic"
+
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/resource"
 )
@@ -104,6 +106,9 @@ func wanted(from *phase, r *Rule, now int64) (s state, reason string) {
 func (b *breaker) goOn(from *phase, r *Rule, now int64) {
 	to := *from
 	to.rule = r
+	if to.hanging != nil {
+		to.calm = new(atomic.Pointer[bucket])
+	}
 	if to.results != nil && !sameWindow(from.rule, r) {
 		to.since = now
 		if to.count(); to.hanging != nil {
