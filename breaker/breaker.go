@@ -198,13 +198,14 @@ func (b *breaker) wouldRefuse(now int64) (a answer, refused bool) {
 
 // refuseOpen refuses a call while the breaker is open. When that is over, it does not.
 func (p *phase) refuseOpen(now int64) (a answer, refused bool) {
-	if p.rule.Force == Open {
-		return p.refuse(unknown), true
-	}
-	if now >= p.until() {
+	switch {
+	case now >= p.until:
 		return a, false
+	case p.until == never:
+		return p.refuse(unknown), true
+	default:
+		return p.refuse(clock.Until(now, p.until)), true
 	}
-	return p.refuse(clock.Until(now, p.until())), true
 }
 
 // admit decides on a call in a state in which most are admitted. Its begin counts if its now

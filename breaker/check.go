@@ -59,14 +59,16 @@ func (c *check) Interval() time.Duration {
 
 func (c *check) Reserve(now, n int64, _ resource.Caller) resource.Verdict {
 	b := c.breaker
-	if p := b.phase.Load(); p.state == closed {
-		if p.hanging == nil {
-			b.admitted.Add(n)
-			return resource.Verdict{Ticket: resource.Ticket{A: now}}
-		}
-		if now >= p.since && tryBegin(p.hanging.ring.Newest(), now, n) {
-			return resource.Verdict{Ticket: resource.Ticket{A: now}}
-		}
+	switch p := b.phase.Load(); {
+	case p.state == open && now < p.until && c.rule.Mode == rule.Enforce:
+		a, _ := p.refuseOpen(now)
+		return resource.Verdict{Refused: c.block(n, a)}
+	case p.state != closed:
+	case p.hanging == nil:
+		b.admitted.Add(n)
+		return resource.Verdict{Ticket: resource.Ticket{A: now}}
+	case now >= p.since && tryBegin(p.hanging.ring.Newest(), now, n):
+		return resource.Verdict{Ticket: resource.Ticket{A: now}}
 	}
 	return c.reserve(now, n)
 }

@@ -34,8 +34,8 @@ type phase struct {
 	// entered is when the breaker went over to the state, or began to ramp, for closed.
 	entered int64
 	// row is how many openings there were one after the other, this one or the last included.
-	row int
-	due bool // open: until the next call
+	row   int
+	until int64 // open: its end; atOnce for the next call, and never when forced
 
 	results      *results // of closed, ramping and throttling
 	countsErrors bool     // and not slow calls alone
@@ -60,8 +60,11 @@ const (
 	forcedOpen     = ", forced open"
 )
 
-// beginning is before all times.
-const beginning = math.MinInt64
+const (
+	beginning = math.MinInt64 // before all times
+	atOnce    = math.MinInt64
+	never     = math.MaxInt64
+)
 
 // enter returns the phase of a state that is entered at now, with nothing counted.
 func (b *breaker) enter(s state, r *Rule, now int64, row int) *phase {
@@ -81,6 +84,7 @@ func (b *breaker) enter(s state, r *Rule, now int64, row int) *phase {
 		p.probes = new(probes)
 		p.refuseWith(b, float64(r.Probes), probesDetail, float64(r.Probes+1))
 	case open:
+		p.setUntil()
 		p.refuseWith(b, 0, forcedOpen, 1)
 	}
 	return p
@@ -103,12 +107,13 @@ func (p *phase) refuseWith(b *breaker, threshold float64, detail string, observe
 	p.cause, p.observed = &cause, observed
 }
 
-// until is the end of an opening.
-func (p *phase) until() int64 {
-	if p.due {
-		return math.MinInt64
+// setUntil sets the end of an opening, as the rule says.
+func (p *phase) setUntil() {
+	if p.rule.Force == Open {
+		p.until = never
+	} else {
+		p.until = after(p.entered, p.rule.openFor(p.row))
 	}
-	return after(p.entered, p.rule.openFor(p.row))
 }
 
 // openings is how many openings in a row there were by now. They are forgotten when the breaker

@@ -117,10 +117,12 @@ func (b *breaker) goOn(from *phase, r *Rule, now int64) {
 	}
 	switch to.state {
 	case open:
-		switch {
-		case from.rule.Force == Open && r.Force == None:
-			to.due = true
-		case r.Force == Open:
+		if from.rule.Force == Open && r.Force == None {
+			to.until = atOnce
+		} else if to.until != atOnce || r.Force == Open {
+			to.setUntil()
+		}
+		if r.Force == Open {
 			to.refuseWith(b, 0, forcedOpen, 1)
 		}
 	case halfOpen:
