@@ -8,7 +8,6 @@ import (
 
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/internal/stripes"
-	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
@@ -207,7 +206,7 @@ func (c *check) refuse(n int64, cause *resource.Cause, observed float64, wait ti
 }
 
 // snapshot has what the snapshots of all checks have.
-func (c *check) snapshot(s limit.Stats) stat.RuleSnapshot {
+func (c *check) snapshot(values int) stat.RuleSnapshot {
 	return stat.RuleSnapshot{
 		ID: c.rule.ID, Kind: kindName, Mode: c.rule.Mode,
 		Threshold: c.cause.Threshold, Effective: c.cause.Threshold, Interval: c.rule.Interval,
@@ -217,6 +216,6 @@ func (c *check) snapshot(s limit.Stats) stat.RuleSnapshot {
 		Candidate:           c.rule.Candidate,
 		CandidateWouldBlock: c.counts.candidateWouldBlock.Load(),
 		Missing:             c.counts.missing.Load(),
-		Values:              s.Keys,
+		Values:              values,
 	}
 }

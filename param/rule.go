@@ -8,6 +8,7 @@ package param
 import (
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/bykey"
 	"github.com/leapgate-go/leapgate/internal/enum"
 	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/rule"
@@ -182,7 +183,7 @@ func (w *WhenFull) UnmarshalText(text []byte) error {
 }
 
 // MaxLimit is the largest limit of a value.
-const MaxLimit = limit.MaxRuleLimit
+const MaxLimit = bykey.MaxLimit
 
 // The other bounds and defaults of a [Rule].
 const (
