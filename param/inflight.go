@@ -50,23 +50,20 @@ func (c *inFlight) Interval() time.Duration { return 0 }
 
 func (c *inFlight) ReserveArgs(_, n int64, _ resource.Caller, args resource.Args) (resource.Verdict, any) {
 	a, ok := c.ask(&args)
-	if a.shared {
-		c.counts.missing.Add(n)
-	}
-	switch {
-	case !ok:
+	c.come(&a, n)
+	if !ok {
 		return c.missed(n), nil
-	case a.limit < 0:
-		a.buffer.free()
+	}
+	defer a.buffer.free()
+	if a.limit < 0 {
 		return resource.Verdict{}, nil
 	}
 	held, taken, crowded := c.placesOf(&a).Take(a.key, n, a.limit)
-	a.buffer.free()
 	switch {
 	case crowded:
-		return c.refuse(n, c.crowded, float64(n), -1), nil
+		return c.refuse(n, c.crowded, &a, float64(n), -1), nil
 	case held == nil:
-		return c.refuse(n, a.cause, float64(taken+n), -1), nil
+		return c.refuse(n, a.cause, &a, float64(taken+n), -1), nil
 	}
 	c.counts.admitted.Add(n)
 	if a.shared {

@@ -405,6 +405,8 @@ func TestPass_AllocatesNothing(t *testing.T) {
 		"shared":      {Arg: "none", Threshold: 1e6, Missing: param.Shared},
 		"shared room": {Arg: "none", MaxInFlight: 5, Missing: param.Shared},
 		"shadow":      {Threshold: 1, Mode: rule.Shadow},
+		"probe":       {Top: 10},
+		"top":         {Threshold: 1e6, Top: 10},
 	} {
 		w := newWorld(t, r)
 		res, ctx := w.Resource("r"), context.Background()

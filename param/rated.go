@@ -116,22 +116,19 @@ func (c *rated) ReserveArgs(now, n int64, _ resource.Caller, args resource.Args)
 
 func (c *rated) reserve(now, n int64, args *resource.Args) (v resource.Verdict, tried charge) {
 	a, ok := c.ask(args)
-	if a.shared {
-		c.counts.missing.Add(n)
-	}
-	switch {
-	case !ok:
+	c.come(&a, n)
+	if !ok {
 		return c.missed(n), tried
-	case a.limit < 0:
-		a.buffer.free()
+	}
+	defer a.buffer.free()
+	if c.tried != nil && !a.own && !a.shared {
+		tried = c.try(now, n, a.key)
+	}
+	if a.limit < 0 {
 		return resource.Verdict{Ticket: resource.Ticket{B: untaken}}, tried
 	}
 	q := c.question(now, n, a.limit)
 	d := c.engineOf(a.shared).Take(a.key, q)
-	if c.tried != nil && !a.own && !a.shared {
-		tried = c.try(now, n, a.key)
-	}
-	a.buffer.free()
 	if !d.Allowed {
 		return c.refusal(n, &a, &q, &d), tried
 	}
@@ -169,13 +166,13 @@ func (c *rated) try(now, n int64, key string) (tried charge) {
 
 func (c *rated) refusal(n int64, a *asked, q *bykey.Question, d *bykey.Answer) resource.Verdict {
 	if d.Crowded {
-		return c.refuse(n, c.crowded, float64(n), d.RetryAfter)
+		return c.refuse(n, c.crowded, a, float64(n), d.RetryAfter)
 	}
 	wait := q.Until(d)
 	if wait == bykey.Never {
 		wait = -1
 	}
-	return c.refuse(n, a.cause, c.observed(n, a.limit, d), wait)
+	return c.refuse(n, a.cause, a, c.observed(n, a.limit, d), wait)
 }
 
 // observed is what a value holds, n more included.

@@ -110,7 +110,7 @@ func TestTop_HammerNoCountIsTooLow(t *testing.T) {
 		truth := make([]atomic.Int64, spread)
 		gatetest.AtOnce(16, func(id int) {
 			random := rand.New(rand.NewPCG(7, uint64(id)))
-			for i := range gatetest.Rounds(20_000) {
+			for i := range gatetest.Rounds(5000) {
 				key := min(random.IntN(spread), random.IntN(spread))
 				truth[key].Add(1)
 				k.Count(strconv.Itoa(key), 1)
