@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,6 +59,17 @@ func TestLoad_IsSeenWithItsBounds(t *testing.T) {
 	require.Equal(t, "Above the chart: busy: scheduling latency 1.5 s", ask[string](p, `document.querySelectorAll(".load .beyond")[1].textContent`))
 	require.Equal(t, "75 % 0 % 40 %", ask[string](p, `[...document.querySelectorAll(".load .chart:first-child .key b")].map((e) => e.textContent).join(" ")`))
 	p.shoot("load")
+	look := func(string) {}
+	if os.Getenv("AXE") != "" {
+		look = p.withAxe(axeSource(t))
+	}
+	look("load, light")
+	p.size(360, 800, true)
+	p.prefers("dark", "reduce")
+	p.until("no wider than the window", `document.documentElement.scrollWidth <= innerWidth`)
+	look("load, dark")
+	p.shoot("load-phone-dark")
+	p.size(1280, 800, false)
 
 	p.click(".load summary")
 	p.until("folded", `!document.querySelector(".load").open`)
