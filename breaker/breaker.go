@@ -152,24 +152,24 @@ func (p *phase) refuse(retryAfter time.Duration) answer {
 // unknown is a wait that cannot be told.
 const unknown time.Duration = -1
 
-// reserve decides on a call that begins at now.
-func (b *breaker) reserve(now int64) answer {
+// reserve decides on a call that begins at now. by is the phase that has decided.
+func (b *breaker) reserve(now int64) (by *phase, a answer) {
 	for {
 		p := b.look(now)
 		switch p.state {
 		case closed, ramping, throttling:
-			return p.admit(now)
+			return p, p.admit(now)
 		case open:
 			if a, refused := p.refuseOpen(now); refused {
-				return a
+				return p, a
 			}
 		case halfOpen:
 		}
 		if p, admitted, decided := b.probe(now); decided {
 			if admitted {
-				return answer{}
+				return p, answer{}
 			}
-			return p.refuse(unknown)
+			return p, p.refuse(unknown)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (c *check) Reserve(now, n int64, _ resource.Caller) resource.Verdict {
 //
 //go:noinline
 func (c *check) reserve(now, n int64) resource.Verdict {
-	a := c.breaker.reserve(now)
+	_, a := c.breaker.reserve(now)
 	if a.refused == nil {
 		c.breaker.admitted.Add(n)
 		return resource.Verdict{Ticket: resource.Ticket{A: now, B: int64(a.share)}}

@@ -136,6 +136,9 @@ func (b *breaker) goOn(from *phase, r *Rule, now int64) {
 	case to.state == halfOpen:
 		b.decide(&to, now)
 	case to.state == closed && from.rule.Force == Closed && r.Force == None:
+		if to.hanging != nil {
+			to.hanging.turn(now)
+		}
 		s := to.results
 		m := s.at(now)
 		if why, opens := to.judge(now, m, s.marks()); opens {

@@ -220,13 +220,13 @@ func (c *Collector) readAll(all []resource.Totals) *rest {
 		newest = max(newest, t.Serial)
 		for k := range t.Rules {
 			guard := c.guard(t.Rules[k].Kind)
-			left.rules[guard] = plus(left.rules[guard], totalsOf(&t.Rules[k]))
+			left.rules[guard] = left.rules[guard].Plus(resource.TotalsOf(&t.Rules[k]))
 		}
 		if t.Resource == resource.Other {
 			left.add(t)
 			for kind, past := range t.FormerRules {
 				guard := c.guard(kind)
-				left.rules[guard] = plus(left.rules[guard], past)
+				left.rules[guard] = left.rules[guard].Plus(past)
 			}
 			former = t.FormerBySerial
 			if c.other.created == nil {

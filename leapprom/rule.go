@@ -39,7 +39,7 @@ type stateSeries struct {
 	labels []*dto.LabelPair
 }
 
-func (r *ruleSeries) shown() resource.RuleTotals { return minus(plus(r.base, r.last), r.offset) }
+func (r *ruleSeries) shown() resource.RuleTotals { return r.base.Plus(r.last).Minus(r.offset) }
 
 // maxLeft is how many rules that do not bind a resource any more keep their series there.
 const maxLeft = 5
@@ -51,7 +51,7 @@ const maxLeft = 5
 func (s *source) readRules(c *Collector, t *resource.Totals) {
 	for i := range t.Rules {
 		now, serial := &t.Rules[i], t.RuleSerials[i]
-		totals := totalsOf(now)
+		totals := resource.TotalsOf(now)
 		id := ruleID{kind: now.Kind, id: now.ID}
 		r := s.rules[id]
 		for ; r != nil && r.now != nil; r = s.rules[id] {
@@ -178,21 +178,4 @@ func (r *ruleSeries) collectStates(c *Collector, s *samples) {
 		}
 		s.gauge(c.descs.state, series.labels, in)
 	}
-}
-
-func totalsOf(r *stat.RuleSnapshot) resource.RuleTotals {
-	return resource.RuleTotals{Blocked: r.Blocked, WouldBlock: r.WouldBlock, CandidateWouldBlock: r.CandidateWouldBlock, Changes: r.Changes, Missing: r.Missing}
-}
-
-func plus(t, u resource.RuleTotals) resource.RuleTotals {
-	t.Blocked += u.Blocked
-	t.WouldBlock += u.WouldBlock
-	t.CandidateWouldBlock += u.CandidateWouldBlock
-	t.Changes += u.Changes
-	t.Missing += u.Missing
-	return t
-}
-
-func minus(t, u resource.RuleTotals) resource.RuleTotals {
-	return plus(t, resource.RuleTotals{Blocked: -u.Blocked, WouldBlock: -u.WouldBlock, CandidateWouldBlock: -u.CandidateWouldBlock, Changes: -u.Changes, Missing: -u.Missing})
 }

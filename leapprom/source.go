@@ -127,6 +127,6 @@ func (r *rest) leaveRules(s *source, former map[int64]resource.RuleTotals) {
 		if totals, there := former[series.serial]; there {
 			series.last = totals
 		}
-		r.rules[series.guard] = minus(r.rules[series.guard], series.shown())
+		r.rules[series.guard] = r.rules[series.guard].Minus(series.shown())
 	}
 }

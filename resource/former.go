@@ -91,7 +91,7 @@ func (g *registry) settleFormer(d *formerCheck) {
 	if g.former.settled == nil {
 		g.former.settled = make(map[string]RuleTotals)
 	}
-	g.former.settled[kind] = g.former.settled[kind].plus(sum)
+	g.former.settled[kind] = g.former.settled[kind].Plus(sum)
 }
 
 // resume takes back what dismiss did: the checks of a resource that comes again go on in
@@ -111,7 +111,7 @@ func (g *registry) resume(back *rememberedResource, home *guardSet) {
 // program's, so no lock is held.
 func (d *formerCheck) figures() (kind string, sum RuleTotals) {
 	s := snapshotOf(d.Check, d.then, time.Time{})
-	return s.Kind, totalsOf(&s)
+	return s.Kind, TotalsOf(&s)
 }
 
 // RuleTotals is what rules have refused, or would have, how often they went over to
@@ -120,14 +120,20 @@ type RuleTotals struct {
 	Blocked, WouldBlock, CandidateWouldBlock, Changes, Missing int64
 }
 
-func (t RuleTotals) plus(u RuleTotals) RuleTotals {
+// Plus returns the sum of both.
+func (t RuleTotals) Plus(u RuleTotals) RuleTotals {
 	return RuleTotals{
 		t.Blocked + u.Blocked, t.WouldBlock + u.WouldBlock,
 		t.CandidateWouldBlock + u.CandidateWouldBlock, t.Changes + u.Changes, t.Missing + u.Missing,
 	}
 }
 
-// totalsOf returns the totals of a rule on a resource.
-func totalsOf(r *stat.RuleSnapshot) RuleTotals {
+// Minus returns what t has more than u.
+func (t RuleTotals) Minus(u RuleTotals) RuleTotals {
+	return t.Plus(RuleTotals{-u.Blocked, -u.WouldBlock, -u.CandidateWouldBlock, -u.Changes, -u.Missing})
+}
+
+// TotalsOf returns the totals of a rule on a resource.
+func TotalsOf(r *stat.RuleSnapshot) RuleTotals {
 	return RuleTotals{r.Blocked, r.WouldBlock, r.CandidateWouldBlock, r.Changes, r.Missing}
 }
