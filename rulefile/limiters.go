@@ -117,7 +117,7 @@ func (p *parser) validateProgram(of *program) {
 			continue
 		}
 		names := slices.Sorted(maps.Keys(of.limiters))
-		hint := "the program has none"
+		hint := "want no limits: it has none for files"
 		if near := nearest(l.name, names, nil); near != "" {
 			hint = "did you mean " + escape.Text(near) + "?"
 		} else if len(names) > 0 {
@@ -148,7 +148,7 @@ func (p *parser) validateLimit(l *readLimit, of *limiter) {
 	case made == 0:
 		bad("window", "none: the limiter counts calls in flight")
 	default:
-		bad("window", field.ShortDuration(made)+", which the running limiter has: another needs a restart of a program that reads it then")
+		bad("window", field.ShortDuration(made)+", with which the program has made the limiter: that of a running one cannot change")
 	}
 	if l.Burst > 0 && of.bursts == nil {
 		bad("burst", "none: the limiter has no burst, as those of limit.NewBurst have")

@@ -256,7 +256,7 @@ limits:
 `)
 	err := w.Reload()
 	want := fmt.Sprintf(`%[1]s:3:23: limit "per-tenant": limit is 1001; want at most 1000, the MaxLimit with which the program has made the limiter
-%[1]s:3:37: limit "per-tenant": window is "1h"; want 1m, which the running limiter has: another needs a restart of a program that reads it then
+%[1]s:3:37: limit "per-tenant": window is "1h"; want 1m, with which the program has made the limiter: that of a running one cannot change
 %[1]s:3:48: limit "per-tenant": burst is 3; want none: the limiter has no burst, as those of limit.NewBurst have
 %[1]s:3:65: limit "per-tenant": the plan of "acme" is 5000; want at most 1000, the MaxLimit with which the program has made the limiter
 %[1]s:5:21: limit "exports": window is "1s"; want none: the limiter counts calls in flight
@@ -269,6 +269,12 @@ limits:
 	at, failed := w.LastLoad() // what RuleSources of metrics and the page go by
 	require.False(t, at.IsZero())
 	require.Error(t, failed)
+
+	gate := &memory{}
+	cfg := Config{Path: w.path, Gate: gate}
+	require.NoError(t, cfg.complete())
+	writeFile(t, w.path, "limits: {a: {limit: 1}}")
+	require.EqualError(t, newWatcher(cfg).Reload(), w.path+`:1:10: the program has no limiter "a"; want no limits: it has none for files`)
 
 	// What cannot be read is told once, and not that it is also too large.
 	writeFile(t, w.path, "limits: {per-tenant: {limit: 1e30, window: soon}}")
