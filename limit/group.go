@@ -117,8 +117,8 @@ func (g *Group) allow(ctx context.Context, key string, n int64, some bool) (Deci
 				n = 1
 			}
 			return g.refusal(key, n, i, d, said), nil
-		case some && d.Limit != Exempt:
-			n = d.Charged
+		case some && d.Limit != Exempt && d.Charged > 0: // else it counts nothing, and admits all
+			n = min(n, d.Charged)
 		}
 		said = append(said, d)
 	}

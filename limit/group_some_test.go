@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"context"
 	"errors"
 	"math"
 	"sync/atomic"
@@ -140,6 +141,15 @@ func TestAll_HammerAllowAtMost(t *testing.T) {
 	}
 }
 
+// free counts nothing.
+type free struct{ *foreign }
+
+func (f free) AllowN(ctx context.Context, key string, n int64) (Decision, error) {
+	d, err := f.foreign.AllowN(ctx, key, n)
+	d.Charged = 0
+	return d, err
+}
+
 // A limiter of a program without AllowAtMost, and limits that refuse nobody.
 func TestAll_AllowAtMostWithOthers(t *testing.T) {
 	t.Parallel()
@@ -176,6 +186,14 @@ func TestAll_AllowAtMostWithOthers(t *testing.T) {
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	require.EqualValues(t, 3, own.Peek("a").Remaining)
 
+	// One that admits without counting, as while a server is away, admits all.
+	own.Reset("a")
+	away := free{&foreign{allowed: true, asked: &asked}}
+	d, err = All(away, own).AllowAtMost(t.Context(), "a", 5)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, d.Charged)
+
+	own.Reset("a")
 	shadow, _ := newCounter(t, Config{Name: "shadow", Limit: 1, Mode: rule.Shadow})
 	d, err = All(shadow, own).AllowAtMost(t.Context(), "a", 5)
 	require.NoError(t, err)

@@ -1,5 +1,5 @@
-// Package rulefile keeps the rules of a gate in files: YAML or JSON, one file or a folder of
-// them, read again whenever they change.
+// Package rulefile keeps the rules of a gate, and the limits of keyed limiters, in files: YAML or
+// JSON, one file or a folder of them, read again whenever they change.
 //
 //	watcher, err := rulefile.Watch(rulefile.Config{Path: "/etc/shop/rules.yaml", Gate: gate})
 //	…
@@ -12,7 +12,7 @@
 //
 // The safe way to change a file is to write another beside it and rename that over it; then
 // nobody ever reads half of it. See [Watch].
-// [Parse] and [Read] only read; [YAML] and [JSON] write. Package sentinel translates the rules
+// [Parse] and [Read] only read, [ParseFile] and [ReadFile] limits too; [YAML] and [JSON] write. Package sentinel translates the rules
 // of Alibaba Sentinel. The command leapgate checks and converts files.
 //
 // # Rule files
@@ -43,8 +43,44 @@
 //	    threshold: 50
 //	    items: {vip: 500, ban: 0}
 //
-// JSON has the same fields. The rules of flow are [flow.Rule], which says more about each
-// field:
+// JSON has the same fields.
+//
+// # Limits
+//
+// Beside the rules, a file may have limits of the program's keyed limiters, by the names that
+// Config.Limits has for them:
+//
+//	limits:
+//	  per-tenant:
+//	    limit: 60
+//	    window: 1m
+//	    plans: {acme: 600, partner: -1, banned: 0}
+//
+// They hold for calls that come after the load; what was counted stays. What is left out is as
+// the program has made the limiter, and so is a limiter that is not in the files. A name that the
+// program does not have is an error.
+//
+//	field   value              default        meaning
+//	limit   0 to MaxLimit      the program's  calls of a key in a window, or in flight; 0 refuses all
+//	window  1ms to 8784h       the program's  what limit is for
+//	burst   1 or more          the program's  calls at once, for those of limit.NewBurst
+//	plans   a mapping          none           limits of single keys: 0 refuses all, -1 admits all. Keys are as
+//	                                          the limiter gets them, whole
+//	mode    enforce, shadow,   the program's  what is done with the decision
+//	        off
+//
+// MaxLimit is that of [limit.Config], and bounds the plans too. A limiter keeps the window that it
+// was made with: what it has counted cannot be divided otherwise. A file with another is an
+// error of a running program. A program that makes its limiters by [Limit.Config] has the window
+// of the file from its next start on. What leaphttp counts by has at most 64 bytes: a longer key
+// is in plans as leaphttp.LimiterKey has it.
+//
+// Rules and limits of all files are loaded together, or none of them. [Watcher.Save] changes rules,
+// and leaves limits as they are.
+//
+// # Fields of rules
+//
+// The rules of flow are [flow.Rule], which says more about each field:
 //
 //	field                value               default     meaning
 //	id                   up to 1,040 bytes   resource/1  names the rule; unique among the flow rules of a gate
@@ -160,4 +196,5 @@
 // A file that is blank, or has nothing but comments or an empty flow, is an error, since files are
 // emptied, or cut off, by accident, and that would lift all limits. One that is to have no
 // rules says so: with flow: [], isolation: [], breaker: [] or param: [], with rules: none, or as an empty list, [].
+// One with limits needs no rules. An empty limits is an error likewise; {} is none.
 package rulefile

@@ -77,6 +77,37 @@ db/1           db                              at most 5 in flight; blocks
 		invoke("flow: [{resource: x, threshold: 1, buckets: 1}]", "check", "-"))
 }
 
+func TestCheck_Limits(t *testing.T) {
+	t.Parallel()
+	const text = `limits:
+  per-tenant: {limit: 60, window: 1m, plans: {acme: 600, partner: -1, banned: 0}}
+  "up\nloads": {limit: 5, burst: 2, mode: shadow}
+`
+	require.Equal(t, result{0, `<standard input>: 0 flow rules, 0 isolation rules, 0 breaker rules, 0 param rules, 2 limits
+LIMIT        MEANING
+per-tenant   60 per key in 1m; keys with limits of their own: 3 (1 exempt, 1 blocked)
+"up\nloads"  5 per key; 2 at once; mode shadow
+`, ""}, invoke(text, "check", "-"))
+	require.Equal(t, result{1, "", "<standard input>:1:21: limit \"a\": limit is -5; want 0 to 2305843009213693951\n"}, invoke("limits: {a: {limit: -5}}", "check", "-"))
+
+	written := invoke(text, "convert", "-json", "-")
+	require.Equal(t, 0, written.code)
+	back := invoke(written.out, "convert", "-")
+	require.Equal(t, result{0, `limits:
+  per-tenant:
+    limit: 60
+    window: 1m
+    plans:
+      acme: 600
+      banned: 0
+      partner: -1
+  "up\nloads":
+    limit: 5
+    burst: 2
+    mode: shadow
+`, ""}, back)
+}
+
 func TestCheck_NoRules(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "\n", "# flow: []\n", "---\n", "{}", "flow:\n"} {

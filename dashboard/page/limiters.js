@@ -70,7 +70,7 @@ class Panel {
     const name = l.limits.map((x) => shown(x.name)).filter(Boolean).join(", ") || "Limiter";
     setText(this.name, name);
     setAttr(this.name, "title", name);
-    setText(this.limits, l.limits.map((x) => `${count(x.limit)} ${x.window ? "in " + span(x.window) : "in flight"} for each key${x.mode ? ", " + x.mode : ""}`).join(" · "));
+    setText(this.limits, l.limits.map((x) => `${count(x.limit)} ${x.window ? "in " + span(x.window) : "in flight"}${x.burst ? `, ${count(x.burst)} at once` : ""} for each key${x.mode ? ", " + x.mode : ""}`).join(" · "));
     setText(this.away, l.away ? "store away" : l.degraded ? "was degraded" : "");
     this.away.hidden = !this.away.textContent;
     for (const [key] of figures) {
