@@ -142,10 +142,8 @@ func (f *InFlight) nextPlace() string {
 func (f *InFlight) ask(ctx context.Context, key string, most int64, id string) (reply, error) {
 	var a args
 	a.add(pack(most, f.cfg.LeaseTime.Microseconds()))
-	if id != "" {
-		a.add(id)
-		a.admits = true
-	}
+	a.add(id)
+	a.admits = id != ""
 	r, err := f.link.do(ctx, f.link.deadline(), &request{script: inFlightScript, key: f.wire(key), args: a})
 	if err != nil {
 		return r, err
