@@ -2,6 +2,7 @@ package leapredis
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/leapgate-go/leapgate/limit"
 )
@@ -53,7 +54,7 @@ func (q *question) needs() int64 {
 // rather too soon; how long to wait, as if at got, so that it is not told too short.
 type refusal struct {
 	sent, got int64
-	until     int64 // it is not believed any more
+	until     atomic.Int64 // somebody is to ask anew: see believed
 	limit, n  int64
 	reply     reply
 }

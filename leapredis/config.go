@@ -72,7 +72,8 @@ type Config struct {
 	Burst int64
 
 	// Instances is how many processes share the limit, this one included: 0 to
-	// [MaxInstances]. It is for [Local], which see; a Limit below Instances is a fault then.
+	// [MaxInstances]. It is for [Local], which see; a Limit below Instances is a fault then. Of
+	// limits of keys and calls below it, each process has a share of none.
 	//
 	// 0: they are counted by a heartbeat on the server, which goes with calls. A process that
 	// has not asked for 10 s is not counted; until it has been counted for 10 s again, it
@@ -86,10 +87,10 @@ type Config struct {
 	Lease int64
 
 	// LeaseTime is how long this process goes on without asking: with the permits of a
-	// lease, and with the refusal of a key. 1 ms to 1 min; 0 is [DefaultLeaseTime]. With
-	// [NewInFlight], it is how long a place is its call's without being renewed: longer than
-	// calls take, and as long as you can do without the places of a process that died. 100 ms
-	// to 24 h; 0 is [DefaultPlaceTime].
+	// lease, and with the refusal of a key, which is believed for Timeout more while one call
+	// asks. 1 ms to 1 min; 0 is [DefaultLeaseTime]. With [NewInFlight], it is how long a place
+	// is its call's without being renewed: longer than calls take, and as short as the places
+	// of a process that died may be missed. 100 ms to 24 h; 0 is [DefaultPlaceTime].
 	LeaseTime time.Duration
 
 	// MaxKeys bounds what this process keeps of keys, and the keys of the limiter that
@@ -132,8 +133,8 @@ type Policy uint8
 
 // The policies.
 const (
-	// Local answers with an in-memory limiter of the same kind and Window, whose Limit
-	// is this process's share, see [Link]:
+	// Local answers with an in-memory limiter of the same kind and Window, in which each key has
+	// this process's share of its limit, see [Link]:
 	//
 	//   - With Config.Instances, Limit ÷ Instances, rounded down.
 	//   - Where processes are counted, the same, and the remainder goes to the first of

@@ -10,7 +10,7 @@ import (
 // decide decides what no lease was for. (In allow, the decision would be on the heap.)
 func (c *RateLimiter) decide(ctx context.Context, node *node, hash uint64, key string, a asked, now int64) (d limit.Decision, err error) {
 	certain := false
-	if r := refusalOf(node, now); r != nil {
+	if r := c.believed(node, now); r != nil {
 		d, certain = c.algorithm.recall(r, now, a.limit, a.needs())
 		d.Name = c.name
 	}
@@ -83,35 +83,41 @@ func (c *RateLimiter) digest(q *question, r *reply) limit.Decision {
 	now := c.link.clock.Now()
 	switch {
 	case !d.Allowed:
-		c.remember(q, &refusal{sent: q.sent, got: now, until: q.sent + int64(c.cfg.LeaseTime), limit: q.limit, n: q.needs(), reply: *r})
+		c.remember(q, &refusal{sent: q.sent, got: now, limit: q.limit, n: q.needs(), reply: *r})
 		return d
 	case q.count == 0:
 		d.Ticket = 0
-		return d
+	default:
+		d.Charged = min(q.count, r[0])
 	}
-	d.Charged = min(q.count, r[0])
 	if q.node == nil {
 		return d
 	}
 	if q.node.Value.refusal.Load() != nil {
 		q.node.Value.refusal.Store(nil)
 	}
-	if more := r[0] - q.count; more > 0 {
+	if more := r[0] - q.count; q.lends && more > 0 {
 		c.leases.put(q.node, q.sent, now, more, r, &d)
 		d.Remaining = min(d.Limit, d.Remaining+more)
 	}
 	return d
 }
 
-// refusalOf is what is remembered of a key.
-func refusalOf(n *node, now int64) *refusal {
+// believed is what is remembered of a key, for a call that need not ask because of it. When
+// LeaseTime is over, one call asks, and the others go on believing until its answer is there,
+// for as long as it may take: so a flood does not reach a server that has become slow.
+func (c *RateLimiter) believed(n *node, now int64) *refusal {
 	if n == nil {
 		return nil
 	}
-	if r := n.Value.refusal.Load(); r != nil && now < r.until {
-		return r
+	r := n.Value.refusal.Load()
+	if r == nil {
+		return nil
 	}
-	return nil
+	if until := r.until.Load(); now >= until && r.until.CompareAndSwap(until, now+int64(c.cfg.Timeout)) {
+		return nil
+	}
+	return r
 }
 
 // remember keeps a refusal.
@@ -122,6 +128,7 @@ func (c *RateLimiter) remember(q *question, r *refusal) {
 			return
 		}
 	}
+	r.until.Store(r.sent + int64(c.cfg.LeaseTime))
 	n.Value.asked.Store(r.sent)
 	n.Value.refusal.Store(r)
 }
@@ -135,5 +142,6 @@ func (c *RateLimiter) without(ctx context.Context, err error, key string, a aske
 	case !errors.Is(err, ErrAway):
 		return limit.Decision{}, err // ctx has ended
 	}
+	c.forget(key)
 	return c.fallback.decide(ctx, key, a, c.algorithm.most(a.limit), c.link.retryAfter(c.wire(key)))
 }

@@ -26,9 +26,19 @@
 // follows the rate of the key in this process; near the limit the server gives no more
 // than an eighth of what is left beyond what was asked for.
 //
-// A key that was refused is refused without asking as long as the refusal said, and for
-// LeaseTime at most, so that a flood of refused calls does not reach the server. A refund
-// by another process is heard of within that time.
+// A key that was refused is refused without asking until one more may pass. Meanwhile one call
+// in LeaseTime asks, however many there are and however slow the server is, so that a refund by
+// another process is heard of. When one may pass, all ask that call before the answer comes. So
+// of a flood on a key that is used up, the server gets one call in LeaseTime from each process,
+// and what comes within a round trip each time that one more may pass.
+//
+// # Limits that differ
+//
+// Keys may have limits of their own (Config.LimitFor), calls too (AllowLimit), and the limit may
+// change while the limiter runs (SetLimit). The server counts and keeps no limits: each process
+// decides by its own. A lease that was taken under a larger limit is served until it ends,
+// unless the limit is 0: so for LeaseTime, a process may admit as many as it has leased beyond
+// a limit that has become smaller, or beyond the smaller limit of a call.
 //
 // # When no server answers
 //
@@ -111,4 +121,6 @@
 //   - for the heartbeat, with Local and without Instances: ZADD, ZREM, ZRANGEBYSCORE, ZCOUNT,
 //     ZRANK, PEXPIRE;
 //   - TYPE, for Reset of a log, and to log what a key of another holds.
+//
+// The README has the commands that make such users, with what the client libraries need.
 package leapredis

@@ -80,7 +80,7 @@ func stations(most int, lasts time.Duration) *keys.Table[station] {
 			s := &n.Value
 			warmth = uint64(s.left(now))
 			age := now - s.asked.Load()
-			if refusalOf(n, now) != nil {
+			if r := s.refusal.Load(); r != nil && now < r.until.Load() {
 				age = 0
 			}
 			return warmth + 1, warmth == 0 && age > 2*int64(lasts)

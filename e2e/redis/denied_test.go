@@ -67,13 +67,21 @@ func (w way) asUser(t *testing.T, server *redistest.Server, user string, command
 	}
 	_, err := server.Do(acl...)
 	require.NoError(t, err)
+	return w.as(t, user, "secret", server.Addr())
+}
+
+// as connects as a user of a server, or of a Cluster.
+func (w way) as(t *testing.T, user, password string, addrs ...string) leapredis.Client {
+	t.Helper()
 	if w.name == "go-redis" {
-		client := goredis.NewClient(&goredis.Options{Addr: server.Addr(), Username: user, Password: "secret"})
+		client := goredis.NewUniversalClient(&goredis.UniversalOptions{
+			Addrs: addrs, IsClusterMode: len(addrs) > 1, Username: user, Password: password,
+		})
 		t.Cleanup(func() { _ = client.Close() })
 		return viagoredis.New(client)
 	}
-	options := viarueidis.Options(server.Addr())
-	options.Username, options.Password = user, "secret"
+	options := viarueidis.Options(addrs...)
+	options.Username, options.Password = user, password
 	client, err := rueidis.NewClient(options)
 	require.NoError(t, err)
 	t.Cleanup(client.Close)

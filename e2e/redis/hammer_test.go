@@ -40,7 +40,7 @@ func (v version) subjects(window time.Duration) []subject {
 func jobOf(subjects []subject, addrs []string) job {
 	j := job{Addrs: addrs, Goroutines: goroutines}
 	for _, s := range subjects {
-		j.Limiters = append(j.Limiters, s.cfg)
+		j.Limiters = append(j.Limiters, portable{Config: s.cfg})
 		j.IsLog = append(j.IsLog, s.isLog)
 	}
 	return j

@@ -138,6 +138,9 @@ func newLog(t *testing.T, client leapredis.Client, cfg leapredis.Config) *leapre
 	return l
 }
 
+// counted as Config.Instances lets usual leave processes to be counted.
+const counted = -1
+
 // usual fills in what a test does not care for: a long time for answers, so that a busy
 // machine is not taken for a server that is away.
 func usual(cfg leapredis.Config) leapredis.Config {
@@ -147,8 +150,11 @@ func usual(cfg leapredis.Config) leapredis.Config {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 5 * time.Second
 	}
-	if cfg.Instances == 0 {
+	switch cfg.Instances {
+	case 0:
 		cfg.Instances = 1 // nothing is on the server but what is tested
+	case counted:
+		cfg.Instances = 0
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))

@@ -28,11 +28,17 @@ const workerEnv = "LEAPGATE_E2E_WORKER"
 // they can.
 type job struct {
 	Addrs      []string
-	Limiters   []leapredis.Config // with a Storage that is not Auto, or IsLog, they are logs
+	Limiters   []portable // with a Storage that is not Auto, or IsLog, they are logs
 	IsLog      []bool
 	Goroutines int           // for each limiter
 	Pause      time.Duration // between two calls of a goroutine
 	Lasting    time.Duration
+}
+
+// portable is a configuration that can be sent, since it has no function.
+type portable struct {
+	leapredis.Config
+	LimitFor *struct{} // stands for that of Config
 }
 
 // report is what a process did, for each limiter.
@@ -73,9 +79,9 @@ func work(in io.Reader, out io.Writer) error {
 	for i, cfg := range j.Limiters {
 		var l limiter
 		if j.IsLog[i] {
-			l, err = leapredis.NewLog(client, usual(cfg))
+			l, err = leapredis.NewLog(client, usual(cfg.Config))
 		} else {
-			l, err = leapredis.NewCounter(client, usual(cfg))
+			l, err = leapredis.NewCounter(client, usual(cfg.Config))
 		}
 		if err != nil {
 			return err
