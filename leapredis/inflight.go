@@ -49,7 +49,7 @@ type InFlight struct {
 // answer comes too late, or whose caller has left meanwhile, the place is given back.
 //
 // On the server, a key is a sorted set with an entry for each place, which expires with the last
-// lease: about 0.2 KB, and 40 bytes more for each place, or 130 if they are more than 128.
+// lease: about 0.15 KB, and 30 bytes more for each place, or 120 if they are more than 128.
 // This process keeps nothing of keys but for [Local], for which see Config.MaxKeys.
 //
 // Window, Burst, Lease and Storage must not be set. The error, if any, is [limit.ErrConfig], and
