@@ -8,10 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/leapprom"
 	"github.com/leapgate-go/leapgate/leapredis"
 	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/rule"
@@ -87,7 +90,7 @@ func TestE2E_LimitsOfKeysAndShadow(t *testing.T) {
 			server := v.start(t)
 			client := ways[0].client(t, server.Addr())
 			for kind, made := range v.kinds(t, client, leapredis.Config{
-				Limit: 3, MaxLimit: 7, Window: time.Hour, LimitFor: func(key string) int64 {
+				Name: "calls", Limit: 3, MaxLimit: 7, Window: time.Hour, LimitFor: func(key string) int64 {
 					plan, _, _ := strings.Cut(key, " ")
 					if of, ok := map[string]int64{"pro": 7, "ban": 0, "free": limit.Exempt}[plan]; ok {
 						return of
@@ -111,6 +114,16 @@ func TestE2E_LimitsOfKeysAndShadow(t *testing.T) {
 				require.NoError(t, l.SetMode(rule.Shadow))
 				require.Equal(t, []int{10, 10, 10, 10}, []int{passed("a"), passed("pro 1"), passed("ban 1"), passed("b")}, kind)
 				require.EqualValues(t, 10+10+10+7, l.Stats().WouldRefuse, kind)
+				collector, err := leapprom.New(leapgate.Must(leapgate.Config{}), leapprom.Config{Limiters: []leapprom.Limiter{l}})
+				require.NoError(t, err)
+				require.NoError(t, testutil.CollectAndCompare(collector, strings.NewReader(`
+# HELP leapgate_limiter_limit What a limiter admits for each key in its window, where the key has no limit of its own.
+# TYPE leapgate_limiter_limit gauge
+leapgate_limiter_limit{gate="default",limiter="calls"} 3
+# HELP leapgate_limiter_would_refuse_total Calls that a limiter admitted only because it is in mode shadow.
+# TYPE leapgate_limiter_would_refuse_total counter
+leapgate_limiter_would_refuse_total{gate="default",limiter="calls"} 37
+`), "leapgate_limiter_limit", "leapgate_limiter_would_refuse_total"))
 				require.NoError(t, l.SetMode(rule.Enforce))
 				require.Zero(t, passed("b"), kind)
 			}
