@@ -3,6 +3,8 @@
 package leapredis
 
 import (
+	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -97,4 +99,48 @@ func TestE2E_BurstKeysExpireWhenAllIsPaid(t *testing.T) {
 	run(question{limit: 1, n: 1, most: resetIt})
 	run(question{limit: 3600, n: 1, most: 1})
 	require.InDelta(t, 3_603_000, left(), 9000, "late refunds must still find out that there was a reset")
+}
+
+// bothPlaces has a server and the model take, renew and release places of a key.
+func bothPlaces(t *rapid.T, conn *redistest.Conn, key string) {
+	most := rapid.OneOf(rapid.Int64Range(0, 5), rapid.Just[int64](MaxLimit)).Draw(t, "limit")
+	now := rapid.Int64Range(1, 1<<51).Draw(t, "now")
+	model := newServer()
+	model.now = func() int64 { return now }
+	byName := map[string]*script{}
+	for s, name := range scriptNames {
+		byName[name] = s
+		model.known[name] = true
+	}
+	run := func(name string, given ...string) {
+		want, err := model.execute(name, false, key, given)
+		require.NoError(t, err)
+		got, err := ask(conn, byName[name], key, now, given...)
+		require.NoError(t, err)
+		require.Equal(t, want, got, "%s %q at %d", name, given, now)
+	}
+	var ids []string
+	for range rapid.IntRange(1, 60).Draw(t, "steps") {
+		if rapid.Bool().Draw(t, "pauses") {
+			now = max(1, now+rapid.Int64Range(-1_500_000, 2_500_000).Draw(t, "pause"))
+		}
+		lasts := rapid.SampledFrom([]int64{100_000, 1_000_000, 2_000_000}).Draw(t, "lease")
+		which := ""
+		if len(ids) > 0 {
+			which = rapid.SampledFrom(ids).Draw(t, "which")
+		}
+		switch what := rapid.IntRange(0, 6).Draw(t, "what"); {
+		case what < 3:
+			id := fmt.Sprintf("%016d", len(ids))
+			ids = append(ids, id)
+			run("in flight", pack(most, lasts), id)
+		case what == 3:
+			run("in flight", pack(most, lasts), "")
+		case which == "":
+		case what == 4:
+			run("renew", which, strconv.FormatInt(lasts, 10))
+		default:
+			run("release", which)
+		}
+	}
 }

@@ -88,9 +88,9 @@ type Config struct {
 
 	// LeaseTime is how long this process goes on without asking: with the permits of a
 	// lease, and with the refusal of a key, which is believed for Timeout more while one call
-	// asks. 1 ms to 1 min; 0 is [DefaultLeaseTime]. With [NewInFlight], it is how long a place is
-	// its call's without being renewed: longer than calls take, and as long as you can do
-	// without the places of a process that died. 100 ms to 24 h; 0 is [DefaultPlaceTime].
+	// asks. 1 ms to 1 min; 0 is [DefaultLeaseTime]. With [NewInFlight], it is how long a place
+	// is its call's without being renewed: longer than calls take, and as short as the places
+	// of a process that died may be missed. 100 ms to 24 h; 0 is [DefaultPlaceTime].
 	LeaseTime time.Duration
 
 	// MaxKeys bounds what this process keeps of keys, and the keys of the limiter that

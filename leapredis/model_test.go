@@ -134,13 +134,18 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 		r = s.burst(key, a)
 	case "in flight":
 		all, now := s.places[key], s.now()
-		maps.DeleteFunc(all, func(_ string, ends int64) bool { return ends <= now })
-		r = []int64{0, int64(len(all))}
-		if len(given) > 1 && r[1] < a[0] {
+		r = []int64{0, 0}
+		for _, ends := range all {
+			if ends > now {
+				r[1]++
+			}
+		}
+		if given[1] != "" && r[1] < a[0] {
 			if all == nil {
 				all = map[string]int64{}
 				s.places[key] = all
 			}
+			maps.DeleteFunc(all, func(_ string, ends int64) bool { return ends <= now })
 			all[given[1]] = now + a[1]
 			r = []int64{1, r[1] + 1}
 		}

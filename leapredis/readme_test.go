@@ -33,7 +33,7 @@ func TestReadme_WhatAGreedyClientGets(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		row := map[string]string{"Counter": "`NewCounter`", "SortedSet": "`NewLog`", "FieldExpiry": "`NewLog`"}[k.name]
+		row := map[string]string{"Counter": "`NewCounter`", "SortedSet": "`NewLog`", "FieldExpiry": "`NewLog`", "Burst": "`NewBurst`"}[k.name]
 		told := greed(k.t, row)
 		limits := greed(k.t, "Limit")
 		require.Len(t, told, len(limits))

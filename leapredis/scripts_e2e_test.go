@@ -70,6 +70,13 @@ func onServer(t *testing.T, name string, program redistest.Program, fields bool)
 			bothBursts(t, conn, fmt.Sprintf("burst-%d", number))
 		})
 	})
+	t.Run(name+"/InFlight", func(t *testing.T) {
+		number := 0
+		rapid.Check(t, func(t *rapid.T) {
+			number++
+			bothPlaces(t, conn, fmt.Sprintf("places-%d", number))
+		})
+	})
 	for _, k := range kinds {
 		if k.name == "FieldExpiry" && !fields || k.name == "Burst" {
 			continue

@@ -48,6 +48,7 @@ func (l *lines) count(what string) int { return strings.Count(l.String(), what) 
 // and later those for more. They are in the documentation of leapredis.
 var needed, later = map[string][]string{
 	"counter":         {"time", "get", "set"},
+	"burst":           {"time", "get", "set"},
 	"log SortedSet":   {"time", "zrange", "zadd", "pexpire"},
 	"log FieldExpiry": {"time", "hget", "exists", "hset", "pexpire", "hpexpireat"},
 	"heartbeat":       {"time", "zrangebyscore", "zadd", "pexpire", "zcount", "zrank"},
@@ -271,7 +272,7 @@ func TestForeign_ValuesOfEveryType(t *testing.T) {
 
 // neededBy is needed by the limiters that the server can have.
 func (v version) neededBy() map[string][]string {
-	all := map[string][]string{"counter": needed["counter"]}
+	all := map[string][]string{"counter": needed["counter"], "burst": needed["burst"]}
 	for _, storage := range v.storages {
 		name := "log " + storage.String()
 		all[name] = needed[name]
@@ -282,8 +283,11 @@ func (v version) neededBy() map[string][]string {
 // kind makes one of those limiters.
 func (v version) kind(t *testing.T, name string, client leapredis.Client, cfg leapredis.Config) limiter {
 	t.Helper()
-	if name == "counter" {
+	switch name {
+	case "counter":
 		return newCounter(t, client, cfg)
+	case "burst":
+		return newBurst(t, client, cfg)
 	}
 	for _, storage := range v.storages {
 		if name == "log "+storage.String() {

@@ -41,7 +41,7 @@ func jobOf(subjects []subject, addrs []string) job {
 	j := job{Addrs: addrs, Goroutines: goroutines}
 	for _, s := range subjects {
 		j.Limiters = append(j.Limiters, portable{Config: s.cfg})
-		j.IsLog = append(j.IsLog, s.isLog)
+		j.Kinds = append(j.Kinds, map[bool]string{true: "log"}[s.isLog])
 	}
 	return j
 }

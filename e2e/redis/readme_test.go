@@ -130,6 +130,7 @@ var aclFor = map[string]string{
 	"counter":         "NewCounter",
 	"log SortedSet":   "NewLog in sorted sets",
 	"log FieldExpiry": "NewLog in hashes",
+	"burst":           "NewBurst",
 	"heartbeat":       "The count of processes",
 }
 
@@ -211,7 +212,7 @@ func TestE2E_ReadmeACLInACluster(t *testing.T) {
 // random, and tables grow by doubling.
 func TestE2E_ReadmeMemory(t *testing.T) {
 	t.Parallel()
-	rows := map[string]string{"counter": "Counter, a string", "log SortedSet": "Log, a sorted set", "log FieldExpiry": "Log, a hash"}
+	rows := map[string]string{"counter": "Counter, a string", "burst": "Burst, a string", "log SortedSet": "Log, a sorted set", "log FieldExpiry": "Log, a hash"}
 	for _, v := range versions {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()

@@ -138,6 +138,14 @@ func newLog(t *testing.T, client leapredis.Client, cfg leapredis.Config) *leapre
 	return l
 }
 
+func newBurst(t *testing.T, client leapredis.Client, cfg leapredis.Config) *leapredis.RateLimiter {
+	t.Helper()
+	l, err := leapredis.NewBurst(client, usual(cfg))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	return l
+}
+
 // counted as Config.Instances lets usual leave processes to be counted.
 const counted = -1
 

@@ -1,7 +1,7 @@
 -- Takes a place of a key, if one is free.
 --
 -- KEYS[1]: the key. ARGV[1]: limit, how long the lease lasts in µs, of 7 bytes each. ARGV[2]:
--- the place's name, of 16 bytes; without one, none is taken.
+-- the place's name, of 16 bytes; empty, and none is taken.
 -- Reply: 1 if it was taken, how many are taken then.
 --
 -- The key is a sorted set. A member is a place, its score when its lease ends in µs.
@@ -18,7 +18,7 @@ if last then
 	end
 	taken = call('ZCOUNT', key, '(' .. past, '+inf')
 end
-if not id or taken >= limit then
+if id == '' or taken >= limit then
 	return {0, taken}
 end
 -- The key lasts as long as any of its places. Whoever may not have it expire is denied before
