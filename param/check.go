@@ -174,25 +174,25 @@ type asked struct {
 	shared bool // the call has no value, and shares one with others
 }
 
-// ask returns what a call is asked about. It is false if nothing is, since the call has no value.
-func (c *check) ask(args *resource.Args) (a asked, ok bool) {
+// ask fills in what a call is asked about. It is false if nothing is, since the call has no
+// value. A struct of this size is not returned in registers, and copying it takes longer than
+// filling it in.
+func (c *check) ask(a *asked, args resource.Args) (ok bool) {
 	if len(c.args) == 1 {
 		a.key, ok = args.Get(c.args[0])
 	} else {
 		a.key, a.buffer, ok = joined(c.args, args)
 	}
+	a.limit, a.cause = c.limit, &c.cause
 	switch {
 	case !ok:
 		a.shared = true
-		a.limit, a.cause = c.limit, &c.cause
-		return a, c.rule.Missing == Shared
-	case c.items == nil:
-		a.limit, a.cause = c.limit, &c.cause
-	default:
+		return c.rule.Missing == Shared
+	case c.items != nil:
 		a.limit, a.cause = c.limitOf(a.key)
 		a.own = a.cause != &c.cause
 	}
-	return a, true
+	return true
 }
 
 // come counts a call that has come, before it is decided about.

@@ -49,7 +49,8 @@ func (c *inFlight) keep() { c.kept.Store(c.items) }
 func (c *inFlight) Interval() time.Duration { return 0 }
 
 func (c *inFlight) ReserveArgs(_, n int64, _ resource.Caller, args resource.Args) (resource.Verdict, any) {
-	a, ok := c.ask(&args)
+	var a asked
+	ok := c.ask(&a, args)
 	c.come(&a, n)
 	if !ok {
 		return c.missed(n), nil
@@ -102,7 +103,8 @@ func (c *inFlight) give(held any, n int64) {
 
 // WaitArgs cannot know when a call in flight will end.
 func (c *inFlight) WaitArgs(_, n int64, _ resource.Caller, args resource.Args) time.Duration {
-	a, ok := c.ask(&args)
+	var a asked
+	ok := c.ask(&a, args)
 	defer a.buffer.free()
 	switch {
 	case !ok && c.rule.Missing == Block:

@@ -28,7 +28,7 @@ const hashed = "\xff\xff"
 
 // joined is the key of several values: each but the last with its length before it, so that
 // no two lists of values have the same. What is longer than a key may be is hashed.
-func joined(names []string, args *resource.Args) (key string, b *buffer, ok bool) {
+func joined(names []string, args resource.Args) (key string, b *buffer, ok bool) {
 	b = buffers.Get().(*buffer)
 	b.bytes = b.bytes[:0]
 	for i, name := range names {

@@ -96,41 +96,42 @@ func (c *rated) Interval() time.Duration {
 func (c *rated) question(now, n, most int64) bykey.Question {
 	q := bykey.Question{Now: now, N: n, Limit: most, Burst: c.rule.Burst}
 	if c.rule.Behavior == Pace { // a turn comes when all before is paid for
-		if q.Burst, q.Patience = n, c.rule.MaxWait; n > most {
+		if q.Burst = n; n > most {
 			q.Limit = 0
 		}
 	}
 	return q
 }
 
-// charge is where the engine of the candidate charged a call.
-type charge struct {
-	bykey.Charge
-	charged bool
-}
-
 func (c *rated) ReserveArgs(now, n int64, _ resource.Caller, args resource.Args) (resource.Verdict, any) {
-	v, _ := c.reserve(now, n, &args)
+	v, _ := c.reserve(now, n, args)
 	return v, nil
 }
 
-func (c *rated) reserve(now, n int64, args *resource.Args) (v resource.Verdict, tried charge) {
-	a, ok := c.ask(args)
+// reserve also returns where the engine of the candidate has charged the call; zero if it has not.
+func (c *rated) reserve(now, n int64, args resource.Args) (v resource.Verdict, tried bykey.Charge) {
+	var a asked
+	ok := c.ask(&a, args)
 	c.come(&a, n)
 	if !ok {
 		return c.missed(n), tried
 	}
-	defer a.buffer.free()
 	if c.tried != nil && !a.own && !a.shared {
 		tried = c.try(now, n, a.key)
 	}
+	v = c.decide(now, n, &a)
+	a.buffer.free()
+	return v, tried
+}
+
+func (c *rated) decide(now, n int64, a *asked) (v resource.Verdict) {
 	if a.limit < 0 {
-		return resource.Verdict{Ticket: resource.Ticket{B: untaken}}, tried
+		v.Ticket.B = untaken
+		return v
 	}
-	q := c.question(now, n, a.limit)
-	d := c.engineOf(a.shared).Take(a.key, q)
-	if !d.Allowed {
-		return c.refusal(n, &a, &q, &d), tried
+	d := c.engineOf(a.shared).Take(a.key, c.question(now, n, a.limit), c.rule.MaxWait)
+	if !d.Allowed() {
+		return c.refusal(n, a, d)
 	}
 	c.counts.admitted.Add(n)
 	v.Ticket.A, v.Ticket.B = d.Charge.Where, d.Charge.Of
@@ -138,9 +139,9 @@ func (c *rated) reserve(now, n int64, args *resource.Args) (v resource.Verdict, 
 		v.Ticket.B |= ofShared
 	}
 	if d.RetryAfter > 0 && c.rule.Mode == rule.Enforce {
-		v.Delay = &resource.Delay{For: d.RetryAfter, Observed: c.observed(n, a.limit, &d), Cause: a.cause, Blocked: &c.counts.blocked}
+		v.Delay = &resource.Delay{For: d.RetryAfter, Observed: c.observed(n, a.limit, d), Cause: a.cause, Blocked: &c.counts.blocked}
 	}
-	return v, tried
+	return v
 }
 
 // ofShared is set in the second word of a ticket for what calls without a value share. The
@@ -155,20 +156,20 @@ func (c *rated) engineOf(shared bool) bykey.Engine {
 }
 
 // try asks the candidate.
-func (c *rated) try(now, n int64, key string) (tried charge) {
-	d := c.tried.Take(key, c.question(now, n, int64(c.rule.Candidate)))
-	if !d.Allowed {
+func (c *rated) try(now, n int64, key string) (tried bykey.Charge) {
+	d := c.tried.Take(key, c.question(now, n, int64(c.rule.Candidate)), c.rule.MaxWait)
+	if !d.Allowed() {
 		c.counts.candidateWouldBlock.Add(n)
 		return tried
 	}
-	return charge{d.Charge, true}
+	return d.Charge
 }
 
-func (c *rated) refusal(n int64, a *asked, q *bykey.Question, d *bykey.Answer) resource.Verdict {
-	if d.Crowded {
+func (c *rated) refusal(n int64, a *asked, d bykey.Answer) resource.Verdict {
+	if d.Crowded() {
 		return c.refuse(n, c.crowded, a, float64(n), d.RetryAfter)
 	}
-	wait := q.Until(d)
+	wait := d.Until(c.rule.MaxWait)
 	if wait == bykey.Never {
 		wait = -1
 	}
@@ -176,7 +177,7 @@ func (c *rated) refusal(n int64, a *asked, q *bykey.Question, d *bykey.Answer) r
 }
 
 // observed is what a value holds, n more included.
-func (c *rated) observed(n, most int64, d *bykey.Answer) float64 {
+func (c *rated) observed(n, most int64, d bykey.Answer) float64 {
 	switch {
 	case c.rule.Behavior == Pace && d.RetryAfter == bykey.Never:
 		return float64(n)
@@ -191,13 +192,14 @@ func (c *rated) observed(n, most int64, d *bykey.Answer) float64 {
 
 func (c *rated) RefundArgs(ticket resource.Ticket, n int64, args resource.Args, _ any) {
 	if ticket.B != untaken {
-		c.refund(ticket, n, &args, charge{})
+		c.refund(ticket, n, args, bykey.Charge{})
 	}
 }
 
 // refund gives back what a call took, and what the candidate has charged for it.
-func (c *rated) refund(ticket resource.Ticket, n int64, args *resource.Args, tried charge) {
-	a, ok := c.ask(args)
+func (c *rated) refund(ticket resource.Ticket, n int64, args resource.Args, tried bykey.Charge) {
+	var a asked
+	ok := c.ask(&a, args)
 	if !ok {
 		return
 	}
@@ -208,13 +210,14 @@ func (c *rated) refund(ticket resource.Ticket, n int64, args *resource.Args, tri
 		engine := c.engineOf(ticket.B&ofShared != 0)
 		engine.Refund(a.key, c.question(now, n, a.limit), bykey.Charge{Where: ticket.A, Of: ticket.B &^ ofShared})
 	}
-	if tried.charged {
-		c.tried.Refund(a.key, c.question(now, n, int64(c.rule.Candidate)), tried.Charge)
+	if tried != (bykey.Charge{}) {
+		c.tried.Refund(a.key, c.question(now, n, int64(c.rule.Candidate)), tried)
 	}
 }
 
 func (c *rated) WaitArgs(now, n int64, _ resource.Caller, args resource.Args) time.Duration {
-	a, ok := c.ask(&args)
+	var a asked
+	ok := c.ask(&a, args)
 	switch {
 	case !ok && c.rule.Missing == Block:
 		return -1
@@ -222,7 +225,7 @@ func (c *rated) WaitArgs(now, n int64, _ resource.Caller, args resource.Args) ti
 		a.buffer.free()
 		return 0
 	}
-	wait := c.engineOf(a.shared).Wait(a.key, c.question(now, n, a.limit))
+	wait := c.engineOf(a.shared).Wait(a.key, c.question(now, n, a.limit), c.rule.MaxWait)
 	a.buffer.free()
 	if wait == bykey.Never {
 		return -1
@@ -241,25 +244,25 @@ var (
 	_ resource.ArgsFinisher = (*trying)(nil)
 )
 
-var charges = sync.Pool{New: func() any { return new(charge) }}
+var charges = sync.Pool{New: func() any { return new(bykey.Charge) }}
 
 func (c *trying) ReserveArgs(now, n int64, _ resource.Caller, args resource.Args) (resource.Verdict, any) {
-	v, tried := c.reserve(now, n, &args)
-	if v.Refused != nil || !tried.charged {
+	v, tried := c.reserve(now, n, args)
+	if v.Refused != nil || tried == (bykey.Charge{}) {
 		return v, nil
 	}
-	held := charges.Get().(*charge)
+	held := charges.Get().(*bykey.Charge)
 	*held = tried
 	return v, held
 }
 
 func (c *trying) RefundArgs(ticket resource.Ticket, n int64, args resource.Args, held any) {
-	tried, _ := held.(*charge)
+	tried, _ := held.(*bykey.Charge)
 	if tried == nil {
-		c.refund(ticket, n, &args, charge{})
+		c.refund(ticket, n, args, bykey.Charge{})
 		return
 	}
-	c.refund(ticket, n, &args, *tried)
+	c.refund(ticket, n, args, *tried)
 	charges.Put(tried)
 }
 

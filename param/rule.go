@@ -83,17 +83,17 @@ type Rule struct {
 	Missing Missing
 
 	// MaxKeys is how many values are counted at a time on each resource: 1 to 10,000,000; 0 is
-	// 100,000. They must be more than the values in Items. WhenFull is what happens to a new one when there are so many that matter. With
-	// MaxInFlight, values that have calls in flight are never evicted: a new one is refused then,
-	// whatever WhenFull says.
+	// 100,000. They must be more than the values in Items. WhenFull is what happens to a new
+	// one when there are so many that matter. With MaxInFlight, values that have calls in flight
+	// are never evicted: a new one is refused then, whatever WhenFull says.
 	MaxKeys  int
 	WhenFull WhenFull
 
 	// Top is how many of the values that calls come with most often, and of those that are
-	// refused most, are in the snapshot: 0, which is none, to 1,000. It tells each count with its
-	// error: see [stat.ValueCount]. They begin anew with another Top or Arg. Memory is at most 12 KB for each of
-	// Top and for 15 more, on each resource; a sixth of that while values are short. Calls with such
-	// values take no lock, others hardly ever.
+	// refused most, are in the snapshot: 0, which is none, to 1,000. Each count has its error: see
+	// [stat.ValueCount]. They are counted from when the rule was loaded, and anew with another Top
+	// or Arg. Memory is at most 12 KB for each of Top and for 15 more, on each resource; a sixth of
+	// that while values are short. A call takes a lock for it only if its value begins to be tracked.
 	//
 	// A rule with Top, but without Threshold and MaxInFlight, is a probe: it blocks none but by
 	// Items.

@@ -171,6 +171,8 @@
 //	             block
 //	maxKeys      1 to 10,000,000     100,000     values that are counted at a time
 //	whenFull     evict, deny, share  evict       what becomes of a new value when there are so many
+//	top          1 to 1,000          0, none     busiest and most refused values that are told; without threshold
+//	                                             and maxInFlight nothing is blocked
 //	mode         enforce, shadow,    enforce     what is done with the decision
 //	             off
 //

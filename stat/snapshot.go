@@ -108,8 +108,8 @@ type ValueCount struct {
 	// Value is as the caller sent it: escape it before it is shown. Values of several arguments are in quotes as
 	// Go has them, with commas between them.
 	Value string
-	// Count is how many calls it were, at most. It were Count − Excess for certain. A value
-	// that was counted from its first call on has an Excess of 0.
+	// Count is how many calls there were, at most. Count − Excess there were for certain. A
+	// value that was tracked from its first call on has an Excess of 0.
 	Count, Excess int64
 }
 

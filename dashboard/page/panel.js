@@ -169,7 +169,8 @@ class Panel {
       if (text !== null) setText(this.figures[key].value, text);
       this.figures[key].group.classList.toggle("some", text !== "0");
     };
-    const threshold = f.threshold ?? rule[kind?.fields.find((field) => field.required)?.name];
+    const required = rule[kind?.fields.find((field) => field.required)?.name];
+    const threshold = f.threshold ?? (typeof required === "string" ? rule.threshold : required);
     const lower = f.effective !== undefined && f.effective !== f.threshold;
     show("threshold", threshold === undefined ? null : lower ? `${number(f.effective)} now, of ${number(threshold)}` : number(threshold));
     show("admitted", count(f.admitted ?? 0));

@@ -18,6 +18,7 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/param"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
@@ -177,6 +178,27 @@ func TestLimiters_ShowWhomTheyRefuse(t *testing.T) {
 	_, err = counter.Allow(t.Context(), "192.0.2.7")
 	require.NoError(t, err)
 	p.until("one more", offenders+`[0] === "192.0.2.7=7"`)
+	require.True(t, ask[bool](p, "document.documentElement.scrollWidth <= innerWidth"), "nothing is wider than the window")
+}
+
+func TestResource_ShowsTheBusiestValuesAndCallsWithoutTheArgument(t *testing.T) {
+	t.Parallel()
+	gate := leapgate.Must(leapgate.Config{})
+	t.Cleanup(func() { _ = gate.Close() })
+	require.NoError(t, gate.LoadRules(leapgate.Rules{Param: []param.Rule{
+		{ID: "hot", Resource: "a", Arg: "item", Threshold: 2, Interval: time.Hour, Top: 3}, {ID: "silent", Resource: "a", Arg: "other", Threshold: 1},
+	}}))
+	for range 5 {
+		e, _ := gate.EntryContext(t.Context(), "a", leapgate.WithArg("item", "<b>7</b>\u202e"))
+		e.Exit()
+	}
+	e, err := gate.EntryContext(t.Context(), "a")
+	require.NoError(t, err)
+	e.Exit()
+	p := open(t, serve(t, gate, dashboard.Config{ShowKeys: dashboard.Everybody}).url+"#/resource/a")
+	p.until("the busiest value, and how often it was refused", `[...document.querySelectorAll(".rule")[0].querySelectorAll(".frequent:not([hidden]) tr")].map((r) => r.innerText.replace(/\s+/, " ")).join() === "<b>7</b>\ufffd 5,<b>7</b>\ufffd 3"`)
+	without := `[...document.querySelectorAll(".rule .without dd")].map((f) => f.textContent).join()`
+	p.until("calls without the arguments", without+` === "1,all 3"`)
 	require.True(t, ask[bool](p, "document.documentElement.scrollWidth <= innerWidth"), "nothing is wider than the window")
 }
 

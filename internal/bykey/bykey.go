@@ -18,13 +18,15 @@ type Config struct {
 	Keep func(key string) bool
 }
 
-// Engine counts by key. All methods may be called by any number of goroutines at once.
+// Engine counts by key. All methods may be called by any number of goroutines at once. What they
+// take and return has four words at most, and so stays in registers.
 type Engine interface {
-	// Take charges a key, which may be empty, or refuses.
-	Take(key string, q Question) Answer
+	// Take charges a key, which may be empty, or refuses. With Bursts, patience is how long
+	// the call may have to wait for its turn.
+	Take(key string, q Question, patience time.Duration) Answer
 	// Wait returns how long after q.Now the key would be admitted, perhaps for a turn, if
 	// nobody else came: 0 if it would be now, Never if it never is.
-	Wait(key string, q Question) time.Duration
+	Wait(key string, q Question, patience time.Duration) time.Duration
 	// Refund gives back q.N of what was charged there, as limit.RateLimiter.Refund does.
 	Refund(key string, q Question, charge Charge)
 	// Keys is how many keys there are.
@@ -33,9 +35,8 @@ type Engine interface {
 
 // Question is what an engine is asked.
 type Question struct {
-	Now, N, Limit int64         // N is 1 or more, Limit 0 to MaxLimit
-	Burst         int64         // with Bursts: how many may pass at once; 0 is Limit
-	Patience      time.Duration // the same: how long N may have to wait for their turn
+	Now, N, Limit int64 // N is 1 or more, Limit 0 to MaxLimit
+	Burst         int64 // with Bursts: how many may pass at once; 0 is Limit
 }
 
 // MaxLimit is the largest limit of a question.
@@ -46,24 +47,35 @@ const Never = time.Duration(1<<63 - 1)
 
 // Answer is what an engine answers.
 type Answer struct {
-	Allowed    bool
-	Crowded    bool          // refused, since there is no room for the key
 	Remaining  int64         // how many more would be admitted now
 	RetryAfter time.Duration // if allowed, how long the call waits for its turn
 	Charge     Charge
 }
 
-// Charge is where a key was charged. Both words are the engine's own; Of is less than 1<<32, and not
-// negative.
+// Charge is where a key was charged. Where is the engine's own, and so are the bits of Of that
+// have no name here. Of is less than 1<<32, and not negative.
 type Charge struct{ Where, Of int64 }
 
-// Until returns how long after q.Now the call would pass that got the answer: 0 if it has.
-func (q *Question) Until(a *Answer) time.Duration {
+// What Of says besides.
+const (
+	Allowed = 1 << (30 + iota)
+	Crowded // refused, since there is no room for the key
+)
+
+// Allowed reports whether the key was charged.
+func (a Answer) Allowed() bool { return a.Charge.Of&Allowed != 0 }
+
+// Crowded reports whether there was no room for the key.
+func (a Answer) Crowded() bool { return a.Charge.Of&Crowded != 0 }
+
+// Until returns how long after the question the call would pass that got the answer, with so
+// much patience: 0 if it has.
+func (a Answer) Until(patience time.Duration) time.Duration {
 	switch {
-	case a.Allowed:
+	case a.Allowed():
 		return 0
 	case a.RetryAfter == Never:
 		return Never
 	}
-	return a.RetryAfter - q.Patience
+	return a.RetryAfter - patience
 }
