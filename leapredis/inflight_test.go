@@ -2,7 +2,6 @@ package leapredis
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -365,5 +364,5 @@ func TestInFlight_Faults(t *testing.T) {
 	} {
 		require.ErrorContains(t, err, fault)
 	}
-	require.True(t, errors.Is(err, limit.ErrConfig))
+	require.ErrorIs(t, err, limit.ErrConfig)
 }
