@@ -6,8 +6,10 @@
 package isolation
 
 import (
+	"cmp"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/enum"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
@@ -27,8 +29,25 @@ type Rule struct {
 	Match rule.Match
 
 	// MaxInFlight is how many calls may be in flight: 1 to 1,000,000,000. A call
-	// that counts n takes n places.
+	// that counts n takes n places. With Strategy Adaptive it is the largest limit.
 	MaxInFlight int64
+
+	// Strategy is how the limit comes about: Fixed, which is the default, or Adaptive. What
+	// follows, up to MaxRT, is for Adaptive.
+	Strategy Strategy
+	// MinInFlight is the smallest limit: 1 to MaxInFlight; 0 is 4, or MaxInFlight if that is
+	// less. Whatever happens, so many calls get in: it should be no more than the resource can
+	// work on at once.
+	MinInFlight int64
+	// InitialInFlight is the limit to begin with: MinInFlight to MaxInFlight; 0 is 20, or the
+	// one of them that is nearest.
+	InitialInFlight int64
+	// Tolerance is how much longer calls may take on average than without a queue, before the
+	// limit falls: more than 0, at most 10; 0 is 0.25, a quarter longer.
+	Tolerance float64
+	// MaxRT is the longest mean time that is normal, for whatever reason: up to 24 h; 0 is
+	// none. While calls take longer, the limit falls, and the resource is not measured.
+	MaxRT time.Duration
 
 	// MaxWait is how long a call may wait for a free place: 0, which is the default
 	// and means not at all, to 24 h. Calls that wait are served in order of arrival.
@@ -56,6 +75,12 @@ const (
 	maxMaxWait      = 24 * time.Hour
 	maxMaxQueue     = 1_000_000
 	defaultMaxQueue = 1000
+
+	defaultMinInFlight     = 4
+	defaultInitialInFlight = 20
+	defaultTolerance       = 0.25
+	maxTolerance           = 10
+	maxMaxRT               = 24 * time.Hour
 )
 
 // maxQueue is how many calls may wait at once.
@@ -65,3 +90,43 @@ func (r *Rule) maxQueue() int {
 	}
 	return r.MaxQueue
 }
+
+// minInFlight is the smallest limit of an adaptive rule.
+func (r *Rule) minInFlight() int64 {
+	return min(cmp.Or(r.MinInFlight, defaultMinInFlight), r.MaxInFlight)
+}
+
+// initialInFlight is the limit that an adaptive rule begins with.
+func (r *Rule) initialInFlight() int64 {
+	return min(max(cmp.Or(r.InitialInFlight, defaultInitialInFlight), r.minInFlight()), r.MaxInFlight)
+}
+
+func (r *Rule) tolerance() float64 { return cmp.Or(r.Tolerance, defaultTolerance) }
+
+// Strategy is how the limit of a rule comes about.
+type Strategy uint8
+
+var strategies = enum.Enum{What: "strategy", Names: []string{"fixed", "adaptive"}}
+
+// String is the strategy's name: "fixed", "adaptive".
+func (s Strategy) String() string { return strategies.String(uint8(s)) }
+
+// MarshalText returns the strategy's name.
+func (s Strategy) MarshalText() ([]byte, error) { return strategies.Marshal(uint8(s)) }
+
+// UnmarshalText reads a strategy's name.
+func (s *Strategy) UnmarshalText(text []byte) error {
+	v, err := strategies.Unmarshal(text)
+	if err == nil {
+		*s = Strategy(v)
+	}
+	return err
+}
+
+// The strategies.
+const (
+	// Fixed is MaxInFlight, always.
+	Fixed Strategy = iota
+	// Adaptive finds the limit by how long calls take.
+	Adaptive
+)

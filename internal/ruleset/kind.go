@@ -81,6 +81,9 @@ type Env struct {
 	Memory interface {
 		Used() (bytes int64, known bool)
 	}
+	// Pause returns the longest time that the collector has stopped the program for within
+	// so much time before now. Nil: it is not known.
+	Pause func(within time.Duration) time.Duration
 }
 
 // AllFields are the fields of the rules of the kind, those of Head included.

@@ -65,13 +65,20 @@ type Simulation struct {
 	Tick  func(now int64, busy float64)
 
 	Seed uint64
+
+	run *run // nil before the first Run
 }
 
 // Run goes through the phases one after the other, and returns what came of the calls in each.
+// The next Run goes on from there, with the calls that are in flight.
 func (s *Simulation) Run(phases ...Phase) []Result {
-	r := &run{Simulation: s, rng: rand.New(rand.NewPCG(s.Seed, 0)), now: s.Start, counted: s.Start}
-	if s.Tick != nil {
-		r.at(s.Every, event{kind: tick})
+	r := s.run
+	if r == nil {
+		r = &run{Simulation: s, rng: rand.New(rand.NewPCG(s.Seed, 0)), now: s.Start, counted: s.Start}
+		s.run = r
+		if s.Tick != nil {
+			r.at(s.Every, event{kind: tick})
+		}
 	}
 	results := make([]Result, len(phases))
 	for i, p := range phases {
