@@ -127,7 +127,7 @@ func (c *controller) Reserve(_, n int64, _ resource.Caller) resource.Verdict {
 			}
 			c.state.admitted.Add(n)
 			return resource.Verdict{Delay: &resource.Delay{
-				For: c.rule.MaxWait, Turn: &queued{w, n, c.state}, Observed: observed, Cause: cause, Blocked: &c.state.blocked,
+				For: c.rule.MaxWait, Expected: w.Expected(), Turn: &queued{w, n, c.state}, Observed: observed, Cause: cause, Blocked: &c.state.blocked,
 			}}
 		}
 	}
