@@ -126,7 +126,7 @@ func TestAdaptive_LetsCallsWaitForWhatIsSlowItself(t *testing.T) {
 		for _, load := range []float64{3, 0.7}[:max(1, gatetest.Rounds(2))] {
 			w := newWorld(t, isolation.Rule{Strategy: isolation.Adaptive, MaxInFlight: 200})
 			quick := simulate.Phase{
-				Servers: 4, Times: simulate.Times{Mean: 5 * ms, Shape: shape}, Delay: simulate.Times{Mean: 15 * ms, Shape: shape},
+				Servers: 4, Times: simulate.Times{Mean: 8 * ms, Shape: shape}, Delay: simulate.Times{Mean: 24 * ms, Shape: shape},
 			}
 			slow := quick
 			slow.Delay.Mean *= 5
@@ -154,7 +154,7 @@ func TestAdaptive_DoesNotDriftInAnHour(t *testing.T) {
 	hour := time.Duration(gatetest.Rounds(60)) * time.Minute
 	for _, shape := range shapes() {
 		w := newWorld(t, isolation.Rule{Strategy: isolation.Adaptive, MaxInFlight: 200})
-		p := simulate.Phase{Servers: 10, Times: simulate.Times{Mean: 100 * ms, Shape: shape}}
+		p := simulate.Phase{Servers: 10, Times: simulate.Times{Mean: 200 * ms, Shape: shape}}
 		r := w.Run(under(p, 3, time.Minute), under(p, 3, hour), under(p, 3, 2*time.Minute))
 		held(t, &r[1], shape.String()+", the hour")
 		held(t, &r[2], shape.String()+", after it")
@@ -166,13 +166,13 @@ func TestAdaptive_DoesNotDriftInAnHour(t *testing.T) {
 func TestAdaptive_MaxRTIsNotGotUsedTo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, isolation.Rule{Strategy: isolation.Adaptive, InitialInFlight: 200, MaxInFlight: 200, MaxRT: 100 * ms})
-	p := simulate.Phase{Servers: 1000, Rate: 2000, Times: simulate.Times{Mean: 10 * ms}, For: 10 * time.Second}
+	p := simulate.Phase{Servers: 1000, Rate: 500, Times: simulate.Times{Mean: 10 * ms}, For: 10 * time.Second}
 	w.Run(p)
 	require.Equal(t, 200, w.limit(t))
-	p.Times.Mean, p.Rate = 500*ms, 200
+	p.Times.Mean, p.Rate = 500*ms, 100
 	p.For = 4 * time.Minute // at the floor it takes 12 s until a hundred calls have ended
 	w.Run(p)
-	p.For = 56 * time.Minute
+	p.For, p.Rate = time.Duration(gatetest.Rounds(56))*time.Minute, 20
 	for range 2 {
 		require.Equal(t, 4, w.limit(t))
 		require.Equal(t, "slow", w.rule(t).State)
@@ -180,6 +180,7 @@ func TestAdaptive_MaxRTIsNotGotUsedTo(t *testing.T) {
 		p.For = time.Minute
 	}
 	p.Times.Mean, p.Rate = 10*ms, 2000
+	p.For = 10 * time.Second
 	w.Run(p)
 	require.Greater(t, w.limit(t), 20)
 }

@@ -34,12 +34,14 @@ type search struct {
 	limit float64 // with its fraction
 	base  float64 // nanoseconds; 0 if it is not known yet
 
-	// While base is measured, halved is the limit before it was halved last, and queued the
-	// mean of calls with that. Otherwise halved is 0.
-	halved, queued float64
-	once           bool  // it was halved once only
-	began          int64 // when the measuring did
-	due            int64 // when base is to be measured again
+	// While base is measured, whole is the limit to go back to, and queued the mean of calls
+	// before it was halved last. Otherwise whole is 0.
+	whole, queued float64
+	once          bool  // it was halved once only
+	began         int64 // when the measuring did
+	due           int64 // when base is to be measured again
+
+	hurry bool // the limit rises as fast as it may, since it is far from where it should be
 
 	state string
 	told  float64 // the limit when the state was told last
@@ -51,7 +53,7 @@ const (
 	minWindow  = 100 * time.Millisecond // its shortest length
 	minMeasure = 500 * time.Millisecond // that of one in which base is measured
 
-	maxStep  = 0.1  // by which the limit moves at most
+	maxStep  = 0.1  // by which the limit moves at most, but at first, or if base has grown by doubt
 	approach = 0.05 // of the way from base to a smaller mean, while less than half of the limit is used
 
 	// few is the share of calls that may be kept out for their bursts: a limit that keeps out no
@@ -96,7 +98,7 @@ type window struct {
 
 func newSearch(r *Rule) *search {
 	limit := float64(r.initialInFlight())
-	return &search{rule: r, limit: limit, state: steady, told: limit}
+	return &search{rule: r, limit: limit, hurry: true, state: steady, told: limit}
 }
 
 // judge moves the limit after a window, and returns why the state is another one now; nothing
@@ -106,10 +108,10 @@ func (s *search) judge(w *window) (why string) {
 	s.calm++
 	switch {
 	case s.rule.MaxRT > 0 && w.mean > float64(s.rule.MaxRT):
-		s.halved = 0
+		s.whole = 0
 		s.set(s.limit * (1 - maxStep))
 		s.tell(tooSlow)
-	case s.halved > 0:
+	case s.whole > 0:
 		s.measured(w)
 	default:
 		s.move(w)
@@ -132,12 +134,17 @@ func (s *search) move(w *window) {
 		s.base += approach * min(0, w.mean-s.base)
 	case w.kept >= few && s.limit > least && s.isDue(w):
 		s.began, s.once = w.now, true
-		s.halve(w)
+		s.whole, s.queued = s.limit, w.mean
+		s.set(s.limit / 2)
 		s.tell(measuring)
 		return
 	default:
 		next = s.limit*(1+s.rule.tolerance())*s.base/w.mean + math.Sqrt(s.limit)/2
-		next = min(max(next, s.limit*(1-maxStep)), s.limit*(1+maxStep))
+		if next = max(next, s.limit*(1-maxStep)); next <= s.limit*(1+maxStep) {
+			s.hurry = false
+		} else if !s.hurry {
+			next = s.limit * (1 + maxStep)
+		}
 		if w.kept < few {
 			next = max(next, s.limit)
 		}
@@ -169,24 +176,27 @@ func (s *search) isDue(w *window) bool {
 	return w.now >= s.due
 }
 
-func (s *search) halve(w *window) {
-	s.halved, s.queued = s.limit, w.mean
-	s.set(s.limit / 2)
-}
-
 // measured is the end of a window in which base was measured.
 func (s *search) measured(w *window) {
+	faster := w.mean < allQueue*s.queued
 	// When the load has just changed, the first mean before is of calls with and without a
 	// queue, and what comes after it only looks as if it had not become faster.
 	surprise := s.once && w.mean > doubt*s.base
-	if (surprise || w.mean < allQueue*s.queued) && s.limit > float64(s.rule.minInFlight()) {
-		s.once = false
-		s.halve(w)
+	if faster {
+		s.whole = min(s.whole, 2*s.limit)
+	}
+	if (faster || surprise) && s.limit > float64(s.rule.minInFlight()) {
+		if faster {
+			s.whole = s.limit
+		}
+		s.once, s.queued = false, w.mean
+		s.set(s.limit / 2)
 		return
 	}
+	s.hurry = w.mean > doubt*s.base
 	s.base = w.mean
-	s.set(s.halved)
-	s.halved = 0
+	s.set(s.whole)
+	s.whole = 0
 	s.due = w.now + max(int64(measureEvery), measureShare*(w.now-s.began))
 	s.tell(steady)
 }
@@ -219,7 +229,7 @@ func short(ns float64) time.Duration {
 // count in it that begin.
 func (s *search) span() (settle, span time.Duration) {
 	base := time.Duration(s.base)
-	if s.halved > 0 {
+	if s.whole > 0 {
 		return base, base + max(minMeasure, 3*base)
 	}
 	return 0, max(minWindow, base)
@@ -229,5 +239,5 @@ func (s *search) span() (settle, span time.Duration) {
 func (s *search) load(r *Rule) {
 	s.rule = r
 	s.set(s.limit)
-	s.halved = min(s.halved, float64(r.MaxInFlight))
+	s.whole = min(s.whole, float64(r.MaxInFlight))
 }
