@@ -121,22 +121,16 @@ func (r *Rule) openFor(n int) time.Duration {
 // Behavior is what a breaker does when calls fail.
 type Behavior uint8
 
-var behaviors = enum.Enum{What: "behavior", Names: []string{"break", "throttle"}}
+var behaviors = enum.Enum[Behavior]{What: "behavior", Names: []string{"break", "throttle"}}
 
 // String is the behavior's name: "break", "throttle".
-func (b Behavior) String() string { return behaviors.String(uint8(b)) }
+func (b Behavior) String() string { return behaviors.String(b) }
 
 // MarshalText returns the behavior's name.
-func (b Behavior) MarshalText() ([]byte, error) { return behaviors.Marshal(uint8(b)) }
+func (b Behavior) MarshalText() ([]byte, error) { return behaviors.Marshal(b) }
 
 // UnmarshalText reads a behavior's name.
-func (b *Behavior) UnmarshalText(text []byte) error {
-	v, err := behaviors.Unmarshal(text)
-	if err == nil {
-		*b = Behavior(v)
-	}
-	return err
-}
+func (b *Behavior) UnmarshalText(text []byte) error { return behaviors.Unmarshal(text, b) }
 
 // The behaviors.
 const (
@@ -147,22 +141,16 @@ const (
 // Force is an operator's switch over a breaker.
 type Force uint8
 
-var forces = enum.Enum{What: "force", Names: []string{"none", "open", "closed"}}
+var forces = enum.Enum[Force]{What: "force", Names: []string{"none", "open", "closed"}}
 
 // String is the switch's name: "none", "open", "closed".
-func (f Force) String() string { return forces.String(uint8(f)) }
+func (f Force) String() string { return forces.String(f) }
 
 // MarshalText returns the switch's name.
-func (f Force) MarshalText() ([]byte, error) { return forces.Marshal(uint8(f)) }
+func (f Force) MarshalText() ([]byte, error) { return forces.Marshal(f) }
 
 // UnmarshalText reads a switch's name.
-func (f *Force) UnmarshalText(text []byte) error {
-	v, err := forces.Unmarshal(text)
-	if err == nil {
-		*f = Force(v)
-	}
-	return err
-}
+func (f *Force) UnmarshalText(text []byte) error { return forces.Unmarshal(text, f) }
 
 // The switches.
 const (

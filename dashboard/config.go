@@ -43,7 +43,7 @@ type Config struct {
 	// without being named here.
 	RuleSources []RuleSource
 
-	// ShowKeys says who sees the keys of limiters, and the origins of refused calls, which
+	// ShowKeys says who sees the keys of limiters, the values of arguments, and the origins of refused calls, which
 	// may tell who a client is: [Editors], which is the default, [Everybody] or [Nobody].
 	// Others see keyed hashes: the same key has the same hash until the program ends. One who
 	// watches is asked once, at the beginning.

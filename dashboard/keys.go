@@ -21,10 +21,10 @@ const (
 	Nobody
 )
 
-var audiences = enum.Enum{What: "Audience", Names: []string{"Editors", "Everybody", "Nobody"}}
+var audiences = enum.Enum[Audience]{What: "Audience", Names: []string{"Editors", "Everybody", "Nobody"}}
 
 // String returns the name: "Editors".
-func (a Audience) String() string { return audiences.String(uint8(a)) }
+func (a Audience) String() string { return audiences.String(a) }
 
 type visibility int
 

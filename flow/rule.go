@@ -129,22 +129,16 @@ const OtherOrigins = "other"
 // Strategy is how the threshold of a rule comes about.
 type Strategy uint8
 
-var strategies = enum.Enum{What: "strategy", Names: []string{"direct", "warm-up", "memory-adaptive"}}
+var strategies = enum.Enum[Strategy]{What: "strategy", Names: []string{"direct", "warm-up", "memory-adaptive"}}
 
 // String is the strategy's name: "direct", "warm-up", "memory-adaptive".
-func (s Strategy) String() string { return strategies.String(uint8(s)) }
+func (s Strategy) String() string { return strategies.String(s) }
 
 // MarshalText returns the strategy's name.
-func (s Strategy) MarshalText() ([]byte, error) { return strategies.Marshal(uint8(s)) }
+func (s Strategy) MarshalText() ([]byte, error) { return strategies.Marshal(s) }
 
 // UnmarshalText reads a strategy's name.
-func (s *Strategy) UnmarshalText(text []byte) error {
-	v, err := strategies.Unmarshal(text)
-	if err == nil {
-		*s = Strategy(v)
-	}
-	return err
-}
+func (s *Strategy) UnmarshalText(text []byte) error { return strategies.Unmarshal(text, s) }
 
 // The strategies.
 const (
@@ -156,22 +150,16 @@ const (
 // Behavior is what a rule does beyond its threshold.
 type Behavior uint8
 
-var behaviors = enum.Enum{What: "behavior", Names: []string{"reject", "pace"}}
+var behaviors = enum.Enum[Behavior]{What: "behavior", Names: []string{"reject", "pace"}}
 
 // String is the behavior's name: "reject", "pace".
-func (b Behavior) String() string { return behaviors.String(uint8(b)) }
+func (b Behavior) String() string { return behaviors.String(b) }
 
 // MarshalText returns the behavior's name.
-func (b Behavior) MarshalText() ([]byte, error) { return behaviors.Marshal(uint8(b)) }
+func (b Behavior) MarshalText() ([]byte, error) { return behaviors.Marshal(b) }
 
 // UnmarshalText reads a behavior's name.
-func (b *Behavior) UnmarshalText(text []byte) error {
-	v, err := behaviors.Unmarshal(text)
-	if err == nil {
-		*b = Behavior(v)
-	}
-	return err
-}
+func (b *Behavior) UnmarshalText(text []byte) error { return behaviors.Unmarshal(text, b) }
 
 // The behaviors.
 const (

@@ -113,10 +113,12 @@ func (a *adaptive) kept(t *tally) float64 {
 // disturbed reports whether the times of a window say little about the resource: the program
 // stood still for a while, or had not the processor.
 func (a *adaptive) disturbed(t *tally, w *window) bool {
-	if a.skipped >= maxSkipped {
+	switch {
+	case a.skipped >= maxSkipped:
 		return false
-	}
-	if a.env.Pause == nil {
+	case a.env.Load != nil && a.env.Load().Throttled.Raw > 0:
+		return true
+	case a.env.Pause == nil:
 		return false
 	}
 	return float64(a.env.Pause(time.Duration(w.now-t.began))) > w.mean/2

@@ -15,6 +15,7 @@ import (
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
+	"github.com/leapgate-go/leapgate/stat"
 )
 
 const ms = time.Millisecond
@@ -127,6 +128,28 @@ func TestAdaptive_PausesOfTheCollectorAreLeftOut(t *testing.T) {
 	pause = 9 * ms
 	windowOf(t, c, &now, 101, 20*ms, 11)
 	require.Less(t, limit(), before)
+}
+
+// The quota of the container ran out.
+func TestAdaptive_ThrottledWindowsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	now, load := int64(time.Hour), new(stat.Signals)
+	c := adaptiveOn(&ruleset.Env{
+		Now:  func() int64 { return now },
+		Load: func() *stat.Signals { return load },
+	}, &Rule{MaxInFlight: 200, MaxRT: 15 * ms})
+	limits := map[int64]bool{}
+	for range 2 * (maxSkipped + 1) {
+		load = &stat.Signals{Throttled: stat.Signal{Known: true, Raw: 0.1}}
+		windowOf(t, c, &now, 101, 20*ms, 5)
+		limit, _ := c.limit()
+		limits[limit] = true
+	}
+	require.Equal(t, map[int64]bool{20: true, 18: true, 16: true}, limits, "but it does not go on for ever")
+	load = new(stat.Signals)
+	windowOf(t, c, &now, 101, 20*ms, 5)
+	limit, _ := c.limit()
+	require.Equal(t, int64(14), limit)
 }
 
 // What was found out belongs to the ID of the rule: it stays when the rule is changed, as far as it

@@ -108,22 +108,16 @@ func (r *Rule) tolerance() float64 { return cmp.Or(r.Tolerance, defaultTolerance
 // Strategy is how the limit of a rule comes about.
 type Strategy uint8
 
-var strategies = enum.Enum{What: "strategy", Names: []string{"fixed", "adaptive"}}
+var strategies = enum.Enum[Strategy]{What: "strategy", Names: []string{"fixed", "adaptive"}}
 
 // String is the strategy's name: "fixed", "adaptive".
-func (s Strategy) String() string { return strategies.String(uint8(s)) }
+func (s Strategy) String() string { return strategies.String(s) }
 
 // MarshalText returns the strategy's name.
-func (s Strategy) MarshalText() ([]byte, error) { return strategies.Marshal(uint8(s)) }
+func (s Strategy) MarshalText() ([]byte, error) { return strategies.Marshal(s) }
 
 // UnmarshalText reads a strategy's name.
-func (s *Strategy) UnmarshalText(text []byte) error {
-	v, err := strategies.Unmarshal(text)
-	if err == nil {
-		*s = Strategy(v)
-	}
-	return err
-}
+func (s *Strategy) UnmarshalText(text []byte) error { return strategies.Unmarshal(text, s) }
 
 // The strategies.
 const (

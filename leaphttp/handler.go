@@ -14,6 +14,7 @@ type middleware struct {
 	limits           limits
 	mux              *http.ServeMux
 	route            func(*http.Request) string
+	args             args
 	origin           func(*http.Request) string
 	include, exclude paths
 	fields           fields
@@ -107,7 +108,7 @@ func (m *middleware) open(rec *recorder, r *http.Request, charges []charge) (err
 	defer func() {
 		gone := r.Context().Err()
 		hungUp := gone != nil && errors.Is(err, gone)
-		if !opened && !hungUp { // also if a Route or an Origin of the program panics
+		if !opened && !hungUp { // also if a Route, an Arg or an Origin of the program panics
 			m.limits.refund(r, charges)
 		}
 	}()
@@ -117,11 +118,12 @@ func (m *middleware) open(rec *recorder, r *http.Request, charges []charge) (err
 		return err
 	}
 	name := m.resource(r)
-	if m.origin == nil {
-		rec.entry, err = m.gate.EntryContext(r.Context(), name)
-	} else {
-		rec.entry, err = m.gate.EntryContext(r.Context(), name, leapgate.WithOrigin(bounded(m.origin(r))))
+	var few [maxArgs + 1]leapgate.EntryOption
+	opts := m.args.addTo(few[:0], r)
+	if m.origin != nil {
+		opts = append(opts, leapgate.WithOrigin(bounded(m.origin(r))))
 	}
+	rec.entry, err = m.gate.EntryContext(r.Context(), name, opts...)
 	opened = err == nil
 	return err
 }

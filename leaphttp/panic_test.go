@@ -31,6 +31,7 @@ func TestHandler_FunctionOfTheProgramPanics_LimitIsRefunded(t *testing.T) {
 			})
 		}},
 		{"Route", func(c *leaphttp.Config) { c.Gate, c.Route = gates.New(t, clock), faulty }},
+		{"Arg", func(c *leaphttp.Config) { c.Gate, c.Args = gates.New(t, clock), map[string]leaphttp.Arg{"a": faulty} }},
 		{"Origin", func(c *leaphttp.Config) { c.Gate, c.Origin = gates.New(t, clock), faulty }},
 	} {
 		t.Run(with.name, func(t *testing.T) {

@@ -46,6 +46,20 @@ func Refund(w http.ResponseWriter) (refunded bool, err error) {
 	return refunded, err
 }
 
+// Renew renews the leases of the places in flight that a request has: see
+// [limit.Place.Renew]. A handler that runs longer than they last calls it from time to time,
+// three times in the time of a lease for instance; not after it has returned, and by one
+// goroutine at a time. It finds them as [Settle] does. The error is that of the leases that
+// failed; nil if there are none.
+func Renew(w http.ResponseWriter) (err error) {
+	for c := recorderOf(w); c != nil; c = recorderOf(c.ResponseWriter) {
+		for i := range c.charges {
+			err = errors.Join(err, c.charges[i].place.Renew(c.request.Context()))
+		}
+	}
+	return err
+}
+
 // spent returns the decision, which is corrected now, and not again.
 func (c *charge) spent() limit.Decision {
 	d := c.Decision

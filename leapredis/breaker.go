@@ -18,10 +18,10 @@ const (
 	HalfOpen              // one was sent, to see whether it is back
 )
 
-var states = enum.Enum{What: "State", Names: []string{"Closed", "Open", "HalfOpen"}}
+var states = enum.Enum[State]{What: "State", Names: []string{"Closed", "Open", "HalfOpen"}}
 
 // String is the state's name.
-func (s State) String() string { return states.String(uint8(s)) }
+func (s State) String() string { return states.String(s) }
 
 const (
 	failuresToOpen = 5                      // in a row

@@ -61,8 +61,11 @@ func (c *call) run() {
 		} else if c.err == nil {
 			c.part.breaker.heard(c.of)
 		}
-		if c.question.core != nil {
+		switch {
+		case c.question.core != nil:
 			c.question.core.keep(&c.question, c.reply, c.err)
+		case c.err == nil:
+			l.giveBack(c) // who asked can never give it back
 		}
 	}
 	l.put(c)

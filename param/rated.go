@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/internal/bykey"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
@@ -21,9 +21,9 @@ type rated struct {
 
 // rates is what was counted. It goes over from one check of a rule to the next.
 type rates struct {
-	live   *limit.Engine
-	shared *limit.Engine // of calls without a value
-	tried  *limit.Engine // of the candidate; nil if there is none
+	live   bykey.Engine
+	shared bykey.Engine // of calls without a value
+	tried  bykey.Engine // of the candidate; nil if there is none
 	kept   *atomic.Pointer[items]
 }
 
@@ -39,14 +39,14 @@ func (c *rated) remember(before resource.Check) {
 		c.rates = old.rates
 	} else {
 		c.kept = new(atomic.Pointer[items])
-		c.live = c.newEngine(r.MaxKeys, limit.Policy(r.WhenFull))
-		c.shared = c.newEngine(1, limit.Evict)
+		c.live = c.newEngine(r.MaxKeys, r.WhenFull)
+		c.shared = c.newEngine(1, Evict)
 	}
 	switch {
 	case r.Candidate == 0:
 		c.tried = nil
 	case c.tried == nil:
-		c.tried = c.newEngine(r.MaxKeys, limit.Policy(r.WhenFull))
+		c.tried = c.newEngine(r.MaxKeys, r.WhenFull)
 	default:
 	}
 	c.keep()
@@ -55,8 +55,10 @@ func (c *rated) remember(before resource.Check) {
 // keep makes the values that stand among the items those that are never evicted.
 func (c *rated) keep() { c.kept.Store(c.items) }
 
-func (c *rated) newEngine(maxKeys int, full limit.Policy) *limit.Engine {
-	return limit.NewEngine(c.rule.Behavior != Reject, c.rule.Interval, maxKeys, full, keeping(c.kept))
+func (c *rated) newEngine(maxKeys int, full WhenFull) bykey.Engine {
+	return bykey.New(bykey.Config{
+		Bursts: c.rule.Behavior != Reject, Window: c.rule.Interval, MaxKeys: maxKeys, WhenFull: uint8(full), Keep: keeping(c.kept),
+	})
 }
 
 // keeping returns a function that reports whether a value stands among the items of the
@@ -91,8 +93,8 @@ func (c *rated) Interval() time.Duration {
 }
 
 // question is what the engine is asked about n of a value with that limit.
-func (c *rated) question(now, n, most int64) limit.Question {
-	q := limit.Question{Now: now, N: n, Limit: most, Burst: c.rule.Burst}
+func (c *rated) question(now, n, most int64) bykey.Question {
+	q := bykey.Question{Now: now, N: n, Limit: most, Burst: c.rule.Burst}
 	if c.rule.Behavior == Pace { // a turn comes when all before is paid for
 		if q.Burst, q.Patience = n, c.rule.MaxWait; n > most {
 			q.Limit = 0
@@ -103,8 +105,8 @@ func (c *rated) question(now, n, most int64) limit.Question {
 
 // charge is where the engine of the candidate charged a call.
 type charge struct {
-	where, of int64
-	charged   bool
+	bykey.Charge
+	charged bool
 }
 
 func (c *rated) ReserveArgs(now, n int64, _ resource.Caller, args resource.Args) (resource.Verdict, any) {
@@ -114,28 +116,24 @@ func (c *rated) ReserveArgs(now, n int64, _ resource.Caller, args resource.Args)
 
 func (c *rated) reserve(now, n int64, args *resource.Args) (v resource.Verdict, tried charge) {
 	a, ok := c.ask(args)
-	if a.shared {
-		c.counts.missing.Add(n)
-	}
-	switch {
-	case !ok:
+	c.come(&a, n)
+	if !ok {
 		return c.missed(n), tried
-	case a.limit < 0:
-		a.buffer.free()
-		return resource.Verdict{Ticket: resource.Ticket{B: untaken}}, tried
 	}
-	var d limit.Decision
-	q := c.question(now, n, a.limit)
-	c.engineOf(a.shared).Take(&d, a.key, &q)
+	defer a.buffer.free()
 	if c.tried != nil && !a.own && !a.shared {
 		tried = c.try(now, n, a.key)
 	}
-	a.buffer.free()
+	if a.limit < 0 {
+		return resource.Verdict{Ticket: resource.Ticket{B: untaken}}, tried
+	}
+	q := c.question(now, n, a.limit)
+	d := c.engineOf(a.shared).Take(a.key, q)
 	if !d.Allowed {
 		return c.refusal(n, &a, &q, &d), tried
 	}
 	c.counts.admitted.Add(n)
-	v.Ticket.A, v.Ticket.B = d.Charge()
+	v.Ticket.A, v.Ticket.B = d.Charge.Where, d.Charge.Of
 	if a.shared {
 		v.Ticket.B |= ofShared
 	}
@@ -149,7 +147,7 @@ func (c *rated) reserve(now, n int64, args *resource.Args) (v resource.Verdict, 
 // engine's own bits are below it.
 const ofShared = 1 << 32
 
-func (c *rated) engineOf(shared bool) *limit.Engine {
+func (c *rated) engineOf(shared bool) bykey.Engine {
 	if shared {
 		return c.shared
 	}
@@ -158,33 +156,29 @@ func (c *rated) engineOf(shared bool) *limit.Engine {
 
 // try asks the candidate.
 func (c *rated) try(now, n int64, key string) (tried charge) {
-	var d limit.Decision
-	q := c.question(now, n, int64(c.rule.Candidate))
-	c.tried.Take(&d, key, &q)
+	d := c.tried.Take(key, c.question(now, n, int64(c.rule.Candidate)))
 	if !d.Allowed {
 		c.counts.candidateWouldBlock.Add(n)
 		return tried
 	}
-	tried.where, tried.of = d.Charge()
-	tried.charged = true
-	return tried
+	return charge{d.Charge, true}
 }
 
-func (c *rated) refusal(n int64, a *asked, q *limit.Question, d *limit.Decision) resource.Verdict {
-	if d.Unavailable {
-		return c.refuse(n, c.crowded, float64(n), d.RetryAfter)
+func (c *rated) refusal(n int64, a *asked, q *bykey.Question, d *bykey.Answer) resource.Verdict {
+	if d.Crowded {
+		return c.refuse(n, c.crowded, a, float64(n), d.RetryAfter)
 	}
-	wait := q.UntilAdmitted(d)
-	if wait == limit.Never {
+	wait := q.Until(d)
+	if wait == bykey.Never {
 		wait = -1
 	}
-	return c.refuse(n, a.cause, c.observed(n, a.limit, d), wait)
+	return c.refuse(n, a.cause, a, c.observed(n, a.limit, d), wait)
 }
 
 // observed is what a value holds, n more included.
-func (c *rated) observed(n, most int64, d *limit.Decision) float64 {
+func (c *rated) observed(n, most int64, d *bykey.Answer) float64 {
 	switch {
-	case c.rule.Behavior == Pace && d.RetryAfter == limit.Never:
+	case c.rule.Behavior == Pace && d.RetryAfter == bykey.Never:
 		return float64(n)
 	case c.rule.Behavior == Pace: // those that have turns before it
 		return float64(n) + math.Ceil(d.RetryAfter.Seconds()/c.rule.Interval.Seconds()*float64(most))
@@ -211,12 +205,11 @@ func (c *rated) refund(ticket resource.Ticket, n int64, args *resource.Args, tri
 	now := c.now()
 	if ticket.B != untaken {
 		c.counts.admitted.Add(-n)
-		q := c.question(now, n, a.limit)
-		c.engineOf(ticket.B&ofShared != 0).Refund(a.key, &q, ticket.A, ticket.B&^ofShared)
+		engine := c.engineOf(ticket.B&ofShared != 0)
+		engine.Refund(a.key, c.question(now, n, a.limit), bykey.Charge{Where: ticket.A, Of: ticket.B &^ ofShared})
 	}
 	if tried.charged {
-		q := c.question(now, n, int64(c.rule.Candidate))
-		c.tried.Refund(a.key, &q, tried.where, tried.of)
+		c.tried.Refund(a.key, c.question(now, n, int64(c.rule.Candidate)), tried.Charge)
 	}
 }
 
@@ -229,16 +222,15 @@ func (c *rated) WaitArgs(now, n int64, _ resource.Caller, args resource.Args) ti
 		a.buffer.free()
 		return 0
 	}
-	q := c.question(now, n, a.limit)
-	wait := c.engineOf(a.shared).Wait(a.key, &q)
+	wait := c.engineOf(a.shared).Wait(a.key, c.question(now, n, a.limit))
 	a.buffer.free()
-	if wait == limit.Never {
+	if wait == bykey.Never {
 		return -1
 	}
 	return wait
 }
 
-func (c *rated) Snapshot(int64) stat.RuleSnapshot { return c.snapshot(c.live.Stats()) }
+func (c *rated) Snapshot(int64) stat.RuleSnapshot { return c.snapshot(c.live.Keys()) }
 
 // trying is rated with a candidate. What that has charged is held, since a ticket has no
 // room for it.

@@ -30,10 +30,10 @@ const (
 	Background
 )
 
-var criticalities = enum.Enum{What: "criticality", Names: []string{"default", "critical", "sheddable", "background"}}
+var criticalities = enum.Enum[Criticality]{What: "criticality", Names: []string{"default", "critical", "sheddable", "background"}}
 
 // String is the name of the criticality: "default", "critical", "sheddable", "background".
-func (c Criticality) String() string { return criticalities.String(uint8(c)) }
+func (c Criticality) String() string { return criticalities.String(c) }
 
 // maxArgs is how many arguments an entry can have.
 const maxArgs = 4

@@ -18,10 +18,10 @@ const (
 	Ignored                // the call says nothing about the resource, for instance because its caller gave up
 )
 
-var outcomes = enum.Enum{What: "outcome", Names: []string{"success", "failure", "ignored"}}
+var outcomes = enum.Enum[Outcome]{What: "outcome", Names: []string{"success", "failure", "ignored"}}
 
 // String is the outcome's name: "success", "failure", "ignored".
-func (o Outcome) String() string { return outcomes.String(uint8(o)) }
+func (o Outcome) String() string { return outcomes.String(o) }
 
 // outcomeOf is the outcome of an error when the program does not say otherwise. Whose
 // cancellation it was is not known here; see [Call].

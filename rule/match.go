@@ -24,19 +24,13 @@ const (
 	Default
 )
 
-var matches = enum.Enum{What: "match", Names: []string{"exact", "glob", "regexp", "default"}}
+var matches = enum.Enum[Match]{What: "match", Names: []string{"exact", "glob", "regexp", "default"}}
 
 // String is the name of the way to match: "exact", "glob", "regexp", "default".
-func (m Match) String() string { return matches.String(uint8(m)) }
+func (m Match) String() string { return matches.String(m) }
 
 // MarshalText returns that name.
-func (m Match) MarshalText() ([]byte, error) { return matches.Marshal(uint8(m)) }
+func (m Match) MarshalText() ([]byte, error) { return matches.Marshal(m) }
 
 // UnmarshalText reads it.
-func (m *Match) UnmarshalText(text []byte) error {
-	v, err := matches.Unmarshal(text)
-	if err == nil {
-		*m = Match(v)
-	}
-	return err
-}
+func (m *Match) UnmarshalText(text []byte) error { return matches.Unmarshal(text, m) }

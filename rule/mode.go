@@ -12,19 +12,13 @@ const (
 	Off                 // do not look
 )
 
-var modes = enum.Enum{What: "mode", Names: []string{"enforce", "shadow", "off"}}
+var modes = enum.Enum[Mode]{What: "mode", Names: []string{"enforce", "shadow", "off"}}
 
 // String is the mode's name: "enforce", "shadow", "off".
-func (m Mode) String() string { return modes.String(uint8(m)) }
+func (m Mode) String() string { return modes.String(m) }
 
 // MarshalText returns the mode's name.
-func (m Mode) MarshalText() ([]byte, error) { return modes.Marshal(uint8(m)) }
+func (m Mode) MarshalText() ([]byte, error) { return modes.Marshal(m) }
 
 // UnmarshalText reads a mode's name.
-func (m *Mode) UnmarshalText(text []byte) error {
-	v, err := modes.Unmarshal(text)
-	if err == nil {
-		*m = Mode(v)
-	}
-	return err
-}
+func (m *Mode) UnmarshalText(text []byte) error { return modes.Unmarshal(text, m) }

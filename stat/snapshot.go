@@ -82,6 +82,11 @@ type RuleSnapshot struct {
 	Missing int64
 	Values  int
 
+	// Busiest are the values that calls came with most often, and RefusedMost those that were
+	// refused most, or would have been in mode shadow: most first, and empty unless the rule
+	// wants them.
+	Busiest, RefusedMost []ValueCount
+
 	// LastRefusal is the last one by this rule. It is zero if there was none. Of more
 	// than 64 in a millisecond, it is the 64th.
 	LastRefusal Refusal
@@ -96,6 +101,16 @@ type RuleSnapshot struct {
 	Since       time.Time
 	Changes     int64
 	LastChanges []Change
+}
+
+// ValueCount is a value of an argument, and how many calls came with it. It is a plain value.
+type ValueCount struct {
+	// Value is as the caller sent it: escape it before it is shown. Values of several arguments are in quotes as
+	// Go has them, with commas between them.
+	Value string
+	// Count is how many calls it were, at most. It were Count − Excess for certain. A value
+	// that was counted from its first call on has an Excess of 0.
+	Count, Excess int64
 }
 
 // Change is a rule on a resource going over from one state to another. It is a plain value.

@@ -5,6 +5,7 @@ import { ask } from "./dialog.js";
 import { el, setAttr, setText, shown } from "./dom.js";
 import { editRule } from "./form.js";
 import { age, count, moment, number, span, time } from "./format.js";
+import { Frequent } from "./frequent.js";
 import { warning } from "./sources.js";
 import { setState } from "./states.js";
 
@@ -65,13 +66,16 @@ class Panel {
       return [key, { name, value, group: el("div", { class: key === "blocked" ? "block" : key }, name, value) }];
     }));
     this.seen = []; // refusals, the newest first: the server knows the last of them alone
+    this.busiest = new Frequent("Busiest");
+    this.refusedMost = new Frequent("Refused most");
     this.change = el("p", { class: "change" });
     this.changes = new Unfolded("changes", "Changes before it");
     this.last = el("p", { class: "last" });
     this.earlier = new Unfolded("earlier", "Refusals before it that this page has seen");
     this.element = el("article", { class: "panel rule" },
       el("header", {}, this.id, this.kind, this.mode, this.state, this.turned, this.owner, this.acts), this.about, this.switch,
-      el("dl", { class: "figures" }, ...Object.values(this.figures).map((f) => f.group)), this.change, this.changes.element, this.last, this.earlier.element);
+      el("dl", { class: "figures" }, ...Object.values(this.figures).map((f) => f.group)), this.change, this.changes.element, this.last, this.earlier.element,
+      this.busiest.element, this.refusedMost.element);
   }
 
   set(rule, now) {
@@ -174,7 +178,11 @@ class Panel {
     const candidate = f.candidate || rule.candidate;
     if (candidate) setText(this.figures.candidate.name, `Would block at ${number(candidate)}`);
     show("candidate", candidate ? count(f.candidateWouldBlock ?? 0) : null);
-    show("without", f.withoutArgument ? count(f.withoutArgument) : null);
+    const never = !f.admitted && !f.blocked && !f.wouldBlock && !f.values && !f.busiest;
+    show("without", f.withoutArgument ? (never ? "all " : "") + count(f.withoutArgument) : null);
+    const frequent = (list = []) => list.map((v) => ({ name: v.value, times: v.count, excess: v.excess }));
+    this.busiest.set(frequent(f.busiest));
+    this.refusedMost.set(frequent(f.refusedMost));
   }
 
   #toggle() {

@@ -171,7 +171,7 @@ func TestLimiters_ShowWhomTheyRefuse(t *testing.T) {
 	p.until("the panel", `document.querySelector(".limiter .title")?.textContent === "per <i>address</i>"`)
 	p.until("its figures", `document.querySelector(".limiter").innerText.includes("4 of at most 50 keys kept")`)
 	p.until("its answers", `[...document.querySelectorAll(".limiter dl.figures > div")].slice(0, 2).map((f) => f.innerText.replace(/\s+/, " ")).join() === "Allowed 12,Refused 12"`)
-	offenders := `[...document.querySelectorAll(".offenders tr")].map((r) => r.children[0].textContent + "=" + r.children[1].textContent)`
+	offenders := `[...document.querySelectorAll(".frequent tr")].map((r) => r.children[0].textContent + "=" + r.children[1].textContent)`
 	p.until("the worst first", offenders+`[0] === "192.0.2.7=6"`)
 	require.Equal(t, 4, ask[int](p, offenders+".length"))
 	_, err = counter.Allow(t.Context(), "192.0.2.7")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/stat"
 )
 
 // Kind describes one kind of rules, which are of type R: plain values that compare by what
@@ -84,6 +85,9 @@ type Env struct {
 	// Pause returns the longest time that the collector has stopped the program for within
 	// so much time before now. Nil: it is not known.
 	Pause func(within time.Duration) time.Duration
+	// Load returns what is known of the load of the machine. It never returns nil, and what it
+	// returns does not change. Nil: nothing is known, ever.
+	Load func() *stat.Signals
 }
 
 // AllFields are the fields of the rules of the kind, those of Head included.
