@@ -1,6 +1,7 @@
 package isolation
 
 import (
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -272,4 +273,42 @@ func TestAdaptive_HammerWhileTheLimitMoves(t *testing.T) {
 	require.NotZero(t, refused.Load())
 	require.GreaterOrEqual(t, s.Effective, 2.0)
 	require.LessOrEqual(t, s.Effective, float64(most))
+}
+
+// All faults at once, each with what would be right.
+func TestRule_FaultsOfAdaptiveRules(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		rule Rule
+		want []string
+	}{
+		{Rule{Strategy: Adaptive, MaxInFlight: 3}, nil},
+		{Rule{Strategy: Adaptive, MinInFlight: 1, MaxInFlight: 1, InitialInFlight: 1, Tolerance: 10, MaxRT: 24 * time.Hour, MaxWait: ms}, nil},
+		{Rule{Strategy: 2, MaxInFlight: 1}, []string{"Strategy is 2; want Fixed (0) or Adaptive (1)"}},
+		{Rule{Strategy: Adaptive}, []string{"MaxInFlight is 0; want 1 to 1000000000"}},
+		{
+			Rule{Strategy: Adaptive, MaxInFlight: 10, MinInFlight: 11, Tolerance: math.NaN(), MaxRT: -1},
+			[]string{"MinInFlight is 11; want 1 to MaxInFlight, which is 10, or 0 for 4", "Tolerance is NaN; want more than 0 and at most 10, or 0 for 0.25", "MaxRT is -1ns; want more than 0 and at most 24h0m0s, or 0 for none"},
+		},
+		{Rule{Strategy: Adaptive, MaxInFlight: 10, InitialInFlight: 3}, []string{"InitialInFlight is 3; want MinInFlight, which is 4, to MaxInFlight, which is 10, or 0 for 20"}},
+		{Rule{Strategy: Adaptive, MaxInFlight: 10, InitialInFlight: 11}, []string{"InitialInFlight is 11; want MinInFlight, which is 4, to MaxInFlight, which is 10, or 0 for 20"}},
+		{
+			Rule{MaxInFlight: 10, MinInFlight: 1, InitialInFlight: 2, Tolerance: 0.5, MaxRT: 1},
+			[]string{"MinInFlight is 1; want 0, since it is for Strategy Adaptive", "InitialInFlight is 2; want", "Tolerance is 0.5; want", "MaxRT is 1ns; want"},
+		},
+	} {
+		tt.rule.Resource = "a"
+		err := validate([]Rule{tt.rule})
+		if tt.want == nil {
+			require.NoError(t, err)
+			continue
+		}
+		require.Len(t, err, len(tt.want))
+		for _, want := range tt.want {
+			require.ErrorContains(t, err, want)
+		}
+	}
+	require.Equal(t, "at most 3 to 3 in flight, by how long calls take; blocks", describe(&Rule{Strategy: Adaptive, MaxInFlight: 3}))
+	require.Equal(t, "at most 4 to 200 in flight, by how long calls take; waits up to 1s, then blocks",
+		describe(&Rule{Strategy: Adaptive, MaxInFlight: 200, MaxWait: time.Second}))
 }

@@ -3,6 +3,37 @@
 // With a [Rule], a resource has a number of places. A call takes one when it enters, or
 // as many as it counts, and the entry that took them gives them back when it exits,
 // whatever rules were loaded meanwhile. Never are more taken than there are.
+//
+// # Adaptive rules
+//
+// How many calls a resource can work on at once, nobody knows for long: machines differ, and so
+// do calls. A rule with [Strategy] Adaptive finds out. While calls take as long as they do without a
+// queue, its limit rises; when they take longer, it falls, between MinInFlight and MaxInFlight:
+//
+//	{Resource: "GET /search", Strategy: isolation.Adaptive, MaxInFlight: 200}
+//
+// It goes by the mean of at least a hundred calls that began and succeeded in a window of at least
+// 100 ms. How long they take without a queue is measured every 30 s, or when they have become much
+// slower, but only while the limit keeps calls out: it is halved for half a second or longer. What is
+// still as slow then is slow for another reason, such as a dependency, and the limit makes room for
+// it. Whoever does not want that sets MaxRT.
+//
+// Things to know:
+//
+//   - At three times what a service can do, it does at least 0.93 of that, and the calls that are let in take
+//     at most twice as long as in an empty service, at the 99th percentile: simulated with 2 to 100 servers
+//     and three shapes of times. In the first seconds after a step of the load it is up to ten times as
+//     long with two servers, which are far below the first limit.
+//   - A limit of which less than half is used does not move, and one that keeps out less than a tenth
+//     of the calls does not fall.
+//   - Failures do not count: they may be quick. If calls fail because they are slow, a breaker
+//     helps, or a MaxRT that is shorter than their time-out.
+//   - Windows in which the container was throttled, or the garbage collector took more than half of the
+//     mean, do not count; after five in a row they do.
+//   - In mode Shadow the limit is computed from the calls that it would let in. It is what the
+//     rule would begin with: since nobody is kept out, nothing is measured.
+//   - The state is "rising", "falling" or "steady", "measuring", "floor" or "ceiling" when the limit cannot move,
+//     and "slow" above MaxRT. A change has the numbers in its reason. Effective of the snapshot is the limit.
 package isolation
 
 import (
