@@ -128,7 +128,7 @@ func TestTable(t *testing.T) {
 func row(s scene, name string, enter func() (func(), bool), unit time.Duration) {
 	start := time.Now()
 	sim := simulate.Simulation{
-		Patience: 20 * (s.before.Times.Mean + s.before.Delay.Mean),
+		Patience: 20 * (s.after.Times.Mean + s.after.Delay.Mean),
 		Set:      func(now int64) { time.Sleep(time.Until(start.Add(time.Duration(now)))) },
 		Enter:    func(int) (func(), bool) { return enter() },
 	}
