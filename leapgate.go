@@ -37,6 +37,7 @@ import (
 
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/callerror"
+	"github.com/leapgate-go/leapgate/internal/clock"
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/internal/names"
@@ -261,8 +262,12 @@ func New(cfg Config) (*Gate, error) {
 	}
 	g := &Gate{source: cfg.Load}
 	var guards []resource.Guard
+	env := ruleset.Env{Now: g.now, Passes: g.passes, Memory: cfg.Memory, Load: g.Signals}
+	if cfg.Now == nil { // on a given clock, real pauses mean nothing
+		env.Pause = clock.LongestPause
+	}
 	for _, k := range kinds.All {
-		set := k.NewSet(ruleset.Env{Now: g.now, Passes: g.passes, Memory: cfg.Memory, Load: g.Signals})
+		set := k.NewSet(env)
 		g.sets, guards = append(g.sets, set), append(guards, set)
 	}
 	g.registry = resource.NewRegistry(resource.Config{

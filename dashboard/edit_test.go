@@ -123,7 +123,7 @@ func TestEdit_FaultsAreShownAtTheirFields(t *testing.T) {
 		{"POST", "rules?kind=flow", `{"resource": "a", "threshold": 1, "threshold": 2}`, []string{`threshold: threshold is there twice`}},
 		{"POST", "rules?kind=flow", `{"resource": "a", "threshold": 1, "source": "x"}`, []string{`source: unknown field "source"; want one of id, resource, match, origin, threshold, candidate, interval, buckets, strict, behavior, maxWait, strategy, warmUpPeriod, coldFactor, highMemoryThreshold, lowMemory, highMemory, associated, mode`}},
 		{"POST", "rules?kind=isolation", `{"resource": "a", "maxInFlight": 0}`, []string{"maxInFlight: maxInFlight is 0; want 1 to 1000000000"}},
-		{"POST", "rules?kind=isolation", `{"resource": "a", "threshold": 5, "maxInFlight": 1}`, []string{`threshold: unknown field "threshold"; want one of id, resource, match, maxInFlight, maxWait, maxQueue, mode`}},
+		{"POST", "rules?kind=isolation", `{"resource": "a", "threshold": 5, "maxInFlight": 1}`, []string{`threshold: unknown field "threshold"; want one of id, resource, match, maxInFlight, strategy, minInFlight, initialInFlight, tolerance, maxRT, maxWait, maxQueue, mode`}},
 		{"PUT", "rule?kind=flow&id=q", `{"id": "r", "resource": "a", "threshold": 1}`, []string{`id: id is "r"; want "q" or nothing: a rule keeps its ID`}},
 		{"POST", "rules?kind=flow", `[]`, []string{": the body is a list; want an object: a rule"}},
 		{"POST", "rules?kind=flow", `null`, []string{": the body is null; want an object: a rule"}},

@@ -15,6 +15,10 @@ var errTimeout = errors.New("leapgate: no turn in time")
 //
 //go:noinline
 func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
+	if endsBefore(ctx, d.Expected) {
+		a.giveUp(c, d, context.DeadlineExceeded)
+		return false
+	}
 	if !a.waited {
 		a.waited, a.came = true, a.now
 	}
@@ -44,6 +48,12 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 	if err == nil {
 		return true
 	}
+	a.giveUp(c, d, err)
+	return false
+}
+
+// giveUp makes a refusal of a wait that ended with err, or need not begin.
+func (a *admission) giveUp(c Check, d *Delay, err error) {
 	a.blocked = &BlockError{Cause: cmp.Or(d.Cause, c.Cause()), Observed: d.Observed}
 	if d.Blocked != nil {
 		d.Blocked.Add(a.n)
@@ -51,7 +61,15 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 	if err != errTimeout { //nolint:errorlint // it is never wrapped
 		a.ended = err
 	}
-	return false
+}
+
+// endsBefore reports whether ctx has a deadline that comes before d has passed.
+func endsBefore(ctx context.Context, d time.Duration) bool {
+	if ctx == nil || d <= 0 {
+		return false
+	}
+	deadline, ok := ctx.Deadline()
+	return ok && time.Until(deadline) < d
 }
 
 // endWait counts how long the call has waited, for all its checks together.

@@ -32,6 +32,9 @@
 //	  - resource: db.query
 //	    maxInFlight: 20
 //	    maxWait: 500ms
+//	  - resource: GET /search
+//	    strategy: adaptive
+//	    maxInFlight: 200
 //	breaker:
 //	  - resource: db.query
 //	    errorRatio: 0.5
@@ -110,16 +113,24 @@
 //
 // Those of isolation are [isolation.Rule]:
 //
-//	field        value               default     meaning
-//	id           up to 1,040 bytes   resource/1  names the rule; unique among the isolation rules of a gate
-//	resource     1 to 1,024 bytes    required    the resource, or the pattern; none with match default
-//	match        exact, glob,        exact       what resource is
-//	             regexp, default
-//	maxInFlight  1 to 1,000,000,000  required    calls in flight
-//	maxWait      0s to 24h           0s          how long a call waits for a place
-//	maxQueue     1 to 1,000,000      1,000       how many calls wait at once; with maxWait only
-//	mode         enforce, shadow,    enforce     what is done with the decision
-//	             off
+//	field            value               default     meaning
+//	id               up to 1,040 bytes   resource/1  names the rule; unique among the isolation rules of a gate
+//	resource         1 to 1,024 bytes    required    the resource, or the pattern; none with match default
+//	match            exact, glob,        exact       what resource is
+//	                 regexp, default
+//	maxInFlight      1 to 1,000,000,000  required    calls in flight; the largest limit with strategy adaptive
+//	strategy         fixed, adaptive     fixed       how the limit comes about; adaptive: by how long calls take
+//	minInFlight      1 to maxInFlight    4           the smallest limit, with strategy adaptive
+//	initialInFlight  minInFlight to      20          the first limit, with strategy adaptive
+//	                 maxInFlight
+//	tolerance        over 0, to 10       0.25        how much longer calls may take than without a queue, with
+//	                                                 strategy adaptive
+//	maxRT            over 0s, to 24h     none        the limit falls while calls take longer on average, with
+//	                                                 strategy adaptive
+//	maxWait          0s to 24h           0s          how long a call waits for a place
+//	maxQueue         1 to 1,000,000      1,000       how many calls wait at once; with maxWait only
+//	mode             enforce, shadow,    enforce     what is done with the decision
+//	                 off
 //
 // Those of breaker are [breaker.Rule]. One of errorRatio, slowRatio, errorCount and consecutive
 // must be set, unless the behavior is throttle:

@@ -265,14 +265,16 @@ function describe({ kind, summary, rule }, kinds) {
 }
 
 /** lines are the thresholds of the rules of a resource that bound one of its figures, as lines for the chart
- * of that: per second, or in flight. */
-export function lines(rules, figure) {
-  return rules.flatMap(({ id, bounds, rule, figures: f }) => {
+ * of that: per second, or in flight. held says what held in each second of the last minute. */
+export function lines(rules, figure, held) {
+  return rules.flatMap((r) => {
+    const { id, bounds, rule, figures: f } = r;
     if (!f || f.mode === "off" || f.effective === null || bounds !== figure) return [];
     const scale = f.interval ? 1000 / f.interval : 1;
     const per = !f.interval ? "" : f.interval === 1000 ? "/s" : " in " + span(f.interval);
     const whose = rule?.origin ? ` for ${rule.origin}` : "";
-    const all = [{ label: `${id}${whose} ${number(f.effective)}${per}`, value: f.effective * scale, class: f.mode === "shadow" ? "shadow" : "" }];
+    const all = [{ label: `${id}${whose} ${number(f.effective)}${per}`, value: f.effective * scale, class: f.mode === "shadow" ? "shadow" : "",
+      values: held(r).map((v) => v === null ? null : v * scale) }];
     if (f.candidate) all.push({ label: `${id}, candidate ${number(f.candidate)}${per}`, value: f.candidate * scale, class: "shadow" });
     return all;
   });
