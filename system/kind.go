@@ -130,6 +130,9 @@ func describe(r *Rule) string {
 		}
 		all = append(all, does+" above "+strings.Join(signals, " or "))
 	}
+	if all == nil {
+		return "bounds nothing"
+	}
 	return strings.Join(all, "; ")
 }
 

@@ -121,7 +121,7 @@ func (r *Report) head(h field.Head) {
 			*h.Resource = field.Everything
 		}
 		if *h.Resource != field.Everything {
-			r.Fault("Resource", *h.Resource, `"*" or nothing with {Match Default} or {Match All}`)
+			r.Fault("Resource", *h.Resource, `"*" or nothing with {Match Default} or { All}`)
 		}
 		r.compile(*h.Resource, *h.Match)
 	case names.Check(*h.Resource) != nil:
