@@ -32,6 +32,8 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 	}
 	var err error
 	switch {
+	case registry.sleep == nil && endsBefore(ctx, d.For) && (d.Turn == nil || d.Turn.Due(a.now, func() {}) > 0):
+		err = context.DeadlineExceeded // nobody would be there when the turn comes
 	case d.Turn != nil:
 		err = registry.awaitTurn(ctx, a.now, d)
 	case registry.sleep != nil:
@@ -52,6 +54,13 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 		a.ended = err
 	}
 	return false
+}
+
+// endsBefore reports whether the deadline of a context comes before a wait is over. Only real
+// time can be held against it.
+func endsBefore(ctx context.Context, wait time.Duration) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && time.Until(deadline) < wait
 }
 
 // endWait counts how long the call has waited, for all its checks together.

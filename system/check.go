@@ -34,9 +34,10 @@ type counts struct {
 
 // limitCause is what refusals at one limit have in common.
 type limitCause struct {
-	phase *phase
-	why   reason
-	cause resource.Cause
+	phase  *phase
+	why    reason
+	leaves int64
+	cause  resource.Cause
 }
 
 // reason is what a call was refused for.
@@ -136,8 +137,8 @@ func (c *check) reserve(now, n int64, by resource.Caller) resource.Verdict {
 
 // wants is what a call wants of the room that there is.
 type wants struct {
-	above  bool  // the cut
-	leaves int64 // for others
+	tier   tier
+	leaves int64 // for those of better tiers
 }
 
 // rank finds out whether a call is above the cut. One that only looks is not counted.
@@ -149,16 +150,23 @@ func (s *state) rank(p *phase, now, n int64, by resource.Caller, looks bool) (w 
 	if !looks {
 		s.offers.calls[level].Add(n)
 	}
-	w.above = level < p.cut.level
-	if !s.offers.admits(p.cut, level, looks) {
-		w.leaves = p.hold
+	above := s.offers.admits(p.cut, level, looks)
+	switch {
+	case level < p.cut.guarded:
+		w.tier = first
+	case level < p.cut.level:
+		w.tier, w.leaves = next, p.hold[first]
+	case above:
+		w.tier, w.leaves = last, p.hold[first]
+	default:
+		w.tier, w.leaves = last, p.hold[first]+p.hold[next]
 	}
 	return w
 }
 
 // refuse counts a refusal, and makes the error.
 func (c *check) refuse(now, n int64, by resource.Caller, p *phase, w wants, why reason, observed float64) resource.Verdict {
-	c.state.refuse(now, n, p, w.above)
+	c.state.refuse(now, n, p, w.tier)
 	if c.rule.Mode == rule.Shadow {
 		c.counts.wouldBlock.Add(n)
 		return resource.Verdict{Refused: &c.shadowed}
@@ -171,7 +179,7 @@ func (c *check) refuse(now, n int64, by resource.Caller, p *phase, w wants, why 
 	if n > c.rule.most() {
 		wait = -1
 	}
-	return resource.Verdict{Refused: &resource.BlockError{Cause: c.causeOf(p, why), Observed: observed, RetryAfter: wait}}
+	return resource.Verdict{Refused: &resource.BlockError{Cause: c.causeOf(p, why, w.leaves), Observed: observed, RetryAfter: wait}}
 }
 
 // retryAfter is when to try again, about.
@@ -182,22 +190,22 @@ const retryAfter = time.Second
 func jitter() time.Duration { return retryAfter*3/4 + rand.N(retryAfter/2) }
 
 // causeOf is the cause of a refusal in a phase.
-func (c *check) causeOf(p *phase, why reason) *resource.Cause {
-	if last := c.last.Load(); last != nil && last.phase == p && last.why == why {
+func (c *check) causeOf(p *phase, why reason, leaves int64) *resource.Cause {
+	if last := c.last.Load(); last != nil && last.phase == p && last.why == why && last.leaves == leaves {
 		return &last.cause
 	}
-	l := &limitCause{phase: p, why: why, cause: c.cause}
+	l := &limitCause{p, why, leaves, c.cause}
 	cause := &l.cause
 	switch cause.Because = p.excess; why {
 	case inFlight:
 		cause.Threshold, cause.Detail = float64(p.limit), " in flight"
 	case inFlightHeld:
-		cause.Threshold, cause.Detail = float64(p.limit-p.hold), fmt.Sprintf(" in flight, with %d kept for calls that matter more", p.hold)
+		cause.Threshold, cause.Detail = float64(p.limit-leaves), fmt.Sprintf(" in flight, with %d kept for calls that matter more", leaves)
 	case perSecond:
 		cause.Threshold, cause.Interval = float64(p.qps), time.Second
 	case perSecondHeld:
-		cause.Threshold, cause.Interval = float64(p.qps-p.hold), time.Second
-		cause.Detail = fmt.Sprintf(", with %d kept for calls that matter more", p.hold)
+		cause.Threshold, cause.Interval = float64(p.qps-leaves), time.Second
+		cause.Detail = fmt.Sprintf(", with %d kept for calls that matter more", leaves)
 	case none:
 	}
 	c.last.Store(l)

@@ -11,7 +11,7 @@ const (
 // history is how many calls succeeded in each second lately, and how long they took.
 type history struct {
 	seconds [keeps]busy
-	next    int
+	at      int
 
 	began    int64 // of the second that runs
 	done, rt int64 // the totals by then
@@ -34,8 +34,8 @@ func (h *history) turn(now, done, rt int64) {
 	n, sum := done-h.done, rt-h.rt
 	h.began, h.done, h.rt = now, done, rt
 	if rate := float64(n) * float64(second) / float64(took); rate >= minCalls {
-		h.seconds[h.next] = busy{now, rate, float64(sum) / float64(n) / float64(second)}
-		h.next = (h.next + 1) % keeps
+		h.seconds[h.at] = busy{now, rate, float64(sum) / float64(n) / float64(second)}
+		h.at = (h.at + 1) % keeps
 	}
 }
 

@@ -55,17 +55,20 @@ func levelOf(by resource.Caller, now int64) int {
 type cut struct {
 	level int    // levels: nobody
 	share uint64 // of the calls at the level that are admitted, in parts of whole
+	// guarded is up to where nothing matters more: the criticality of level, or level if
+	// there are no calls of others above it.
+	guarded int
 }
 
 // whole is a share of 1.
 const whole = 1 << 32
 
-var uncut = cut{level: levels}
+var uncut = cut{level: levels, guarded: levels}
 
 // offers is what calls there were of late, by level.
 type offers struct {
 	calls  [levels]atomic.Int64 // since the last cut
-	unmet  atomic.Int64         // of them, those above the cut that found no place
+	unmet  [last]atomic.Int64   // of them, those of the first and next tier that found no place
 	stride atomic.Uint64        // in parts of whole
 	// refused are all that were refused since the rule was made.
 	refused atomic.Int64
@@ -74,8 +77,7 @@ type offers struct {
 	mark    int64 // refused at the last cut
 	recent  [levels]float64
 	met     float64 // of recent
-	hold    int64
-	enough  int // how many times in a row all above the cut found places
+	held    [last]hold
 	lastCut int64
 }
 
@@ -95,7 +97,7 @@ func (o *offers) admits(c cut, level int, looks bool) bool {
 
 // turn works out the next cut, at now, and how many places are held for those above it.
 // free is how many there are, of most.
-func (o *offers) turn(now, free, most int64) (c cut, hold int64) {
+func (o *offers) turn(now, free, most int64) (c cut, holds [last]int64) {
 	forget := math.Exp2(-float64(now-o.lastCut) / float64(remembers))
 	refused := o.refused.Load()
 	var came, recent float64
@@ -108,8 +110,14 @@ func (o *offers) turn(now, free, most int64) (c cut, hold int64) {
 	o.met = o.met*forget + min(came, max(0, came-float64(refused-o.mark))+float64(max(0, free)))
 	o.mark, o.lastCut = refused, now
 	c = o.cut(recent)
-	o.holdFor(c, most)
-	return c, o.hold
+	for t := range o.held {
+		o.held[t].turn(o.unmet[t].Swap(0), most)
+		if c == uncut {
+			o.held[t] = hold{}
+		}
+		holds[t] = o.held[t].places
+	}
+	return c, holds
 }
 
 // cut is where those that are served end, when they are served by level.
@@ -120,25 +128,48 @@ func (o *offers) cut(recent float64) cut {
 	}
 	for level, n := range o.recent {
 		if left < n {
-			return cut{level, uint64(left / n * whole)}
+			guarded := level / cohorts * cohorts
+			if o.met == left+sum(o.recent[guarded:level]) {
+				guarded = level
+			}
+			return cut{level, uint64(left / n * whole), guarded}
 		}
 		left -= n
 	}
 	return uncut
 }
 
-// holdFor moves the number of places that are held: up when calls above the cut found none, and
-// slowly down when all did.
-func (o *offers) holdFor(c cut, most int64) {
-	switch unmet := o.unmet.Swap(0); {
-	case c == uncut:
-		o.hold, o.enough = 0, 0
+// tier is how a call stands to a cut.
+type tier uint8
+
+const (
+	first tier = iota // nothing matters more: it is of a criticality above that at the boundary
+	next              // it is above the cut
+	last              // it is beyond the cut
+)
+
+// hold is how many places are held for calls of a tier.
+type hold struct {
+	places int64
+	enough int // how many times in a row all calls found a place
+}
+
+// turn moves the number of places: up when calls found none, and slowly down when all did.
+func (h *hold) turn(unmet, most int64) {
+	switch {
 	case unmet > 0:
-		o.hold, o.enough = min(o.hold+max(1, o.hold/4), most/2), 0
+		h.places, h.enough = h.places+max(1, h.places/4), 0
 	default:
-		if o.enough++; o.enough >= holdsFor {
-			o.hold, o.enough = max(0, o.hold-max(1, o.hold/8)), 0
+		if h.enough++; h.enough >= holdsFor {
+			h.places, h.enough = max(0, h.places-max(1, h.places/8)), 0
 		}
 	}
-	o.hold = min(o.hold, most/2)
+	h.places = min(h.places, most/3)
+}
+
+func sum(of []float64) (total float64) {
+	for _, v := range of {
+		total += v
+	}
+	return total
 }

@@ -63,7 +63,7 @@ type phase struct {
 	qps    int64 // 0: no bound
 	shares bool  // criticality decides
 	cut    cut
-	hold   int64
+	hold   [last]int64
 	keeps  bool // response times are wanted
 
 	excess string // the signal that is above its bound, if any
@@ -236,14 +236,14 @@ func (s *state) fullness(now int64, p *phase) string {
 	return strings.Join(all, ", ")
 }
 
-// refuse notes that n were refused. unmet says that they were above the cut.
-func (s *state) refuse(now, n int64, p *phase, unmet bool) {
+// refuse notes that n of a tier were refused.
+func (s *state) refuse(now, n int64, p *phase, t tier) {
 	s.offers.refused.Add(n)
 	if !p.closed && s.lastRefusal.Load() < now {
 		s.lastRefusal.Store(now) // one of several calls of a moment is enough
 	}
-	if unmet {
-		s.offers.unmet.Add(n)
+	if t < last {
+		s.offers.unmet[t].Add(n)
 	}
 	if p.calm {
 		s.stir(now)
