@@ -32,7 +32,7 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 	}
 	var err error
 	switch {
-	case registry.sleep == nil && endsBefore(ctx, d.For) && (d.Turn == nil || d.Turn.Due(a.now, func() {}) > 0):
+	case registry.sleep == nil && endsBefore(ctx, d, a.now):
 		err = context.DeadlineExceeded // nobody would be there when the turn comes
 	case d.Turn != nil:
 		err = registry.awaitTurn(ctx, a.now, d)
@@ -56,11 +56,18 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 	return false
 }
 
-// endsBefore reports whether the deadline of a context comes before a wait is over. Only real
-// time can be held against it.
-func endsBefore(ctx context.Context, wait time.Duration) bool {
+// endsBefore reports whether the deadline of a context, which is in real time, certainly comes
+// before a wait is over.
+func endsBefore(ctx context.Context, d *Delay, now int64) bool {
 	deadline, ok := ctx.Deadline()
-	return ok && time.Until(deadline) < wait
+	if !ok {
+		return false
+	}
+	wait := d.For
+	if d.Turn != nil {
+		wait = d.Turn.Due(now, func() {}) // below 0 if nobody knows
+	}
+	return time.Until(deadline) < wait
 }
 
 // endWait counts how long the call has waited, for all its checks together.
