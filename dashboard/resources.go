@@ -166,8 +166,24 @@ type figuresView struct {
 	CandidateWouldBlock int64        `json:"candidateWouldBlock"`
 	Missing             int64        `json:"withoutArgument,omitempty"`
 	Values              int          `json:"values,omitempty"`
+	Shed                *shedView    `json:"shed,omitempty"`
 	LastRefusal         *refusalView `json:"lastRefusal,omitempty"`
 	*stateView
+}
+
+// shedView is what a rule has blocked, by criticality.
+type shedView struct {
+	Critical   int64 `json:"critical"`
+	Default    int64 `json:"default"`
+	Sheddable  int64 `json:"sheddable"`
+	Background int64 `json:"background"`
+}
+
+func shedOf(n stat.ByCriticality) *shedView {
+	if n == (stat.ByCriticality{}) {
+		return nil
+	}
+	return &shedView{n.Critical, n.Default, n.Sheddable, n.Background}
 }
 
 type stateView struct {
@@ -269,7 +285,7 @@ func (d *Dashboard) rulesOf(s *stat.Snapshot) []boundView {
 			Mode: f.Mode.String(), Threshold: number(f.Threshold), Effective: number(f.Effective), Interval: millis(f.Interval),
 			Admitted: f.Admitted, Blocked: f.Blocked, WouldBlock: f.WouldBlock,
 			Candidate: number(f.Candidate), CandidateWouldBlock: f.CandidateWouldBlock,
-			Missing: f.Missing, Values: f.Values,
+			Missing: f.Missing, Values: f.Values, Shed: shedOf(f.Shed),
 			stateView: stateOf(f),
 		}}
 		if rule := rules[ruleKey{f.Kind, f.ID}]; rule.Kind != "" {

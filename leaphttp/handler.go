@@ -15,6 +15,7 @@ type middleware struct {
 	mux              *http.ServeMux
 	route            func(*http.Request) string
 	origin           func(*http.Request) string
+	criticality      *criticality // nil: all have the default
 	include, exclude paths
 	fields           fields
 	status           func(*leapgate.BlockError) int
@@ -117,11 +118,17 @@ func (m *middleware) open(rec *recorder, r *http.Request, charges []charge) (err
 		return err
 	}
 	name := m.resource(r)
-	if m.origin == nil {
-		rec.entry, err = m.gate.EntryContext(r.Context(), name)
-	} else {
-		rec.entry, err = m.gate.EntryContext(r.Context(), name, leapgate.WithOrigin(bounded(m.origin(r))))
+	var opts [2]leapgate.EntryOption
+	n := 0
+	if m.origin != nil {
+		opts[n] = leapgate.WithOrigin(bounded(m.origin(r)))
+		n++
 	}
+	if m.criticality != nil {
+		opts[n] = leapgate.WithCriticality(m.criticality.of(r, name))
+		n++
+	}
+	rec.entry, err = m.gate.EntryContext(r.Context(), name, opts[:n]...)
 	opened = err == nil
 	return err
 }

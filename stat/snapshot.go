@@ -108,6 +108,16 @@ type ByCriticality struct{ Critical, Default, Sheddable, Background int64 }
 // Sum is how many calls there are.
 func (n ByCriticality) Sum() int64 { return n.Critical + n.Default + n.Sheddable + n.Background }
 
+// Plus is the sum of both, for each criticality.
+func (n ByCriticality) Plus(u ByCriticality) ByCriticality {
+	return ByCriticality{n.Critical + u.Critical, n.Default + u.Default, n.Sheddable + u.Sheddable, n.Background + u.Background}
+}
+
+// Minus is the difference, for each criticality.
+func (n ByCriticality) Minus(u ByCriticality) ByCriticality {
+	return ByCriticality{n.Critical - u.Critical, n.Default - u.Default, n.Sheddable - u.Sheddable, n.Background - u.Background}
+}
+
 // Change is a rule on a resource going over from one state to another. It is a plain value.
 type Change struct {
 	At                     time.Time // by the wall clock
