@@ -1,5 +1,5 @@
-// Package sentinel reads the rules of Alibaba Sentinel: the JSON arrays of flow, isolation and
-// circuit breaker rules of sentinel-golang, and the flow and circuit breaker (degrade) rules of the
+// Package sentinel reads the rules of Alibaba Sentinel: the JSON arrays of flow, isolation,
+// circuit breaker and system rules of sentinel-golang, and the flow, circuit breaker (degrade) and system rules of the
 // Java edition and its dashboard.
 //
 //	rules, losses, err := sentinel.Parse("flow.json", data)
@@ -25,7 +25,7 @@ import (
 // has none. name is what errors call the data; if it ends in .json, the data must be JSON.
 //
 // The losses say, in the order of the file, what could not be translated, or means something
-// else now. What Leapgate has no rules for is skipped: system rules,
+// else now. What Leapgate has no rules for is skipped: the load of the machine in system rules,
 // hotspot parameters, authorities and gateways; cluster mode; limits on a call chain; and
 // rules that Sentinel itself would refuse.
 //
@@ -79,7 +79,7 @@ var ownFields = []string{
 	"statIntervalInMs", "maxQueueingTimeMs", "warmUpPeriodSec", "warmUpColdFactor", "clusterMode", "metricType",
 	"retryTimeoutMs", "statIntervalMs", "maxAllowedRtMs", "timeWindow", "slowRatioThreshold", "minRequestAmount",
 	"statSlidingWindowBucketCount", "probeNum", "triggerCount", "paramIndex", "paramIdx",
-	"highestSystemLoad", "highestCpuUsage", "lowMemUsageThreshold", "memLowWaterMarkBytes", "resourceMode",
+	"highestSystemLoad", "highestCpuUsage", "avgRt", "maxThread", "lowMemUsageThreshold", "memLowWaterMarkBytes", "resourceMode",
 }
 
 // importer collects what comes of a list.
@@ -105,6 +105,14 @@ func (im *importer) rule(item *document.Node) {
 			t.javaBreaker()
 		} else {
 			t.goBreaker()
+		}
+		return
+	case t.has(systemFields...):
+		t.label = "system rule"
+		if t.has("triggerCount") {
+			t.goSystem()
+		} else {
+			t.javaSystem()
 		}
 		return
 	case foreign != nil:
@@ -148,7 +156,6 @@ func (t *translation) foreign() (*document.Node, string) {
 	}{
 		{"hotspot rule", []string{"paramIndex", "paramIdx", "paramKey", "paramsMaxCapacity", "durationInSec", "specificItems", "paramFlowItemList"}},
 		{"gateway rule", []string{"resourceMode", "paramItem", "intervalSec"}},
-		{"system rule", []string{"triggerCount", "highestSystemLoad", "highestCpuUsage", "avgRt", "maxThread"}},
 	} {
 		for _, name := range kind.fields {
 			if v := t.field(name); v != nil {
