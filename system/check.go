@@ -144,7 +144,7 @@ type wants struct {
 // rank finds out whether a call is above the cut. One that only looks is not counted.
 func (s *state) rank(p *phase, now, n int64, by resource.Caller, looks bool) (w wants) {
 	if !p.shares {
-		return w
+		return wants{tier: last}
 	}
 	level := levelOf(by, now)
 	if !looks {
@@ -254,8 +254,7 @@ func (c *check) Refund(ticket resource.Ticket, n int64) {
 func (c *check) Finish(_, n int64, rt time.Duration, outcome resource.Outcome) {
 	s := c.state
 	if outcome == resource.Success && s.phase.Load().keeps {
-		s.done.Add(n)
-		s.rt.Add(n * int64(rt))
+		s.ended.add(n, rt)
 	}
 	s.places.GiveBack(n)
 }

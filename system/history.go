@@ -13,8 +13,7 @@ type history struct {
 	seconds [keeps]busy
 	at      int
 
-	began    int64 // of the second that runs
-	done, rt int64 // the totals by then
+	began, mark int64 // of the second that runs
 }
 
 // busy is a second in which there were calls enough.
@@ -24,17 +23,16 @@ type busy struct {
 	rt    float64 // mean, in seconds
 }
 
-// turn ends a second, if it is over at now. done and rt are the totals of calls and of their
-// response times.
-func (h *history) turn(now, done, rt int64) {
+// turn ends a second, if it is over at now. ended is the word of what has ended by now.
+func (h *history) turn(now, ended int64) {
 	took := now - h.began
 	if took < second {
 		return
 	}
-	n, sum := done-h.done, rt-h.rt
-	h.began, h.done, h.rt = now, done, rt
+	n, seconds := since(ended, h.mark)
+	h.began, h.mark = now, ended
 	if rate := float64(n) * float64(second) / float64(took); rate >= minCalls {
-		h.seconds[h.at] = busy{now, rate, float64(sum) / float64(n) / float64(second)}
+		h.seconds[h.at] = busy{now, rate, seconds / float64(n)}
 		h.at = (h.at + 1) % keeps
 	}
 }

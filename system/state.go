@@ -12,7 +12,6 @@ import (
 	"github.com/leapgate-go/leapgate/internal/places"
 	"github.com/leapgate-go/leapgate/internal/quota"
 	"github.com/leapgate-go/leapgate/internal/ruleset"
-	"github.com/leapgate-go/leapgate/internal/stripes"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
@@ -31,14 +30,16 @@ const unlimited = math.MaxInt64 / 4
 
 // state is what all resources that a rule binds share, whatever is changed of the rule.
 type state struct {
-	phase    atomic.Pointer[phase] // written under mu
-	due      atomic.Int64          // when to look next; written under mu
-	places   places.Places
-	quota    atomic.Pointer[quota.Quota] // of MaxQPS; made when the rule first has it
-	done, rt stripes.Counter             // calls that succeeded, and their response times
-	offers   offers
-	shown    *resource.State
-	signals  func() *stat.Signals // nil: nothing is known
+	phase   atomic.Pointer[phase] // written under mu
+	due     atomic.Int64          // when to look next; written under mu
+	_       [64 - 16]byte         // what calls write is on lines of its own
+	places  places.Places
+	_       [64]byte
+	quota   atomic.Pointer[quota.Quota] // of MaxQPS; made when the rule first has it
+	ended   ended
+	offers  offers
+	shown   *resource.State
+	signals func() *stat.Signals // nil: nothing is known
 
 	lastRefusal atomic.Int64 // but those of a phase that is closed
 
@@ -175,9 +176,9 @@ func (s *state) sample(now, refused int64) {
 		s.excess = excess{}
 		return
 	}
-	done, rt := s.done.Load(), s.rt.Load()
-	s.history.turn(now, done, rt)
-	isNew := s.latency.turn(now, done, rt) && s.rule.MaxRT > 0
+	ended := s.ended.word.Load()
+	s.history.turn(now, ended)
+	isNew := s.latency.turn(now, ended) && s.rule.MaxRT > 0
 	signals := new(stat.Signals)
 	if s.signals != nil {
 		signals = s.signals()
@@ -264,9 +265,9 @@ func (s *state) stir(now int64) {
 
 // latency is the mean response time of the calls that succeeded lately.
 type latency struct {
-	began, done, rt int64
-	ended           int64
-	mean            float64 // in seconds
+	began, mark int64
+	known       int64   // since when the mean is known; 0 if it never was
+	mean        float64 // in seconds
 }
 
 const (
@@ -275,22 +276,22 @@ const (
 )
 
 // turn takes a new mean, if there are enough calls for one, and reports whether it has.
-func (l *latency) turn(now, done, rt int64) bool {
-	n := done - l.done
+func (l *latency) turn(now, ended int64) bool {
+	n, seconds := since(ended, l.mark)
 	took := now - l.began
 	if took < latencyEvery || n < latencyCalls && took < second {
 		return false
 	}
 	if n > 0 {
-		l.mean, l.ended = float64(rt-l.rt)/float64(n)/float64(second), now
+		l.mean, l.known = seconds/float64(n), now
 	}
-	l.began, l.done, l.rt = now, done, rt
+	l.began, l.mark = now, ended
 	return n > 0
 }
 
 // signal is the mean, while it is not older than a second.
 func (l *latency) signal(now int64) stat.Signal {
-	if l.ended == 0 || now-l.ended > second {
+	if l.known == 0 || now-l.known > second {
 		return stat.Signal{}
 	}
 	return stat.Signal{Value: l.mean, Raw: l.mean, Known: true}
