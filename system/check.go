@@ -152,6 +152,8 @@ func (s *state) rank(p *phase, now, n int64, by resource.Caller, looks bool) (w 
 	}
 	above := s.offers.admits(p.cut, level, looks)
 	switch {
+	case p.cut == uncut:
+		w.tier = last // nobody is put first
 	case level < p.cut.guarded:
 		w.tier = first
 	case level < p.cut.level:
