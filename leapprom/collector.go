@@ -30,6 +30,10 @@
 //	remembered_resources                         those of which it is remembered what they have used
 //	forgotten_resources_total                    those of which that had to be forgotten too early
 //	forgotten_calls_total                        calls that had passed there
+//	load_cpu_ratio, load_throttled_ratio,        of the machine, as far as Config.Load of the
+//	load_pressure_ratio, load_processors,        gate knows them: see package load
+//	load_scheduling_latency_seconds,
+//	load_runnable_goroutines
 //	rules_last_load_successful{source}           whether the rules of a file are the active ones
 //	rules_last_load_timestamp_seconds{source}    when they were loaded
 //
@@ -191,6 +195,7 @@ func (c *Collector) read() *samples {
 	s.gauge(c.descs.remembered, gate, float64(evictions.Remembered))
 	s.count(c.descs.forgotten, gate, nil, evictions.Forgotten)
 	s.count(c.descs.forgottenCalls, gate, nil, evictions.ForgottenCalls)
+	collectLoad(c.descs, s, gate, c.gate.Signals())
 	for _, l := range c.limiters {
 		l.read(c.descs, s)
 	}

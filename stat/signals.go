@@ -20,6 +20,9 @@ type Signals struct {
 	SchedLatency Signal
 	// Runnable is how many goroutines could run and did not, per GOMAXPROCS.
 	Runnable Signal
+
+	// Processors is how many processors CPU is a share of, such as 0.5; 0 if it is not known.
+	Processors float64
 }
 
 // Signal is one of the [Signals].
