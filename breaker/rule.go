@@ -18,7 +18,7 @@ type Rule struct {
 	ID string
 
 	// Resource is the name of the resource, 1 to 1,024 bytes, or the pattern that names must
-	// match. With Match Default it is empty, or "*".
+	// match. With Match Default or All it is empty, or "*".
 	Resource string
 	// Match is Exact, which is the default, or what type of pattern Resource is. Every
 	// resource that matches has a breaker of its own.

@@ -145,7 +145,7 @@ func TestEdit_FaultsAreShownAtTheirFields(t *testing.T) {
 
 	// What is said of the query.
 	faults, _ = refused(t, d, http.StatusBadRequest, "POST", "rules?kind=hot&source=rules.yaml", `{}`)
-	require.Equal(t, []string{`kind: kind is "hot"; want one of flow, isolation, breaker, param`, `source: source is "rules.yaml"; want one of the sources that about tells`}, faults)
+	require.Equal(t, []string{`kind: kind is "hot"; want one of flow, isolation, breaker, param, system`, `source: source is "rules.yaml"; want one of the sources that about tells`}, faults)
 	refused(t, d, http.StatusBadRequest, "PUT", "rule?kind=flow", `{}`, version...)
 	refused(t, d, http.StatusBadRequest, "DELETE", "rule?id=q", "", version...)
 	require.Equal(t, before, g.FlowRules())

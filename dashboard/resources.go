@@ -168,6 +168,7 @@ type figuresView struct {
 	Values              int          `json:"values,omitempty"`
 	Busiest             []valueView  `json:"busiest,omitempty"`
 	RefusedMost         []valueView  `json:"refusedMost,omitempty"`
+	Shed                *shedView    `json:"shed,omitempty"`
 	LastRefusal         *refusalView `json:"lastRefusal,omitempty"`
 	*stateView
 }
@@ -176,6 +177,21 @@ type valueView struct {
 	Value  string `json:"value"`
 	Count  int64  `json:"count"`
 	Excess int64  `json:"excess"`
+}
+
+// shedView is what a rule has blocked, by criticality.
+type shedView struct {
+	Critical   int64 `json:"critical"`
+	Default    int64 `json:"default"`
+	Sheddable  int64 `json:"sheddable"`
+	Background int64 `json:"background"`
+}
+
+func shedOf(n stat.ByCriticality) *shedView {
+	if n == (stat.ByCriticality{}) {
+		return nil
+	}
+	return &shedView{n.Critical, n.Default, n.Sheddable, n.Background}
 }
 
 type stateView struct {
@@ -296,7 +312,7 @@ func (d *Dashboard) rulesOf(s *stat.Snapshot) []boundView {
 			Mode: f.Mode.String(), Threshold: number(f.Threshold), Effective: number(f.Effective), Interval: millis(f.Interval),
 			Admitted: f.Admitted, Blocked: f.Blocked, WouldBlock: f.WouldBlock,
 			Candidate: number(f.Candidate), CandidateWouldBlock: f.CandidateWouldBlock,
-			Missing: f.Missing, Values: f.Values, Busiest: valuesOf(f.Busiest), RefusedMost: valuesOf(f.RefusedMost),
+			Missing: f.Missing, Values: f.Values, Busiest: valuesOf(f.Busiest), RefusedMost: valuesOf(f.RefusedMost), Shed: shedOf(f.Shed),
 			stateView: stateOf(f),
 		}}
 		if rule := rules[ruleKey{f.Kind, f.ID}]; rule.Kind != "" {

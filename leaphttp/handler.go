@@ -16,6 +16,7 @@ type middleware struct {
 	route            func(*http.Request) string
 	args             args
 	origin           func(*http.Request) string
+	criticality      *criticality // nil: all have the default
 	include, exclude paths
 	fields           fields
 	status           func(*leapgate.BlockError) int
@@ -118,10 +119,13 @@ func (m *middleware) open(rec *recorder, r *http.Request, charges []charge) (err
 		return err
 	}
 	name := m.resource(r)
-	var few [maxArgs + 1]leapgate.EntryOption
+	var few [maxArgs + 2]leapgate.EntryOption
 	opts := m.args.addTo(few[:0], r)
 	if m.origin != nil {
 		opts = append(opts, leapgate.WithOrigin(bounded(m.origin(r))))
+	}
+	if m.criticality != nil {
+		opts = append(opts, leapgate.WithCriticality(m.criticality.of(r, name)))
 	}
 	rec.entry, err = m.gate.EntryContext(r.Context(), name, opts...)
 	opened = err == nil

@@ -125,6 +125,9 @@ type Config struct {
 	// middleware sets those of its pattern; a Route must do so itself.
 	Args map[string]Arg
 
+	// Criticality is how much requests matter when not all can be served, for system rules.
+	Criticality CriticalityConfig
+
 	// Include are the paths that the middleware is for; none is all. Exclude are those that are
 	// not, even though included, such as health checks. Everything else passes the
 	// middleware untouched. "/healthz" is one path; "/api/" is all that begins so, and
@@ -177,6 +180,7 @@ func newMiddleware(cfg Config, faults *faults) *middleware {
 		gate: cfg.Gate, mux: cfg.Mux, route: cfg.Route, origin: cfg.Origin, args: newArgs(cfg.Args, faults),
 		status: cfg.Status, refuse: cfg.Refuse,
 	}
+	m.criticality = newCriticality(&cfg.Criticality, faults)
 	if cfg.Gate == nil {
 		if len(cfg.Limits) == 0 {
 			faults.add("Gate is nil and Limits is empty; want one of them")
@@ -190,6 +194,7 @@ func newMiddleware(cfg Config, faults *faults) *middleware {
 			{"Origin", cfg.Origin != nil},
 			{"Args", cfg.Args != nil},
 			{"Status", cfg.Status != nil},
+			{"Criticality", m.criticality != nil},
 		} {
 			if useless.set {
 				faults.add("%s is set without a Gate, for which it is; want both", useless.field)

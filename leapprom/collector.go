@@ -96,6 +96,7 @@ import (
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/stat"
 )
 
 // Collector exports one gate. It may be registered in several registries, and several
@@ -333,5 +334,8 @@ func (c *Collector) collectRest(s *samples, guard string, sum resource.RuleTotal
 	}
 	if sum.Missing != 0 {
 		s.count(c.descs.missing, labels, nil, sum.Missing)
+	}
+	if sum.Shed != (stat.ByCriticality{}) {
+		c.collectShed(s, c.shedLabels(guard, resource.Other, resource.Other), sum.Shed)
 	}
 }

@@ -6,9 +6,9 @@ type descs struct {
 	// by resource
 	entries, exceptions, ignored, occupied, responseTime, inFlight, waitTime, waiting *prometheus.Desc
 	// by resource, guard and rule
-	blocks, wouldBlocks, candidateWouldBlocks, missing *prometheus.Desc
-	mode, threshold, effective, candidate, interval    *prometheus.Desc
-	state, changes                                     *prometheus.Desc
+	blocks, wouldBlocks, candidateWouldBlocks, missing, shed *prometheus.Desc
+	mode, threshold, effective, candidate, interval          *prometheus.Desc
+	state, changes                                           *prometheus.Desc
 	// of the gate
 	resources, guardFaults                         *prometheus.Desc
 	evicted, remembered, forgotten, forgottenCalls *prometheus.Desc
@@ -52,6 +52,7 @@ func newDescs(gate string) *descs {
 	d.missing = of("rule_missing_arguments_total",
 		"Calls without the argument that a rule is about. If all are, nobody gives it, and the rule does nothing.",
 		"resource", "guard", "rule")
+	d.shed = of("rule_shed_total", "Calls that a rule has blocked which goes by criticality.", "resource", "guard", "rule", "criticality")
 	d.mode = of("rule_info", "1, for the mode of a rule: enforce, shadow or off.", "resource", "guard", "rule", "mode")
 	d.threshold = of("rule_threshold", "Threshold of a rule, as it was loaded.", "resource", "guard", "rule")
 	d.effective = of("rule_effective_threshold",

@@ -20,10 +20,11 @@ type ruleID struct {
 
 // ruleSeries are those of one rule on a source.
 type ruleSeries struct {
-	guard  string           // the value of that label
-	labels []*dto.LabelPair // nil if another rule has them: then other shows what it counts
-	info   []*dto.LabelPair // with the mode, as it was last
-	states []stateSeries    // one for each state that it can be in, as they were last
+	guard  string               // the value of that label
+	labels []*dto.LabelPair     // nil if another rule has them: then other shows what it counts
+	info   []*dto.LabelPair     // with the mode, as it was last
+	shed   *[4][]*dto.LabelPair // as shedLabels made them; nil until something is shed
+	states []stateSeries        // one for each state that it can be in, as they were last
 
 	serial             int64               // of the rule's counts that last is from
 	now                *stat.RuleSnapshot  // of the reading at hand; nil if it is not there
@@ -142,6 +143,12 @@ func (r *ruleSeries) collect(c *Collector, s *samples) {
 	if shown.Missing > 0 {
 		s.count(c.descs.missing, r.labels, nil, shown.Missing)
 	}
+	if shown.Shed != (stat.ByCriticality{}) {
+		if r.shed == nil {
+			r.shed = c.shedLabels(r.guard, r.labels[2].GetValue(), r.labels[3].GetValue())
+		}
+		c.collectShed(s, r.shed, shown.Shed)
+	}
 	if r.now == nil {
 		return
 	}
@@ -157,6 +164,25 @@ func (r *ruleSeries) collect(c *Collector, s *samples) {
 	s.gauge(c.descs.interval, r.labels, r.now.Interval.Seconds())
 	if r.now.Candidate > 0 {
 		s.gauge(c.descs.candidate, r.labels, r.now.Candidate)
+	}
+}
+
+// shedLabels are those of the series of what a rule has shed: by criticality, as collectShed goes
+// through them.
+func (c *Collector) shedLabels(guard, resource, rule string) *[4][]*dto.LabelPair {
+	all := new([4][]*dto.LabelPair)
+	for i, criticality := range [...]string{"critical", "default", "sheddable", "background"} {
+		all[i] = pairs("criticality", criticality, "gate", c.cfg.Gate, "guard", guard, "resource", resource, "rule", rule)
+	}
+	return all
+}
+
+// collectShed adds a series for each criticality of which anything was refused.
+func (c *Collector) collectShed(s *samples, labels *[4][]*dto.LabelPair, n stat.ByCriticality) {
+	for i, n := range [...]int64{n.Critical, n.Default, n.Sheddable, n.Background} {
+		if n != 0 {
+			s.count(c.descs.shed, labels[i], nil, n)
+		}
 	}
 }
 

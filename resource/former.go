@@ -115,9 +115,11 @@ func (d *formerCheck) figures() (kind string, sum RuleTotals) {
 }
 
 // RuleTotals is what rules have refused, or would have, how often they went over to
-// another state, and how many calls had not the argument that they are about.
+// another state, how many calls had not the argument that they are about, and what was refused by
+// criticality.
 type RuleTotals struct {
 	Blocked, WouldBlock, CandidateWouldBlock, Changes, Missing int64
+	Shed                                                       stat.ByCriticality
 }
 
 // Plus returns the sum of both.
@@ -125,15 +127,18 @@ func (t RuleTotals) Plus(u RuleTotals) RuleTotals {
 	return RuleTotals{
 		t.Blocked + u.Blocked, t.WouldBlock + u.WouldBlock,
 		t.CandidateWouldBlock + u.CandidateWouldBlock, t.Changes + u.Changes, t.Missing + u.Missing,
+		t.Shed.Plus(u.Shed),
 	}
 }
 
 // Minus returns what t has more than u.
 func (t RuleTotals) Minus(u RuleTotals) RuleTotals {
-	return t.Plus(RuleTotals{-u.Blocked, -u.WouldBlock, -u.CandidateWouldBlock, -u.Changes, -u.Missing})
+	return t.Plus(RuleTotals{
+		-u.Blocked, -u.WouldBlock, -u.CandidateWouldBlock, -u.Changes, -u.Missing, stat.ByCriticality{}.Minus(u.Shed),
+	})
 }
 
 // TotalsOf returns the totals of a rule on a resource.
 func TotalsOf(r *stat.RuleSnapshot) RuleTotals {
-	return RuleTotals{r.Blocked, r.WouldBlock, r.CandidateWouldBlock, r.Changes, r.Missing}
+	return RuleTotals{r.Blocked, r.WouldBlock, r.CandidateWouldBlock, r.Changes, r.Missing, r.Shed}
 }

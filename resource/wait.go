@@ -15,7 +15,11 @@ var errTimeout = errors.New("leapgate: no turn in time")
 //
 //go:noinline
 func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
-	if endsBefore(ctx, d.Expected) {
+	registry := a.set.registry
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if registry.inVain(ctx, a.now, d) {
 		a.giveUp(c, d, context.DeadlineExceeded)
 		return false
 	}
@@ -30,10 +34,6 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 			a.endWait()
 		}
 	}()
-	registry := a.set.registry
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	var err error
 	switch {
 	case d.Turn != nil:
@@ -63,13 +63,23 @@ func (a *admission) giveUp(c Check, d *Delay, err error) {
 	}
 }
 
-// endsBefore reports whether ctx has a deadline that comes before d has passed.
-func endsBefore(ctx context.Context, d time.Duration) bool {
-	if ctx == nil || d <= 0 {
+// inVain reports whether the context of a call has a deadline before the call would begin. It is
+// in real time, so a way to sleep of the program's own, which may be faster, is not held against it unless the
+// check knows better.
+func (g *registry) inVain(ctx context.Context, now int64, d *Delay) bool {
+	deadline, ok := ctx.Deadline()
+	if !ok {
 		return false
 	}
-	deadline, ok := ctx.Deadline()
-	return ok && time.Until(deadline) < d
+	wait := d.Expected
+	switch {
+	case wait > 0 || g.sleep != nil:
+	case d.Turn != nil:
+		wait = d.Turn.Due(now, func() {}) // below 0 if nobody knows
+	default:
+		wait = d.For
+	}
+	return wait > 0 && time.Until(deadline) < wait
 }
 
 // endWait counts how long the call has waited, for all its checks together.

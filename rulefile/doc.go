@@ -45,6 +45,11 @@
 //	    arg: tenant
 //	    threshold: 50
 //	    items: {vip: 500, ban: 0}
+//	system:
+//	  - resource: "GET *"
+//	    match: glob
+//	    maxCPU: 0.9
+//	    maxInFlight: 500
 //
 // JSON has the same fields.
 //
@@ -87,9 +92,9 @@
 //
 //	field                value               default     meaning
 //	id                   up to 1,040 bytes   resource/1  names the rule; unique among the flow rules of a gate
-//	resource             1 to 1,024 bytes    required    the resource, or the pattern; none with match default
+//	resource             1 to 1,024 bytes    required    the resource, or the pattern; none with match default, all
 //	match                exact, glob,        exact       what resource is
-//	                     regexp, default
+//	                     regexp, default, all
 //	origin               up to 1,024 bytes   everyone    one caller, or other
 //	threshold            0 or more           required    calls admitted per interval; 0 blocks all
 //	candidate            0 or more           0, none     a threshold that is tried and blocks nothing
@@ -115,9 +120,10 @@
 //
 //	field            value               default     meaning
 //	id               up to 1,040 bytes   resource/1  names the rule; unique among the isolation rules of a gate
-//	resource         1 to 1,024 bytes    required    the resource, or the pattern; none with match default
+//	resource         1 to 1,024 bytes    required    the resource, or the pattern; none with match default, all
 //	match            exact, glob,        exact       what resource is
-//	                 regexp, default
+//	                 regexp, default,
+//	                 all
 //	maxInFlight      1 to 1,000,000,000  required    calls in flight; the largest limit with strategy adaptive
 //	strategy         fixed, adaptive     fixed       how the limit comes about; adaptive: by how long calls take
 //	minInFlight      1 to maxInFlight    4           the smallest limit, with strategy adaptive
@@ -137,9 +143,9 @@
 //
 //	field         value               default     meaning
 //	id            up to 1,040 bytes   resource/1  names the rule; unique among the breaker rules of a gate
-//	resource      1 to 1,024 bytes    required    the resource, or the pattern; none with match default
+//	resource      1 to 1,024 bytes    required    the resource, or the pattern; none with match default, all
 //	match         exact, glob,        exact       what resource is
-//	              regexp, default
+//	              regexp, default, all
 //	interval      1ms to 24h          10s         the window of the results
 //	buckets       1 to 1,000          10          into which the interval divides, at least 1ms each
 //	minCalls      1 to 1,000,000,000  10          results below which nothing opens it
@@ -164,9 +170,9 @@
 //
 //	field        value               default     meaning
 //	id           up to 1,040 bytes   resource/1  names the rule; unique among the param rules of a gate
-//	resource     1 to 1,024 bytes    required    the resource, or the pattern; none with match default
+//	resource     1 to 1,024 bytes    required    the resource, or the pattern; none with match default, all
 //	match        exact, glob,        exact       what resource is
-//	             regexp, default
+//	             regexp, default, all
 //	arg          names of arguments  required    whose values are counted; several, with commas, together
 //	threshold    0 to 16,777,214     0           calls with one value admitted per interval; 0 blocks all
 //	candidate    0 to 16,777,214     0, none     a threshold that is tried and blocks nothing
@@ -186,6 +192,25 @@
 //	                                             and maxInFlight nothing is blocked
 //	mode         enforce, shadow,    enforce     what is done with the decision
 //	             off
+//
+// Those of system are [system.Rule]. One of the bounds, maxCPU to maxInFlight, must be set:
+//
+//	field            value               default     meaning
+//	id               up to 1,040 bytes   resource/1  names the rule; unique among the system rules of a gate
+//	resource         1 to 1,024 bytes    required    the resource, or the pattern; none with match default, all
+//	match            exact, glob,        exact       what resource is; all that match are counted together
+//	                 regexp, default, all
+//	maxCPU           over 0 to 1         0, none     share of the processors that the container may use
+//	maxThrottled     over 0 to 1         0, none     share of the periods in which its quota runs out
+//	maxPressure      over 0 to 1         0, none     share of the time in which something waits for a processor
+//	maxSchedLatency  1us to 1m           0s, none    how long goroutines wait until they run, 99 % of them
+//	maxRT            1ms to 24h          0s, none    mean response time of the calls that succeed
+//	maxQPS           1 to 1,000,000,000  0, none     calls in a second
+//	maxInFlight      1 to 1,000,000,000  0, none     calls in flight
+//	strategy         limit, refuse       limit       finds how many may be in flight, or lets nothing pass
+//	coolOff          1ms to 1h           10s; 1s     how long all must be well; 1s with refuse
+//	mode             enforce, shadow,    enforce     what is done with the decision
+//	                 off
 //
 // Durations are text with a unit, as [time.ParseDuration] reads it: 250ms, 1s, 1h30m.
 // Memory is a number of bytes, or text with a unit of GOMEMLIMIT: B, KiB, MiB, GiB, TiB.
@@ -208,6 +233,6 @@
 //
 // A file that is blank, or has nothing but comments or an empty flow, is an error, since files are
 // emptied, or cut off, by accident, and that would lift all limits. One that is to have no
-// rules says so: with flow: [], isolation: [], breaker: [] or param: [], with rules: none, or as an empty list, [].
+// rules says so: with flow: [], isolation: [], breaker: [], param: [] or system: [], with rules: none, or as an empty list, [].
 // One with limits needs no rules. An empty limits is an error likewise; {} is none.
 package rulefile

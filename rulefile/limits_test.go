@@ -137,8 +137,8 @@ f:14:69: limit "d": limit is empty; want a whole number`
 	for text, want := range map[string]string{
 		"limits:":                   "f:1:1: limits is empty; want a mapping of limits by the names of limiters, or {} if none are meant",
 		"limits: [a]":               "f:1:9: limits is a list; want a mapping of limits by the names of limiters",
-		"limit: {a: {limit: 1}}":    `f:1:1: unknown field "limit"; want flow, isolation, breaker or param; did you mean limits?`,
-		"limiters: {a: {burst: 1}}": `f:1:1: unknown field "limiters"; want flow, isolation, breaker or param; did you mean limits?`,
+		"limit: {a: {limit: 1}}":    `f:1:1: unknown field "limit"; want flow, isolation, breaker, param or system; did you mean limits?`,
+		"limiters: {a: {burst: 1}}": `f:1:1: unknown field "limiters"; want flow, isolation, breaker, param or system; did you mean limits?`,
 	} {
 		_, err := Parse("f", []byte(text))
 		require.EqualError(t, err, want)

@@ -87,6 +87,9 @@ type RuleSnapshot struct {
 	// wants them.
 	Busiest, RefusedMost []ValueCount
 
+	// Shed is what the rule blocked, by criticality, if it goes by that.
+	Shed ByCriticality
+
 	// LastRefusal is the last one by this rule. It is zero if there was none. Of more
 	// than 64 in a millisecond, it is the 64th.
 	LastRefusal Refusal
@@ -113,6 +116,23 @@ type ValueCount struct {
 	Count, Excess int64
 }
 
+// ByCriticality is a number of calls by how much they matter; see WithCriticality of package
+// leapgate.
+type ByCriticality struct{ Critical, Default, Sheddable, Background int64 }
+
+// Sum is how many calls there are.
+func (n ByCriticality) Sum() int64 { return n.Critical + n.Default + n.Sheddable + n.Background }
+
+// Plus is the sum of both, for each criticality.
+func (n ByCriticality) Plus(u ByCriticality) ByCriticality {
+	return ByCriticality{n.Critical + u.Critical, n.Default + u.Default, n.Sheddable + u.Sheddable, n.Background + u.Background}
+}
+
+// Minus is the difference, for each criticality.
+func (n ByCriticality) Minus(u ByCriticality) ByCriticality {
+	return ByCriticality{n.Critical - u.Critical, n.Default - u.Default, n.Sheddable - u.Sheddable, n.Background - u.Background}
+}
+
 // Change is a rule on a resource going over from one state to another. It is a plain value.
 type Change struct {
 	At                     time.Time // by the wall clock
@@ -131,7 +151,8 @@ type Refusal struct {
 	Origin     string        // the caller, if it was named
 	Observed   float64       // what was held against the threshold, the refused call included
 	Threshold  float64       // what the rule admitted at that time
-	Detail     string        // what the error said besides: " in flight"
+	Because    string        // what the error said before the numbers: "cpu 0.94 of 0.90"
+	Detail     string        // what it said behind them: " in flight"
 	RetryAfter time.Duration // as the caller was told
 }
 

@@ -52,7 +52,7 @@ isolation:
 
 func TestCheck_SaysWhatTheRulesMean(t *testing.T) {
 	t.Parallel()
-	want := `<standard input>: 13 flow rules, 2 isolation rules, 0 breaker rules, 0 param rules
+	want := `<standard input>: 13 flow rules, 2 isolation rules, 0 breaker rules, 0 param rules, 0 system rules
 ID             RESOURCE                        MEANING
 orders-qps     GET /orders                     at most 100 in any aligned 1s of 10 buckets; blocks
 GET /orders/2  GET /orders                     at most 1000000 in any aligned 24h of 24 buckets; blocks (shadow: only counts what it would block)
@@ -73,7 +73,7 @@ db/1           db                              at most 5 in flight; blocks
 	const warning = "<standard input>: warning: flow rule on mem: maxWait is 100ms, and only calls with priority wait; is behavior: pace meant?\n"
 	require.Equal(t, result{0, want, warning}, invoke(goodFile, "check", "-"))
 	require.Equal(t, result{0, "", warning}, invoke(goodFile, "check", "-q", "-"))
-	require.Equal(t, result{0, "<standard input>: 1 flow rule, 0 isolation rules, 0 breaker rules, 0 param rules\nID   RESOURCE  MEANING\nx/1  x         at most 1 in any aligned 1s of 1 bucket; blocks\n", ""},
+	require.Equal(t, result{0, "<standard input>: 1 flow rule, 0 isolation rules, 0 breaker rules, 0 param rules, 0 system rules\nID   RESOURCE  MEANING\nx/1  x         at most 1 in any aligned 1s of 1 bucket; blocks\n", ""},
 		invoke("flow: [{resource: x, threshold: 1, buckets: 1}]", "check", "-"))
 }
 
@@ -160,7 +160,7 @@ func TestCheck_TellsAllFaults(t *testing.T) {
 	require.Equal(t, bad+":2:42: flow rule on \"x\": threshold is -1; want a finite number of at least 0\n"+
 		bad+":2:46: flow rule on \"x\": unknown field \"intervall\"; did you mean interval?\n"+
 		gone+": there is no such file or folder\n", got.err)
-	require.Equal(t, "\n"+good+": 1 flow rule, 0 isolation rules, 0 breaker rules, 0 param rules\nID   RESOURCE  MEANING\nx/1  x         at most 1 in any aligned 1s of 10 buckets; blocks\n", got.out)
+	require.Equal(t, "\n"+good+": 1 flow rule, 0 isolation rules, 0 breaker rules, 0 param rules, 0 system rules\nID   RESOURCE  MEANING\nx/1  x         at most 1 in any aligned 1s of 10 buckets; blocks\n", got.out)
 
 	// The folder as a whole.
 	got = invoke("", "check", folder)

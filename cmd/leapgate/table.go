@@ -26,7 +26,7 @@ func printTable(w io.Writer, f rulefile.File) error {
 		k.Number(&all, 0) // as loading them would
 		for i := range k.Len(&all) {
 			h := k.Head(&all, i)
-			fmt.Fprintf(table, "%s\t%s\t%s\n", escape.Text(*h.ID), target(h), k.Describe(&all, i)+modeMeaning(*h.Mode))
+			fmt.Fprintf(table, "%s\t%s\t%s\n", escape.Text(*h.ID), target(h, k.Together()), k.Describe(&all, i)+modeMeaning(*h.Mode))
 		}
 	}
 	if err := table.Flush(); err != nil || len(f.Limits) == 0 {
@@ -39,15 +39,20 @@ func printTable(w io.Writer, f rulefile.File) error {
 	return table.Flush()
 }
 
-func target(h field.Head) string {
-	name := escape.Text(*h.Resource)
+func target(h field.Head, together bool) string {
+	name, each := escape.Text(*h.Resource), "each"
+	if together {
+		each = "all"
+	}
 	switch *h.Match {
 	case rule.Glob:
-		return "each like " + name
+		return each + " like " + name
 	case rule.Regexp:
-		return "each matching " + name
+		return each + " matching " + name
 	case rule.Default:
-		return "each without a rule of its own"
+		return each + " without a rule of its own"
+	case rule.All:
+		return each
 	default:
 		return name
 	}

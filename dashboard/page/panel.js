@@ -59,7 +59,7 @@ class Panel {
     this.what = el("span");
     this.where = el("a");
     this.about = el("p", { class: "note two" }, this.what, this.where);
-    const names = [["threshold", "Threshold"], ["admitted", "Admitted"], ["blocked", "Blocked"], ["would", "Would block"], ["candidate", ""], ["without", "Without the argument"]];
+    const names = [["threshold", "Threshold"], ["admitted", "Admitted"], ["blocked", "Blocked"], ["would", "Would block"], ["candidate", ""], ["without", "Without the argument"], ["shed", "Blocked, by criticality"]];
     this.figures = Object.fromEntries(names.map(([key, label]) => {
       const value = el("dd");
       const name = el("dt", { text: label });
@@ -181,6 +181,8 @@ class Panel {
     show("candidate", candidate ? count(f.candidateWouldBlock ?? 0) : null);
     const never = !f.admitted && !f.blocked && !f.wouldBlock && !f.values && !f.busiest;
     show("without", f.withoutArgument ? (never ? "all " : "") + count(f.withoutArgument) : null);
+    const shed = Object.entries(f.shed ?? {}).filter(([, n]) => n > 0);
+    show("shed", shed.length ? shed.map(([criticality, n]) => `${criticality} ${count(n)}`).join(", ") : null);
     const frequent = (list = []) => list.map((v) => ({ name: v.value, times: v.count, excess: v.excess }));
     this.busiest.set(frequent(f.busiest));
     this.refusedMost.set(frequent(f.refusedMost));
@@ -260,7 +262,7 @@ function tell({ at, origin, reason }, now) {
 function describe({ kind, summary, rule }, kinds) {
   if (!rule) return !kinds.length || kinds.some((k) => k.name === kind) ? "" : "A rule of a guard that the program brought.";
   const pattern = `on all that match ${shown(rule.resource ?? "")}`;
-  const where = { glob: pattern, regexp: pattern, default: "on all that no rule names" };
+  const where = { glob: pattern, regexp: pattern, default: "on all that no rule names", all: "on all" };
   return `${shown(summary[0].toUpperCase() + summary.slice(1))} · ${where[rule.match] ?? (rule.resource?.includes("\ufffd") ? "on " + shown(rule.resource) : "on ")}`;
 }
 

@@ -1,6 +1,6 @@
-// Package sentinel reads the rules of Alibaba Sentinel: the JSON arrays of flow, isolation, hotspot and
-// circuit breaker rules of sentinel-golang, and the flow, hotspot (param flow) and circuit breaker (degrade)
-// rules of the Java edition and its dashboard.
+// Package sentinel reads the rules of Alibaba Sentinel: the JSON arrays of flow, isolation, hotspot,
+// circuit breaker and system rules of sentinel-golang, and the flow, hotspot (param flow), circuit breaker (degrade)
+// and system rules of the Java edition and its dashboard.
 //
 //	rules, losses, err := sentinel.Parse("flow.json", data)
 //	…
@@ -25,7 +25,7 @@ import (
 // has none. name is what errors call the data; if it ends in .json, the data must be JSON.
 //
 // The losses say, in the order of the file, what could not be translated, or means something
-// else now. What Leapgate has no rules for is skipped: system rules,
+// else now. What Leapgate has no rules for is skipped: the load of the machine in system rules,
 // authorities and gateways; cluster mode; limits on a call chain; arguments that are counted from the last; and
 // rules that Sentinel itself would refuse.
 //
@@ -84,7 +84,7 @@ var ownFields = []string{
 	"retryTimeoutMs", "statIntervalMs", "maxAllowedRtMs", "timeWindow", "slowRatioThreshold", "minRequestAmount",
 	"statSlidingWindowBucketCount", "probeNum", "triggerCount", "paramIndex", "paramIdx", "paramKey",
 	"durationInSec", "burstCount", "paramsMaxCapacity", "specificItems", "paramFlowItemList",
-	"highestSystemLoad", "highestCpuUsage", "lowMemUsageThreshold", "memLowWaterMarkBytes", "resourceMode",
+	"highestSystemLoad", "highestCpuUsage", "avgRt", "maxThread", "lowMemUsageThreshold", "memLowWaterMarkBytes", "resourceMode",
 }
 
 // importer collects what comes of a list.
@@ -121,6 +121,14 @@ func (im *importer) rule(item *document.Node) {
 		t.label = "hotspot rule"
 		t.name()
 		t.hotspot(&goHotspot)
+		return
+	case t.has(systemFields...):
+		t.label = "system rule"
+		if t.has("triggerCount") {
+			t.goSystem()
+		} else {
+			t.javaSystem()
+		}
 		return
 	case foreign != nil:
 		t.label = what
@@ -162,7 +170,6 @@ func (t *translation) foreign() (*document.Node, string) {
 		fields []string
 	}{
 		{"gateway rule", []string{"resourceMode", "paramItem", "intervalSec"}},
-		{"system rule", []string{"triggerCount", "highestSystemLoad", "highestCpuUsage", "avgRt", "maxThread"}},
 	} {
 		for _, name := range kind.fields {
 			if v := t.field(name); v != nil {
