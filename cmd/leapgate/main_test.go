@@ -83,7 +83,7 @@ func TestCheck_Limits(t *testing.T) {
   per-tenant: {limit: 60, window: 1m, plans: {acme: 600, partner: -1, banned: 0}}
   "up\nloads": {limit: 5, burst: 2, mode: shadow}
 `
-	require.Equal(t, result{0, `<standard input>: 0 flow rules, 0 isolation rules, 0 breaker rules, 0 param rules, 2 limits
+	require.Equal(t, result{0, `<standard input>: 0 flow rules, 0 isolation rules, 0 breaker rules, 0 param rules, 0 system rules, 2 limits
 LIMIT        MEANING
 per-tenant   60 per key in 1m; keys with limits of their own: 3 (1 exempt, 1 blocked)
 "up\nloads"  5 per key; 2 at once; mode shadow

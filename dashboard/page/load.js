@@ -70,8 +70,8 @@ export class Load {
 
 /** bounds are those of rules on a signal, as lines for a chart. */
 export function bounds(rules, { label, bound, format }) {
-  return rules.flatMap(({ id, kind, rule }) => {
-    const value = kind === "system" && rule?.mode !== "off" ? amount(rule?.[bound]) : 0;
+  return rules.flatMap(({ id, rule }) => {
+    const value = rule && rule.mode !== "off" ? amount(rule[bound]) : 0;
     return value ? [{ label: `${id}: ${label} ${format(value)}`, value, class: rule.mode === "shadow" ? "shadow" : "" }] : [];
   });
 }
