@@ -34,20 +34,20 @@ var kind = ruleset.Kind[Rule]{
 
 var fields = []field.Field[Rule]{
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.MaxCPU }, field.About{
-		Name: "maxCPU", GoName: "MaxCPU", Label: "CPU", Hint: "Share of the processors that the container may use, such as 0.9.",
+		Name: "maxCPU", GoName: "MaxCPU", Signal: "cpu", Label: "CPU", Hint: "Share of the processors that the container may use, such as 0.9.",
 		With:     []string{"MaxThrottled", "MaxPressure", "MaxSchedLatency", "MaxRT", "MaxQPS", "MaxInFlight"},
 		Synonyms: []string{"cpuUsage", "highestCpuUsage", "cpu", "maxCpu"},
 	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.MaxThrottled }, field.About{
-		Name: "maxThrottled", GoName: "MaxThrottled", Label: "Throttled", Hint: "Share of periods in which the quota runs out, such as 0.2.",
+		Name: "maxThrottled", GoName: "MaxThrottled", Signal: "throttled", Label: "Throttled", Hint: "Share of periods in which the quota runs out, such as 0.2.",
 		Synonyms: []string{"throttled"},
 	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.MaxPressure }, field.About{
-		Name: "maxPressure", GoName: "MaxPressure", Label: "Pressure", Hint: "Share of time in which something waits for a processor, such as 0.5.",
+		Name: "maxPressure", GoName: "MaxPressure", Signal: "pressure", Label: "Pressure", Hint: "Share of time in which something waits for a processor, such as 0.5.",
 		Synonyms: []string{"pressure", "highestSystemLoad", "load"},
 	}),
 	field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.MaxSchedLatency }, field.About{
-		Name: "maxSchedLatency", GoName: "MaxSchedLatency", Label: "Scheduling latency", Hint: "99 % of goroutines wait less until they run, such as 10ms.", Seldom: true,
+		Name: "maxSchedLatency", GoName: "MaxSchedLatency", Signal: "schedLatency", Label: "Scheduling latency", Hint: "99 % of goroutines wait less until they run, such as 10ms.", Seldom: true,
 		Synonyms: []string{"schedLatency"},
 	}),
 	field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.MaxRT }, field.About{

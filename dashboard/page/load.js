@@ -8,12 +8,12 @@ import { duration, rate, share } from "./format.js";
 
 const percent = (v) => share(v, 1);
 
-// The signals: what a rule calls its bound on each, and how it is shown.
+// The signals, and how each is shown.
 const signals = [
-  { key: "cpu", label: "CPU", bound: "maxCPU", format: percent, class: "pass", area: true },
-  { key: "throttled", label: "throttled", bound: "maxThrottled", format: percent, class: "block" },
-  { key: "pressure", label: "pressure", bound: "maxPressure", format: percent, class: "p95" },
-  { key: "schedLatency", label: "scheduling latency", bound: "maxSchedLatency", format: duration, class: "p99" },
+  { key: "cpu", label: "CPU", format: percent, class: "pass", area: true },
+  { key: "throttled", label: "throttled", format: percent, class: "block" },
+  { key: "pressure", label: "pressure", format: percent, class: "p95" },
+  { key: "schedLatency", label: "scheduling latency", format: duration, class: "p99" },
   { key: "runnable", label: "runnable goroutines per processor", format: rate },
 ];
 const [shares, latencies] = [signals.slice(0, 3), signals.slice(3, 4)];
@@ -50,7 +50,7 @@ export class Load {
     const end = store.now() - store.at > 1500 ? Math.floor(store.now() / 1000) - 1 : store.second;
     for (const [chart, drawn] of [[this.shares, shares], [this.latencies, latencies]]) {
       const values = Object.fromEntries(drawn.map(({ key }) => [key, store.past(store.load, key, end)]));
-      chart.update({ end: end * 1000, values, lines: drawn.flatMap((signal) => bounds(this.rules, signal)) });
+      chart.update({ end: end * 1000, values, lines: drawn.flatMap((signal) => bounds(this.rules, store.kinds, signal)) });
     }
   }
 
@@ -69,9 +69,10 @@ export class Load {
 }
 
 /** bounds are those of rules on a signal, as lines for a chart. */
-export function bounds(rules, { label, bound, format }) {
-  return rules.flatMap(({ id, rule }) => {
-    const value = rule && rule.mode !== "off" ? amount(rule[bound]) : 0;
+export function bounds(rules, kinds, { key, label, format }) {
+  return rules.flatMap(({ id, kind, rule }) => {
+    const bound = kinds.find(({ name }) => name === kind)?.fields.find(({ signal }) => signal === key);
+    const value = bound && rule && rule.mode !== "off" ? amount(rule[bound.name]) : 0;
     return value ? [{ label: `${id}: ${label} ${format(value)}`, value, class: rule.mode === "shadow" ? "shadow" : "" }] : [];
   });
 }
