@@ -113,7 +113,7 @@ type Config struct {
 	// Args are the arguments of each request by their names, for rules of kind param: at most
 	// four. A request for which one returns "" does not have it, and the rule's Missing says
 	// what becomes of it. A value of more than 1,024 bytes is counted by its SHA-256, as is one
-	// that begins with a NUL.
+	// that begins with a NUL: nothing in a rule's Items binds it then, bot-* neither.
 	//
 	//	Args: map[string]leaphttp.Arg{
 	//		"item":    leaphttp.PathValue("id"),

@@ -2,6 +2,7 @@ package leaphttp
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/leapgate-go/leapgate/limit"
@@ -15,8 +16,12 @@ import (
 // It finds the middlewares through writers that have Unwrap, as [http.ResponseController]
 // does. It may be called once, by one goroutine at a time, also when the handler has
 // returned; again, it does nothing. It reports whether there was anything to settle. The
-// error is that of the limits that failed, or [limit.ErrCount] if actual cannot be.
+// error is that of the limits that failed, or [limit.ErrCount] if actual cannot be: then nothing
+// was settled.
 func Settle(w http.ResponseWriter, actual int64) (settled bool, err error) {
+	if actual < 0 || actual > limit.MaxLimit {
+		return false, fmt.Errorf("%w: %d; want 0 to %d", limit.ErrCount, actual, limit.MaxLimit)
+	}
 	for c := recorderOf(w); c != nil; c = recorderOf(c.ResponseWriter) {
 		for i := range c.charges {
 			if charge := &c.charges[i]; charge.settle {

@@ -106,6 +106,24 @@ func TestRefund_OnlyFailedLoginsCount(t *testing.T) {
 }
 
 // What is charged, settled, given back and checked by many requests at once adds up.
+// What cannot be is an error that changes nothing: the charge can still be settled, or given back.
+func TestSettle_ABadCountSettlesNothing(t *testing.T) {
+	t.Parallel()
+	tokens := newLog(t, gatetest.NewClock(), "tokens", 100, time.Minute)
+	h := leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for _, bad := range []int64{-1, limit.MaxLimit + 1} {
+			settled, err := leaphttp.Settle(w, bad)
+			assert.ErrorIs(t, err, limit.ErrCount)
+			assert.False(t, settled)
+		}
+		settled, err := leaphttp.Refund(w)
+		assert.NoError(t, err)
+		assert.True(t, settled)
+	}), leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: tokens, Cost: func(*http.Request) int64 { return 40 }, Key: by("a")}}})
+	get(h, "/")
+	require.EqualValues(t, 100, tokens.Peek("a").Remaining)
+}
+
 func TestSettle_HammerAddsUp(t *testing.T) {
 	t.Parallel()
 	clock := gatetest.NewClock()

@@ -42,6 +42,9 @@ const (
 func (c *call) run() {
 	makeRoom(0)
 	c.send()
+	if c.link.lost != nil && c.err != nil && asFault(c.err) == nil {
+		c.link.lost(c)
+	}
 	if c.state.CompareAndSwap(waiting, answered) {
 		c.done <- struct{}{}
 		return

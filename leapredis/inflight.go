@@ -45,8 +45,9 @@ type InFlight struct {
 //
 // While no server answers, Config.WhenAway decides. With [Local], this process has its share of
 // Limit, beside what it holds on the server: at most Limit more are inside then. What could
-// not be released is released when a server answers, or else its lease ends. Of a call whose
-// answer comes too late, or whose caller has left meanwhile, the place is given back.
+// not be released is released within seconds of when a server answers again, or else its lease ends.
+// Of a call whose answer comes too late or never, or whose caller has left meanwhile, the place is
+// given back likewise.
 //
 // On the server, a key is a sorted set with an entry for each place, which expires with the last
 // lease: about 0.15 KB, and 30 bytes more for each place, or 120 if they are more than 128.
@@ -69,10 +70,17 @@ func NewInFlight(client Client, cfg Config) (*InFlight, error) {
 	f.begin(&cfg, newLink(client, &cfg))
 	f.link.giveBack = func(made *call) {
 		if made.args.admits && made.reply[0] > 0 {
-			id := made.args.values[1]
+			p := &place{f, made.key, made.args.values[1]}
 			made.script, made.args = releaseScript, args{}
-			made.args.add(id)
-			made.send()
+			made.args.add(p.id)
+			if made.send(); made.err != nil {
+				f.unsent.add(p)
+			}
+		}
+	}
+	f.link.lost = func(made *call) {
+		if made.args.admits {
+			f.unsent.add(&place{f, made.key, made.args.values[1]})
 		}
 	}
 	_, _ = rand.Read(f.name[:]) // it never fails
@@ -271,11 +279,11 @@ func (p *place) release() error {
 	return err
 }
 
-// Release gives the place back. If no server answers, it is tried again when one does.
+// Release gives the place back. If no server answers, it is tried again until one does.
 func (p *place) Release() {
 	p.of.held.Add(-1)
 	if errors.Is(p.release(), ErrAway) {
-		p.of.unsent.add(unreleased{p, time.Now().Add(p.of.cfg.LeaseTime)})
+		p.of.unsent.add(p)
 	} else {
 		p.of.unsent.send(p.of)
 	}
@@ -295,11 +303,13 @@ func (p *place) Renew(ctx context.Context) error {
 	return err
 }
 
-// unsent are the places that are to be released when a server answers. A lease that ends before
-// needs it no more.
+// unsent are the places that are to be released when a server answers: with the next call that is
+// answered, and every resendTime, since there may be no such call. A lease that ends before needs
+// it no more.
 type unsent struct {
 	mu     sync.Mutex // guards what is below
 	places []unreleased
+	armed  bool         // a timer will send them
 	count  atomic.Int64 // of places; read without the lock
 }
 
@@ -308,19 +318,34 @@ type unreleased struct {
 	until time.Time // its lease has ended by then
 }
 
-// maxUnsent is how many are kept. The leases of others end by themselves.
-const maxUnsent = 10_000
+const (
+	maxUnsent  = 10_000 // how many are kept. The leases of others end by themselves
+	resendTime = time.Second
+)
 
-func (u *unsent) add(l unreleased) {
+func (u *unsent) add(p *place) { u.keep(unreleased{p, time.Now().Add(p.of.cfg.LeaseTime)}) }
+
+func (u *unsent) keep(l unreleased) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.places) < maxUnsent {
 		u.places = append(u.places, l)
 		u.count.Store(int64(len(u.places)))
 	}
+	if !u.armed {
+		u.armed = true
+		time.AfterFunc(resendTime, func() { u.resend(l.place.of) })
+	}
 }
 
-// send releases them, beside the call that has been answered.
+func (u *unsent) resend(f *InFlight) {
+	u.mu.Lock()
+	u.armed = false
+	u.mu.Unlock()
+	u.send(f)
+}
+
+// send releases them, in a goroutine of its own.
 func (u *unsent) send(f *InFlight) {
 	if u.count.Load() == 0 {
 		return
@@ -333,7 +358,7 @@ func (u *unsent) send(f *InFlight) {
 	f.beside.run(func() {
 		for _, l := range all {
 			if !f.ended.Load() && time.Now().Before(l.until) && errors.Is(l.place.release(), ErrAway) {
-				u.add(l)
+				u.keep(l)
 			}
 		}
 	})

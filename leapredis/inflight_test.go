@@ -262,6 +262,51 @@ func TestInFlight_NobodyKeepsAPlaceThatHeWasNotTold(t *testing.T) {
 	})
 }
 
+// A place that was taken by a call whose answer was lost is given back too, and so is one whose
+// way back was lost: when a server answers again, also if nobody calls.
+func TestInFlight_PlacesThatNobodyKnowsOfDoNotStayTaken(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		latency time.Duration
+		patient time.Duration // how long the caller stays
+		cut     time.Duration // when the connection breaks
+		lost    bool          // of what is asked, only the answers
+	}{
+		{"the answer is lost", 20 * time.Millisecond, time.Hour, 0, true},
+		{"the answer is lost when it is late", 80 * time.Millisecond, time.Hour, 0, true},
+		{"the answer is lost when the caller has left", 20 * time.Millisecond, 15 * time.Millisecond, 0, true},
+		{"the answer is late, and the way back is cut", 80 * time.Millisecond, time.Hour, 90 * time.Millisecond, false},
+		{"the caller has left, and the way back is cut", 20 * time.Millisecond, 15 * time.Millisecond, 25 * time.Millisecond, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer()
+				b := s.breakable()
+				f := startInFlight(t, s, Config{Limit: 10, LeaseTime: time.Hour, WhenAway: Deny})
+				p, _ := enter(t, f, "b") // so that the server knows the scripts
+				p.Release()
+				s.latency.set(c.latency)
+				b.after = c.lost
+				time.AfterFunc(c.cut, func() { b.set(errCut) })
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), c.patient)
+				defer cancel()
+				_, d, err := f.Acquire(ctx, "a")
+				require.True(t, err != nil || d.Degraded)
+				synctest.Wait()
+				require.Equal(t, 1, s.taken("test:{}a"))
+				time.Sleep(10 * time.Second)
+				s.latency.set(0)
+				b.set(nil)
+				time.Sleep(2 * time.Second)
+				require.Zero(t, s.taken("test:{}a"))
+			})
+		})
+	}
+}
+
 func TestInFlight_TheServersClockGoesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

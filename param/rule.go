@@ -20,8 +20,9 @@ type Rule struct {
 	// ID names the rule in errors and snapshots. It must be unique among the param rules of a
 	// gate, and at most 1,040 bytes. If it is empty, it becomes "resource/1" for the first rule
 	// of the resource, "resource/2" for the second. What a rule has counted stays with its ID
-	// when rules are loaded, unless the new rule counts otherwise: another Arg, Interval,
-	// Behavior, MaxKeys or WhenFull begins anew, and so does MaxInFlight instead of Threshold.
+	// when rules are loaded, unless the new rule counts otherwise: another Resource, Match, Arg,
+	// Interval, Behavior, MaxKeys or WhenFull begins anew, and so does MaxInFlight instead of
+	// Threshold. A rule that begins anew does not count the calls that are in flight by then.
 	// Threshold, MaxInFlight, Burst, MaxWait, Items, Missing, Top and Mode may change.
 	ID string
 
@@ -72,7 +73,9 @@ type Rule struct {
 	// −1 admits all and counts none. What stands before it is a value; a block of addresses; or, with
 	// a star at its end, what values begin with. The closest wins: the value itself; else the smallest block
 	// that has the address; else the longest beginning. In double quotes, as Go has them, it is a value
-	// whatever is in it. The values themselves always have room beyond MaxKeys, and are never
+	// whatever is in it. Values are compared as text; leaphttp.Address makes networks of addresses of
+	// IPv6, 2001:db8:1:2::/64, which a block binds and no single address. The values themselves
+	// always have room beyond MaxKeys, and are never
 	// evicted. At most 1,000 of them. It goes with one argument only.
 	//
 	// It is text since rules are compared. In rule files it may be a mapping, {vip: 10}, as well.
