@@ -191,7 +191,7 @@ func (c *Config) complete(maker string, client Client) error {
 		faults = append(faults, &limit.ConfigError{Limiter: maker, Name: c.Name, Field: field, Value: value, Want: want})
 	}
 	if client == nil {
-		fault("client", client, "a Client, such as viarueidis.New gives")
+		fault("client", client, "a Client, such as viarueidis.New returns")
 	}
 	if len(c.Name) > maxNameLength {
 		fault("Name", c.Name, fmt.Sprintf("at most %d bytes", maxNameLength))
