@@ -62,7 +62,14 @@ func (m *middleware) call(next http.Handler, w http.ResponseWriter, r *http.Requ
 		m.answer(w, r, refusal)
 		return
 	}
-	returned := false
+	returned, judged := false, false
+	defer rec.release()
+	defer func() {
+		if !judged { // the gate's Outcome has panicked
+			rec.entry.SetOutcome(leapgate.Failure)
+		}
+		rec.entry.Exit()
+	}()
 	defer func() {
 		// There is no recover: the panic goes on, with its own stack.
 		if !returned {
@@ -71,8 +78,7 @@ func (m *middleware) call(next http.Handler, w http.ResponseWriter, r *http.Requ
 		if rec.status >= http.StatusInternalServerError {
 			rec.entry.SetError(failure(r, StatusError(rec.status)))
 		}
-		rec.entry.Exit()
-		rec.release()
+		judged = true
 	}()
 	next.ServeHTTP(rec.writer(), r)
 	returned = true
@@ -93,8 +99,8 @@ func (m *middleware) enter(rec *recorder, r *http.Request) (refusal *Refusal) {
 	rec.charges, refusal = m.limits.take(detached{r}, r, rec.few[:0])
 	if refusal == nil {
 		if err := m.open(rec, r, rec.charges); err != nil {
+			rec.release() // before a Status of the program can panic
 			refusal = m.blocked(err)
-			rec.release()
 		}
 	}
 	m.fields.set(rec.Header(), rec.charges, refusal, &rec.values)

@@ -31,8 +31,8 @@ type Config struct {
 	// same Window; [limit.Exempt], with which the server is not asked, or [limit.Default], which
 	// is Limit. Anything else makes the call an error, [limit.ErrCount]. It is asked with each
 	// call, under no lock, and must be safe for concurrent use. What it returns may change:
-	// what was counted stays. The server counts, and does not keep limits: each process
-	// decides by what its own function returns.
+	// what was counted stays. SetPlans sets those of single keys without a function. The server
+	// counts, and does not keep limits: each process decides by what its own function returns.
 	LimitFor func(key string) int64
 
 	// Window is the length of time that Limit is for: [limit.MinWindow] to
@@ -191,7 +191,7 @@ func (c *Config) complete(maker string, client Client) error {
 		faults = append(faults, &limit.ConfigError{Limiter: maker, Name: c.Name, Field: field, Value: value, Want: want})
 	}
 	if client == nil {
-		fault("client", client, "a Client, such as viarueidis.New gives")
+		fault("client", client, "a Client, such as viarueidis.New returns")
 	}
 	if len(c.Name) > maxNameLength {
 		fault("Name", c.Name, fmt.Sprintf("at most %d bytes", maxNameLength))

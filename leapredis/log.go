@@ -98,7 +98,7 @@ func (l *logScripts) storage(ctx context.Context, deadline int64, key string) (S
 }
 
 // errNoFieldExpiry is as if the server had said so, when it was told to use them.
-var errNoFieldExpiry = &ReplyError{"ERR the server has no HPEXPIREAT, or denies COMMAND INFO, which tells so; Storage FieldExpiry needs both"}
+var errNoFieldExpiry = &ReplyError{"ERR the server has no HPEXPIREAT, or denies COMMAND INFO, which says whether it has; Storage FieldExpiry needs both"}
 
 func (l *logScripts) read(r reply, most, n int64) (d limit.Decision) {
 	d.Limit, d.Remaining = most, max(0, most-r[1])

@@ -42,17 +42,26 @@ func (c *remote) wire(key string) string { return c.cfg.Prefix + "{}" + key }
 
 // check returns what is wrong with a call, if anything.
 func (c *remote) check(ctx context.Context, key string, n int64) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
 	switch {
-	case key == "":
-		return fmt.Errorf("%w: it is empty; want 1 to %d bytes", limit.ErrKey, limit.MaxKeyLength)
-	case len(key) > limit.MaxKeyLength:
-		return fmt.Errorf("%w: %.32q… has %d bytes; want 1 to %d", limit.ErrKey, key, len(key), limit.MaxKeyLength)
 	case n < 0:
 		return fmt.Errorf("%w: %d; want 0 or more", limit.ErrCount, n)
 	case c.ended.Load():
 		return limit.ErrClosed
 	case ctx != nil:
 		return ctx.Err()
+	}
+	return nil
+}
+
+func checkKey(key string) error {
+	switch {
+	case key == "":
+		return fmt.Errorf("%w: it is empty; want 1 to %d bytes", limit.ErrKey, limit.MaxKeyLength)
+	case len(key) > limit.MaxKeyLength:
+		return fmt.Errorf("%w: %.32q… has %d bytes; want 1 to %d", limit.ErrKey, key, len(key), limit.MaxKeyLength)
 	}
 	return nil
 }

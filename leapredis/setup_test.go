@@ -27,6 +27,8 @@ type limiter interface {
 	AllowLimit(ctx context.Context, key string, n, limit int64) (limit.Decision, error)
 	AllowAtMost(ctx context.Context, key string, n int64) (limit.Decision, error)
 	SetLimit(limit int64) error
+	MaxLimit() int64
+	SetPlans(byKey map[string]int64) error
 	SetMode(mode rule.Mode) error
 	Peek(ctx context.Context, key string) (limit.Decision, error)
 	Reset(ctx context.Context, key string) error

@@ -2,6 +2,7 @@ package leapredis
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"sync/atomic"
 
@@ -16,8 +17,12 @@ type terms struct {
 	maxLimit int64
 	limitFor func(key string) int64 // nil: all keys have the limit
 	limit    atomic.Int64
-	mode     atomic.Uint32 // a rule.Mode
+	mode     atomic.Uint32         // a rule.Mode
+	plans    atomic.Pointer[plans] // nil: no key is named
 }
+
+// plans are the limits of single keys. They are not changed.
+type plans map[string]int64
 
 func (t *terms) init(cfg *Config) {
 	t.name, t.maxLimit, t.limitFor = cfg.Name, cfg.MaxLimit, cfg.LimitFor
@@ -27,13 +32,39 @@ func (t *terms) init(cfg *Config) {
 
 // SetLimit changes the limit, for the calls of this process that come from now on: 0 to
 // Config.MaxLimit. What was counted stays, and so do leases until they end. Keys for which
-// Config.LimitFor returns a limit keep theirs. The error is [limit.ErrCount], and nothing has
-// changed then.
+// Config.LimitFor returns a limit, and those of SetPlans, keep theirs. The error is
+// [limit.ErrCount], and nothing has changed then.
 func (t *terms) SetLimit(limit int64) error {
 	if limit < 0 || limit > t.maxLimit {
 		return badLimit(limit, t.maxLimit)
 	}
 	t.limit.Store(limit)
+	return nil
+}
+
+// MaxLimit returns Config.MaxLimit, up to which limits may be changed.
+func (t *terms) MaxLimit() int64 { return t.maxLimit }
+
+// SetPlans sets limits of single keys, for the calls of this process that come from now on: by
+// key, 0 to Config.MaxLimit, or [limit.Exempt]. They take the place of those that were set
+// before; nil are none. What was counted stays, and so do leases until they end. They come
+// before Config.LimitFor, which is asked for the other keys. The map is copied. The error is
+// [limit.ErrKey] or [limit.ErrCount], and nothing has changed then.
+func (t *terms) SetPlans(byKey map[string]int64) error {
+	for key, own := range byKey {
+		if err := checkKey(key); err != nil {
+			return err
+		}
+		if own < limit.Exempt || own > t.maxLimit {
+			return badLimit(own, t.maxLimit)
+		}
+	}
+	if len(byKey) == 0 {
+		t.plans.Store(nil)
+		return nil
+	}
+	named := plans(maps.Clone(byKey))
+	t.plans.Store(&named)
 	return nil
 }
 
@@ -50,8 +81,8 @@ func (t *terms) SetMode(mode rule.Mode) error {
 
 // limitOf returns the limit of a call: of its own, or of its key.
 func (t *terms) limitOf(key string, own int64) (int64, error) {
-	if own == limit.Default && t.limitFor != nil {
-		own = t.limitFor(key)
+	if own == limit.Default {
+		own = t.ownOf(key)
 	}
 	switch {
 	case own == limit.Default:
@@ -60,6 +91,19 @@ func (t *terms) limitOf(key string, own int64) (int64, error) {
 		return 0, badLimit(own, t.maxLimit)
 	}
 	return own, nil
+}
+
+// ownOf returns the limit that a key has of its own, or [limit.Default].
+func (t *terms) ownOf(key string) int64 {
+	if named := t.plans.Load(); named != nil {
+		if own, ok := (*named)[key]; ok {
+			return own
+		}
+	}
+	if t.limitFor != nil {
+		return t.limitFor(key)
+	}
+	return limit.Default
 }
 
 // enforces reports whether what is beyond the limit is refused.

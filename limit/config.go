@@ -25,8 +25,9 @@ type Config struct {
 
 	// LimitFor, if it is not nil, returns the limit of a key, for plans: 0 to MaxLimit, in the
 	// same Window; [Exempt], or [Default], which is Limit. Anything else makes the call an
-	// error, [ErrCount]. SetPlans sets those of single keys without a function. It is asked with each call, under no lock, and must be safe for
-	// concurrent use. What it returns may change: what was counted stays.
+	// error, [ErrCount]. It is asked with each call, under no lock, and must be safe for
+	// concurrent use. What it returns may change: what was counted stays. SetPlans sets the
+	// limits of single keys without a function.
 	LimitFor func(key string) int64
 
 	// Window is the length of time that Limit is for: [MinWindow] to [MaxWindow]; 0

@@ -62,7 +62,7 @@ func (t *terms) SetLimit(limit int64) error {
 // MaxLimit returns Config.MaxLimit, up to which limits may be changed.
 func (t *terms) MaxLimit() int64 { return t.maxLimit }
 
-// SetPlans gives single keys limits of their own, for the calls that come from now on: by key,
+// SetPlans sets limits of single keys, for the calls that come from now on: by key,
 // 0 to Config.MaxLimit, or [Exempt]. They take the place of those that were set before; nil are
 // none. What was counted stays. They come before Config.LimitFor, which is asked for the
 // other keys. The map is copied. The error is [ErrKey] or [ErrCount], and nothing has

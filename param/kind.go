@@ -260,7 +260,7 @@ func describe(r *Rule) string {
 	default:
 	}
 	if r.Top > 0 {
-		fmt.Fprintf(&s, "; tells the busiest %d", r.Top)
+		fmt.Fprintf(&s, "; shows the busiest %d", r.Top)
 	}
 	if r.Candidate > 0 {
 		fmt.Fprintf(&s, "; tries %s beside it", strconv.FormatFloat(r.Candidate, 'f', -1, 64))

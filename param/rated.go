@@ -266,7 +266,7 @@ func (c *trying) RefundArgs(ticket resource.Ticket, n int64, args resource.Args,
 	charges.Put(tried)
 }
 
-// FinishArgs is told so that nothing is held any more.
+// FinishArgs frees what a call has held until its end.
 func (c *trying) FinishArgs(_, _ int64, _ time.Duration, _ resource.Outcome, held any) {
 	charges.Put(held)
 }

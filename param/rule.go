@@ -74,15 +74,15 @@ type Rule struct {
 	// a star at its end, what values begin with. The closest wins: the value itself; else the smallest block
 	// that has the address; else the longest beginning. In double quotes, as Go has them, it is a value
 	// whatever is in it. Values are compared as text; leaphttp.Address makes networks of addresses of
-	// IPv6, 2001:db8:1:2::/64, which a block binds and no single address. The values themselves
-	// always have room beyond MaxKeys, and are never
-	// evicted. At most 1,000 of them. It goes with one argument only.
+	// IPv6, 2001:db8:1:2::/64, which a block binds and no single address. The values themselves count among
+	// MaxKeys, but always have room, and are never evicted. At most 1,000 of them. It goes with one
+	// argument only.
 	//
 	// It is text since rules are compared. In rule files it may be a mapping, {vip: 10}, as well.
 	Items string
 
 	// Missing is what becomes of a call without the argument, or without one of them: Skip,
-	// which is the default, Shared or Block. The snapshot tells how many there were.
+	// which is the default, Shared or Block. The snapshot has how many there were.
 	Missing Missing
 
 	// MaxKeys is how many values are counted at a time on each resource: 1 to 10,000,000; 0 is

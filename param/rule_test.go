@@ -84,7 +84,7 @@ func TestRule_IsDescribedInOneLine(t *testing.T) {
 		"at most 8 at once and 5 in 1m for each item; blocks":                                 {Threshold: 5, Behavior: param.Bucket, Burst: 8, Interval: time.Minute},
 		"one every 200ms for each tenant and item; waits up to 1s, then blocks":               {Arg: "tenant,item", Threshold: 5, Behavior: param.Pace, MaxWait: time.Second},
 		"at most 2 in flight for each item; blocks; calls without it are counted together":    {MaxInFlight: 2, Missing: param.Shared},
-		"any number for each item; blocks none; tells the busiest 5":                          {Top: 5},
+		"any number for each item; blocks none; shows the busiest 5":                          {Top: 5},
 		"at most 5 in 1s for each item; blocks; blocks calls without it; tries 2.5 beside it": {Threshold: 5, Candidate: 2.5, Missing: param.Block},
 	} {
 		r.Resource = "r"

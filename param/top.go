@@ -14,7 +14,7 @@ import (
 // goes over from one check of a rule to the next. Nil finds none.
 type top struct{ busiest, refused *frequent.Keys }
 
-// newTop makes room for more values than are told: the more there is, the smaller is the
+// newTop makes room for more values than are shown: the more there is, the smaller is the
 // error of those.
 func newTop(most int) *top {
 	counts := 4*most + 60

@@ -71,7 +71,7 @@
 //	field   value              default        meaning
 //	limit   0 to MaxLimit      the program's  calls of a key in a window, or in flight; 0 refuses all
 //	window  1ms to 8784h       the program's  what limit is for
-//	burst   1 or more          the program's  calls at once, for those of limit.NewBurst
+//	burst   1 or more          the program's  calls at once, for those of limit.NewBurst; not of leapredis
 //	plans   a mapping          none           limits of single keys: 0 refuses all, -1 admits all. Keys are as
 //	                                          the limiter gets them, whole
 //	mode    enforce, shadow,   the program's  what is done with the decision

@@ -12,9 +12,9 @@ import (
 	"github.com/leapgate-go/leapgate/rule"
 )
 
-// Limiter is a keyed limiter of the program that a rule file may change. Those of package limit
-// are. One that has SetPlans or SetBurst besides, as [limit.RateLimiter] does, can be given
-// plans or a burst; one that has MaxLimit, no limit above that.
+// Limiter is a keyed limiter of the program that a rule file may change. Those of the packages limit
+// and leapredis are. One that has SetPlans or SetBurst besides, as [limit.RateLimiter] does, can have
+// plans or another burst; one that has MaxLimit, no limit above that.
 type Limiter interface {
 	limit.Describer
 	SetLimit(limit int64) error
@@ -150,7 +150,11 @@ func (p *parser) validateLimit(l *readLimit, of *limiter) {
 	default:
 		bad("window", field.ShortDuration(made)+", with which the program has made the limiter: that of a running one cannot change")
 	}
-	if l.Burst > 0 && of.bursts == nil {
+	switch {
+	case l.Burst == 0 || of.bursts != nil:
+	case of.made.Burst > 0:
+		bad("burst", "none: that of this limiter is the program's, and cannot change while it runs")
+	default:
 		bad("burst", "none: the limiter has no burst, as those of limit.NewBurst have")
 	}
 	if len(l.Plans) > 0 && of.plans == nil {

@@ -61,8 +61,8 @@ func (l Limit) Config(cfg limit.Config) limit.Config {
 	return cfg
 }
 
-// String says in one line what the file says: "60 per key in 1m; 2 keys have limits of their own
-// (1 blocked)".
+// String returns in one line what the file says: "60 per key in 1m; keys with limits of their own: 2
+// (0 exempt, 1 blocked)".
 func (l Limit) String() string {
 	var parts []string
 	switch {

@@ -30,8 +30,9 @@ type Keys struct {
 	// least is what a cell must exceed for its key to have a count: the smallest of them, or
 	// one that it was; 0 while there are counts to be had.
 	least atomic.Int64
-	// changes is odd while a key gets a count or loses it, and then one more. Who has found no count, and
-	// the same even number before and after, has added to a cell that was not taken over meanwhile.
+	// changes is odd while a key gets a count or loses it, and then one more. A caller that found no
+	// count, and the same even number before and after, has added to a cell that was not taken over
+	// meanwhile.
 	changes atomic.Uint64
 
 	mu   sync.Mutex // guards what is below, and the changes of the table

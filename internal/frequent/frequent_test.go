@@ -134,6 +134,44 @@ func TestTop_HammerNoCountIsTooLow(t *testing.T) {
 	}
 }
 
+// The race: keys get counts and lose them all the time, since they are few and share cells, while
+// others look. What is seen holds of the calls that had ended before, and that had begun after.
+func TestTop_HammerReadersSeeWhatHolds(t *testing.T) {
+	t.Parallel()
+	const spread = 12
+	for round := range 15 {
+		k := New(1 + round%5)
+		k.cells = k.cells[:1<<(round%3)]
+		var begun, ended [spread]atomic.Int64
+		check := func() {
+			var least [spread]int64
+			for key := range least {
+				least[key] = ended[key].Load()
+			}
+			for _, f := range k.Top(spread) {
+				key, err := strconv.Atoi(f.Key)
+				if err != nil || f.Count < least[key] || f.Count-f.Excess > begun[key].Load() {
+					t.Errorf("%+v: it came %d to %d times", f, least[key], begun[key].Load())
+				}
+			}
+		}
+		gatetest.AtOnce(8, func(id int) {
+			random := rand.New(rand.NewPCG(uint64(round), uint64(id)))
+			for range gatetest.Rounds(400) {
+				key := min(random.IntN(spread), random.IntN(spread))
+				n := int64(1 + random.IntN(3))
+				begun[key].Add(n)
+				k.Count(strconv.Itoa(key), n)
+				ended[key].Add(n)
+				if id == 0 {
+					check()
+				}
+			}
+		})
+		check()
+	}
+}
+
 func TestCount_AllocatesNothingWhereNoKeyGetsACount(t *testing.T) {
 	k := New(1)
 	for range 1000 {
