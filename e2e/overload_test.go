@@ -49,21 +49,15 @@ func TestOverload_InHalfACore(t *testing.T) {
 
 	url := regexp.MustCompile(`See it live: (\S+)`).FindStringSubmatch(text.String())
 	require.NotNil(t, url)
-	answer, err := http.Get(url[1] + "api/v1/snapshot")
+	answer, err := http.Get(url[1] + "api/v1/resource?name=GET+%2Fshop")
 	require.NoError(t, err)
 	defer answer.Body.Close()
 	var page struct {
-		Resources []struct {
-			Rules []struct {
-				ID   string
-				Shed shed
-			}
-		}
+		Rules []struct{ Figures struct{ Shed shed } }
 	}
 	require.NoError(t, json.NewDecoder(answer.Body).Decode(&page))
-	require.Len(t, page.Resources, 1)
-	require.Len(t, page.Resources[0].Rules, 1)
-	refused := page.Resources[0].Rules[0].Shed
+	require.Len(t, page.Rules, 1)
+	refused := page.Rules[0].Figures.Shed
 
 	require.NoError(t, child.Process.Signal(os.Interrupt))
 	require.NoError(t, child.Wait())
