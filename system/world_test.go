@@ -1,7 +1,6 @@
 package system_test
 
 import (
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -57,7 +56,7 @@ func (w *world) try(name string, n int, opts ...leapgate.EntryOption) (passed []
 	for range n {
 		e, err := w.gate.EntryContext(w.t.Context(), name, opts...)
 		if err != nil {
-			require.True(w.t, errors.As(err, &last), "%v", err)
+			require.ErrorAs(w.t, err, &last)
 			continue
 		}
 		passed = append(passed, &e)
