@@ -19,24 +19,24 @@ func TestWait_ACallWhoseContextEndsBeforeIsRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := leapgate.Must(leapgate.Config{})
 		require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "a", Threshold: 20, Behavior: flow.Pace, MaxWait: time.Minute}}))
-		enter := func(patience time.Duration) (err error, took time.Duration) {
+		enter := func(patience time.Duration) (took time.Duration, err error) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			start := time.Now()
 			e, err := g.EntryContext(ctx, "a")
 			e.Exit()
-			return err, time.Since(start)
+			return time.Since(start), err
 		}
-		err, took := enter(time.Second)
+		took, err := enter(time.Second)
 		require.NoError(t, err)
 		require.Zero(t, took)
 		for range 3 { // it takes no turn
-			err, took = enter(20 * time.Millisecond)
+			took, err = enter(20 * time.Millisecond)
 			require.ErrorIs(t, err, leapgate.ErrBlocked)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.Zero(t, took)
 		}
-		err, took = enter(50 * time.Millisecond)
+		took, err = enter(50 * time.Millisecond)
 		require.NoError(t, err)
 		require.Equal(t, 50*time.Millisecond, took)
 		require.Zero(t, g.Resource("a").Snapshot().Waiting)

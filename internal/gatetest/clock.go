@@ -56,6 +56,6 @@ func SleepOnTimer(ctx context.Context, d time.Duration) error {
 // know when: it is that of a caller who gives up.
 func Unannounced(ctx context.Context) context.Context { return unannounced{ctx} }
 
-type unannounced struct{ context.Context }
+type unannounced struct{ context.Context } //nolint:containedctx // it is a context
 
 func (unannounced) Deadline() (deadline time.Time, ok bool) { return deadline, false }
