@@ -8,12 +8,12 @@ import { duration, rate, share } from "./format.js";
 
 const percent = (v) => share(v, 1);
 
-// The signals: what a rule calls its bound on each, and how it is shown.
+// The signals, and how each is shown. The field of a rule that bounds one is named max and its key.
 const signals = [
-  { key: "cpu", label: "CPU", bound: "maxCPU", format: percent, class: "pass", area: true },
-  { key: "throttled", label: "throttled", bound: "maxThrottled", format: percent, class: "block" },
-  { key: "pressure", label: "pressure", bound: "maxPressure", format: percent, class: "p95" },
-  { key: "schedLatency", label: "scheduling latency", bound: "maxSchedLatency", format: duration, class: "p99" },
+  { key: "cpu", label: "CPU", format: percent, class: "pass", area: true },
+  { key: "throttled", label: "throttled", format: percent, class: "block" },
+  { key: "pressure", label: "pressure", format: percent, class: "p95" },
+  { key: "schedLatency", label: "scheduling latency", format: duration, class: "p99" },
   { key: "runnable", label: "runnable goroutines per processor", format: rate },
 ];
 const [shares, latencies] = [signals.slice(0, 3), signals.slice(3, 4)];
@@ -69,9 +69,11 @@ export class Load {
 }
 
 /** bounds are those of rules on a signal, as lines for a chart. */
-export function bounds(rules, { label, bound, format }) {
-  return rules.flatMap(({ id, kind, rule }) => {
-    const value = kind === "system" && rule?.mode !== "off" ? amount(rule?.[bound]) : 0;
+export function bounds(rules, { key, label, format }) {
+  const field = `max${key}`.toLowerCase();
+  return rules.flatMap(({ id, rule }) => {
+    const bound = Object.entries(rule ?? {}).find(([name]) => name.toLowerCase() === field)?.[1];
+    const value = rule?.mode === "off" ? 0 : amount(bound);
     return value ? [{ label: `${id}: ${label} ${format(value)}`, value, class: rule.mode === "shadow" ? "shadow" : "" }] : [];
   });
 }
