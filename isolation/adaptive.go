@@ -92,7 +92,9 @@ func (a *adaptive) end(t *tally, now int64) {
 		return
 	}
 	calls := t.calls.Load()
-	w := window{now: now, mean: float64(t.took.Load()) / float64(calls), most: t.most.Load(), kept: a.kept(t)}
+	// A clock that moves in jumps may show no time at all for a call, and a mean of 0 no limit.
+	mean := max(1, float64(t.took.Load())/float64(calls))
+	w := window{now: now, mean: mean, most: t.most.Load(), kept: a.kept(t)}
 	if a.disturbed(t, &w) {
 		a.skipped++
 	} else {

@@ -12,6 +12,7 @@ import (
 	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/internal/simulate"
 	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -194,4 +195,27 @@ func TestAdaptive_DoesNotMoveWhatIsNotUsed(t *testing.T) {
 	require.Equal(t, r[0].Offered, r[0].Admitted)
 	require.Equal(t, 20, w.limit(t))
 	require.Empty(t, w.changes)
+}
+
+// The program's clock moves every 200 ms, so that calls seem to take no time.
+func TestAdaptive_ClockThatMovesInJumps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, isolation.Rule{Strategy: isolation.Adaptive, MaxInFlight: 200})
+	for range 20 {
+		w.clock.Set(w.clock.Now() + int64(200*time.Millisecond))
+		for range 10 {
+			var inside []resource.Entry
+			for range 40 {
+				if e, err := w.Entry("api"); err == nil {
+					inside = append(inside, e)
+				}
+			}
+			require.NotEmpty(t, inside)
+			for i := range inside {
+				inside[i].Exit()
+			}
+		}
+		require.GreaterOrEqual(t, w.limit(t), 4)
+		require.LessOrEqual(t, w.limit(t), 200)
+	}
 }

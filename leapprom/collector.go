@@ -221,7 +221,7 @@ func (c *Collector) readAll(all []resource.Totals) *rest {
 		newest = max(newest, t.Serial)
 		for k := range t.Rules {
 			guard := c.guard(t.Rules[k].Kind)
-			left.rules[guard] = left.rules[guard].Plus(resource.TotalsOf(&t.Rules[k]))
+			left.rules[guard] = left.rules[guard].Plus(resource.OwnTotalsOf(&t.Rules[k]))
 		}
 		if t.Resource == resource.Other {
 			left.add(t)

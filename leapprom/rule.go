@@ -32,6 +32,7 @@ type ruleSeries struct {
 	last, offset, base resource.RuleTotals // as those of a source
 	blocks, would      bool                // whether it has, or had once, what such a series counts
 	candidate, changes bool
+	shared             bool // the changes are those of all resources that the rule binds
 }
 
 // stateSeries is the series of one state of a rule.
@@ -65,14 +66,14 @@ func (s *source) readRules(c *Collector, t *resource.Totals) {
 		if r.serial != serial {
 			r.base, r.offset = r.shown(), resource.RuleTotals{}
 			if serial <= c.lastRule { // other has shown these
-				r.offset = totals
+				r.offset = resource.OwnTotalsOf(now)
 			}
 		}
 		r.serial, r.last, r.now, r.left = serial, totals, now, 0
 		r.blocks = r.blocks || now.Mode == rule.Enforce
 		r.would = r.would || now.Mode == rule.Shadow
 		r.candidate = r.candidate || now.Candidate > 0
-		r.changes = r.changes || now.State != ""
+		r.changes, r.shared = r.changes || now.State != "", now.SharedState
 	}
 	var left []ruleID
 	for id, r := range s.rules {

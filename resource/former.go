@@ -111,7 +111,7 @@ func (g *registry) resume(back *rememberedResource, home *guardSet) {
 // program's, so no lock is held.
 func (d *formerCheck) figures() (kind string, sum RuleTotals) {
 	s := snapshotOf(d.Check, d.then, time.Time{})
-	return s.Kind, TotalsOf(&s)
+	return s.Kind, OwnTotalsOf(&s)
 }
 
 // RuleTotals is what rules have refused, or would have, how often they went over to
@@ -141,4 +141,14 @@ func (t RuleTotals) Minus(u RuleTotals) RuleTotals {
 // TotalsOf returns the totals of a rule on a resource.
 func TotalsOf(r *stat.RuleSnapshot) RuleTotals {
 	return RuleTotals{r.Blocked, r.WouldBlock, r.CandidateWouldBlock, r.Changes, r.Missing, r.Shed}
+}
+
+// OwnTotalsOf returns the totals of a rule on a resource that may be added up over resources: without
+// the changes of a state that they share.
+func OwnTotalsOf(r *stat.RuleSnapshot) RuleTotals {
+	t := TotalsOf(r)
+	if r.SharedState {
+		t.Changes = 0
+	}
+	return t
 }

@@ -186,6 +186,7 @@ func (s *State) deliver(tell func(change)) {
 // shows at when the axis shows now.
 func (s *State) show(r *stat.RuleSnapshot, cause *Cause, now int64, at time.Time) {
 	r.State, r.States, r.Since, r.Changes, r.LastChanges = "", nil, time.Time{}, 0, nil
+	r.SharedState = s != nil && cause.Binds != ""
 	if s == nil {
 		return
 	}

@@ -99,11 +99,14 @@ type RuleSnapshot struct {
 	// zero if there was none; Changes is how many there were, and LastChanges are the last
 	// 16 of them, oldest first. They go on when the rule is changed, and when a resource that
 	// was evicted comes again while it is remembered.
+	// SharedState is whether there is one State for all resources that the rule binds: then Changes
+	// must not be added up over them.
 	State       string
 	States      []string
 	Since       time.Time
 	Changes     int64
 	LastChanges []Change
+	SharedState bool
 }
 
 // ValueCount is a value of an argument, and how many calls came with it. It is a plain value.

@@ -305,3 +305,49 @@ func TestPanic_FreesThePlace(t *testing.T) {
 	passed, _ := w.try("a", 1)
 	require.Len(t, passed, 1)
 }
+
+// The sampler is closed, or its reading hangs, while the limit is far below what the service can do.
+func TestLimit_EndsWhenTheSignalsAreNotKnownAnyMore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, all(system.Rule{MaxCPU: 0.9}))
+	w.busy("a", 3)
+	w.cpu(1)
+	passed, _ := w.try("a", 10)
+	require.Len(t, passed, 2)
+	w.load.Set(load.Signals{})
+	w.clock.Advance(100 * ms)
+	passed, _ = w.try("a", 100)
+	require.Len(t, passed, 100)
+	require.Equal(t, "calm", w.rule("a").State)
+}
+
+// Nobody succeeds, so nobody knows how long calls take: that is no reason to let more in.
+func TestLimit_StaysWhenAllCallsHang(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, all(system.Rule{MaxRT: 20 * ms}))
+	w.busy("a", 3)
+	w.run("a", 20, 50*ms)
+	passed, _ := w.try("a", 10)
+	n := len(passed)
+	require.Less(t, n, 10)
+	for range 5 {
+		w.clock.Advance(sec)
+		passed, _ = w.try("a", 10)
+		require.Empty(t, passed)
+	}
+}
+
+func TestCalm_LooksWithoutAllocation(t *testing.T) { //nolint:paralleltest // it counts allocations
+	allocations := func(rules ...system.Rule) float64 {
+		w := newWorld(t, rules...)
+		w.cpu(0.5)
+		a := w.gate.Resource("a")
+		return testing.AllocsPerRun(100, func() {
+			w.clock.Advance(100 * ms)
+			if e, err := a.Entry(); err == nil {
+				e.Exit()
+			}
+		})
+	}
+	require.Equal(t, allocations(), allocations(all(system.Rule{MaxCPU: 0.9, MaxInFlight: 100})), "as without a rule")
+}

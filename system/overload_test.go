@@ -123,3 +123,44 @@ func TestOverload_WithoutARuleTheQueueIsAllThereIs(t *testing.T) {
 	t.Logf("15 in flight: goodput %.3f, p99 %v", r[0].Goodput(), r[0].Quantile(0.99))
 	require.Less(t, r[0].Quantile(0.99), 3*times.P99())
 }
+
+// What else happens to a service: three of four servers are lost, a dependency gets 5 × slower,
+// with no queue of ours, and an incident goes on for an hour. Judged from 10 s after the step.
+func TestLimit_WhatElseHappensToAService(t *testing.T) {
+	t.Parallel()
+	hour := time.Hour
+	if gatetest.Race || testing.Short() {
+		hour = time.Minute
+	}
+	times := simulate.Times{Mean: 20 * ms, Shape: simulate.Exponential}
+	normal := simulate.Phase{For: 30 * sec, Servers: 20, Times: times}
+	normal.Rate = 0.7 * normal.Capacity()
+	few, slow, over := normal, normal, normal
+	few.Servers = 5
+	slow.Delay = simulate.Times{Mean: 100 * ms, Shape: simulate.Exponential}
+	over.Servers, over.Times.Mean = 10, 100*ms
+	over.Rate = 3 * over.Capacity()
+	calm := over
+	calm.Rate = 0.7 * over.Capacity()
+	for _, c := range []struct {
+		name          string
+		before, after simulate.Phase
+		length        time.Duration
+	}{
+		{"5 of 20 servers left", normal, few, 40 * sec},
+		{"dependency 5 × slower", normal, slow, 40 * sec},
+		{"an hour of 3 × the load", calm, over, hour},
+	} {
+		s := newService(t, 1, all(system.Rule{MaxCPU: 0.9}))
+		first, rest := c.after, c.after
+		first.For, rest.For = 10*sec, c.length
+		r := s.simulation.Run(c.before, first, rest)
+		can := min(rest.Rate, rest.Capacity()) / rest.Capacity()
+		p99 := func(i int) float64 {
+			return float64(r[i].Quantile(0.99)) / float64(rest.Times.P99()+rest.Delay.P99())
+		}
+		t.Logf("%-24s at first: goodput %.3f, p99 %.1f×; then %.3f, %.1f×", c.name, r[1].Goodput()/can, p99(1), r[2].Goodput()/can, p99(2))
+		assert.GreaterOrEqual(t, r[2].Goodput()/can, 0.9, c.name)
+		assert.LessOrEqual(t, p99(2), 3.0, c.name)
+	}
+}

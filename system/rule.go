@@ -14,7 +14,8 @@
 // above the bound the limit falls, by at most a tenth, but never below a third of that with which it began; the CPU
 // must also have been above 0.97 in the sample itself. With each sample that is not, the limit
 // becomes limit × 1.05 + 0.25 if anything was refused. It ends when nothing was refused
-// for CoolOff, and no signal is above its bound. If there was no second with so many calls, the
+// for CoolOff, and no signal is above its bound; or when none of the signals is known any more, unless
+// there is a MaxRT, which is not known while all calls hang. If there was no second with so many calls, the
 // state is "unknown", and only MaxInFlight and MaxQPS hold.
 //
 // A signal comes late: a step in demand is in the smoothed CPU after 2.5 s. So let a rule with

@@ -78,3 +78,13 @@ func worst(bounds []bound, signals *stat.Signals, rt stat.Signal) (e excess) {
 	}
 	return e
 }
+
+// anyKnown reports whether any signal that has a bound is known, besides the response time.
+func anyKnown(bounds []bound, signals *stat.Signals) bool {
+	for i := range bounds {
+		if of := bounds[i].of; of != nil && of(signals).Known {
+			return true
+		}
+	}
+	return false
+}

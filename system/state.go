@@ -156,7 +156,8 @@ func (s *state) turn(now int64) {
 		p.cut, p.hold = s.offers.turn(now, free, most)
 	}
 	if p != *old {
-		s.phase.Store(&p)
+		next := p // so that p is not on the heap if nothing has changed
+		s.phase.Store(&next)
 	}
 	s.shown.Set(now, name, reason)
 }
@@ -179,7 +180,7 @@ func (s *state) sample(now, refused int64) {
 	ended := s.ended.word.Load()
 	s.history.turn(now, ended)
 	isNew := s.latency.turn(now, ended) && s.rule.MaxRT > 0
-	signals := new(stat.Signals)
+	signals := &nothing
 	if s.signals != nil {
 		signals = s.signals()
 	}
@@ -195,7 +196,16 @@ func (s *state) sample(now, refused int64) {
 	if isNew {
 		s.sampled = refused
 	}
+	// Without samples the limit would stay where it is for good. How long calls take is the
+	// rule's own to know: when it does not, it is because they hang.
+	if s.finder.active() && s.rule.MaxRT == 0 && !anyKnown(s.bounds, signals) {
+		s.finder = finder{}
+		s.lastRefusal.Store(never)
+	}
 }
+
+// nothing is known.
+var nothing stat.Signals
 
 // judge returns the state that the rule is in at now, and why. The caller holds mu.
 func (s *state) judge(now int64, old *phase) (name, reason string) {
@@ -222,6 +232,12 @@ func (s *state) judge(now int64, old *phase) (name, reason string) {
 		return unknown, fmt.Sprintf("%s: fewer than %d calls a second succeed, so no limit is known", s.excess.text, minCalls)
 	}
 	s.finder = finder{}
+	switch {
+	case s.shown.Current() == calm:
+		return calm, ""
+	case s.lastRefusal.Load() == never:
+		return calm, "no signal is known"
+	}
 	return calm, "nothing refused for " + field.ShortDuration(s.rule.coolOff())
 }
 
