@@ -4,7 +4,7 @@
 // is one side of a service, and with Match All everything. MaxInFlight and MaxQPS are exact over
 // all of them. The other bounds are on signals, which Config.Load of the gate provides: package
 // load has a sampler. A signal that is not known bounds nothing, and a value that is equal to its
-// bound passes.
+// bound passes. A rule looks at its signals when a call comes, at most every 100 ms.
 //
 // # Strategy Limit
 //
@@ -22,8 +22,8 @@
 //
 // # Strategy Refuse
 //
-// While a signal is above its bound, and for CoolOff after that, nothing passes; the state is
-// "refusing". That is for work that can wait, such as batches.
+// While a signal is above its bound, and for CoolOff after the rule has last seen it there, nothing
+// passes; the state is "refusing". That is for work that can wait, such as batches.
 //
 // # Whom it refuses
 //

@@ -222,6 +222,9 @@ func (s *state) judge(now int64, old *phase) (name, reason string) {
 		return unknown, fmt.Sprintf("%s: fewer than %d calls a second succeed, so no limit is known", s.excess.text, minCalls)
 	}
 	s.finder = finder{}
+	if old.closed {
+		return calm, "no signal above its bound for " + field.ShortDuration(s.rule.coolOff())
+	}
 	return calm, "nothing refused for " + field.ShortDuration(s.rule.coolOff())
 }
 
