@@ -291,6 +291,10 @@ func TestRule_FaultsOfAdaptiveRules(t *testing.T) {
 			[]string{"MinInFlight is 11; want 1 to MaxInFlight, which is 10, or 0 for 4", "Tolerance is NaN; want more than 0 and at most 10, or 0 for 0.25", "MaxRT is -1ns; want more than 0 and at most 24h0m0s, or 0 for none"},
 		},
 		{Rule{Strategy: Adaptive, MaxInFlight: 10, InitialInFlight: 3}, []string{"InitialInFlight is 3; want MinInFlight, which is 4, to MaxInFlight, which is 10, or 0 for 20"}},
+		{
+			Rule{Strategy: Adaptive, MaxInFlight: 10, MinInFlight: 11, InitialInFlight: 12},
+			[]string{"MinInFlight is 11; want 1 to MaxInFlight, which is 10, or 0 for 4", "InitialInFlight is 12; want 1 to MaxInFlight, which is 10, or 0 for 20"},
+		},
 		{Rule{Strategy: Adaptive, MaxInFlight: 10, InitialInFlight: 11}, []string{"InitialInFlight is 11; want MinInFlight, which is 4, to MaxInFlight, which is 10, or 0 for 20"}},
 		{
 			Rule{MaxInFlight: 10, MinInFlight: 1, InitialInFlight: 2, Tolerance: 0.5, MaxRT: 1},

@@ -96,11 +96,14 @@ func complete(r *Rule, report *ruleset.Report) {
 }
 
 func completeAdaptive(r *Rule, report *ruleset.Report) {
+	least, from := r.minInFlight(), fmt.Sprintf("{MinInFlight}, which is %d,", r.minInFlight())
 	if r.MinInFlight < 0 || r.MinInFlight > max(1, r.MaxInFlight) {
 		report.Fault("MinInFlight", r.MinInFlight, fmt.Sprintf("1 to {MaxInFlight}, which is %d, or 0 for %d", r.MaxInFlight, defaultMinInFlight))
-	} else if r.InitialInFlight != 0 && (r.InitialInFlight < r.minInFlight() || r.InitialInFlight > r.MaxInFlight) {
+		least, from = 1, "1"
+	}
+	if r.InitialInFlight != 0 && (r.InitialInFlight < least || r.InitialInFlight > r.MaxInFlight) {
 		report.Fault("InitialInFlight", r.InitialInFlight,
-			fmt.Sprintf("{MinInFlight}, which is %d, to {MaxInFlight}, which is %d, or 0 for %d", r.minInFlight(), r.MaxInFlight, defaultInitialInFlight))
+			fmt.Sprintf("%s to {MaxInFlight}, which is %d, or 0 for %d", from, r.MaxInFlight, defaultInitialInFlight))
 	}
 	if !(r.Tolerance >= 0 && r.Tolerance <= maxTolerance) { // NaN compares false
 		report.Fault("Tolerance", r.Tolerance, fmt.Sprintf("more than 0 and at most %d, or 0 for %v", maxTolerance, defaultTolerance))

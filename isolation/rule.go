@@ -82,8 +82,8 @@ type Rule struct {
 
 	// MaxWait is how long a call may wait for a free place: 0, which is the default
 	// and means not at all, to 24 h. Calls that wait are served in order of arrival. A call whose
-	// context has a deadline that comes before its turn would, as fast as places lately came
-	// free, is refused at once.
+	// context has a deadline that comes before its turn would, as fast as places came free for
+	// those that waited in the last 10 s, is refused at once.
 	MaxWait time.Duration
 
 	// MaxQueue is how many calls may wait at once, whatever they count: 1 to

@@ -119,6 +119,7 @@ func TestRefuse_GoesOnForASecondAfterTheSignal(t *testing.T) {
 	passed, _ = w.try("a", 1)
 	require.Len(t, passed, 1)
 	require.Equal(t, "calm", w.rule("a").State)
+	require.Equal(t, "no signal above its bound for 1s", w.changes[1].Reason, "calls were refused until now")
 }
 
 func TestSignals_EachHasItsBound(t *testing.T) {

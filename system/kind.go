@@ -121,7 +121,7 @@ func describe(r *Rule) string {
 		all = append(all, fmt.Sprintf("at most %d in any aligned 1s together", r.MaxQPS))
 	}
 	for _, s := range boundsOf(r) {
-		signals = append(signals, s.name+" "+s.format(s.most))
+		signals = append(signals, s.name+" "+s.text)
 	}
 	if len(signals) > 0 {
 		does := "limits calls in flight"
@@ -142,7 +142,7 @@ func warnings(r *Rule) (all []string) {
 	if r.Strategy == Limit && r.hasSignal() && r.MaxInFlight == 0 {
 		warn("signals come seconds after a step in demand, and until then nothing bounds the calls; is maxInFlight meant as well?")
 	}
-	if r.MaxCPU >= raised {
+	if r.Strategy == Limit && r.MaxCPU >= raised {
 		warn("maxCPU is %s, and the limit falls only above %s; is 0.9 meant?", strconv.FormatFloat(r.MaxCPU, 'f', -1, 64), strconv.FormatFloat(raised, 'f', -1, 64))
 	}
 	return all

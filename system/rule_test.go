@@ -35,6 +35,25 @@ func TestRule_Faults(t *testing.T) {
 	}
 }
 
+// A rule is told with the bounds that it has, whatever their decimals, and warned of what may happen to it.
+func TestRule_IsToldWithItsBounds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule     system.Rule
+		want     string
+		warnings int
+	}{
+		{system.Rule{MaxCPU: 0.9, MaxPressure: 1, MaxInFlight: 3}, "at most 3 in flight together; limits calls in flight above cpu 0.90 or pressure 1.00", 0},
+		{system.Rule{MaxCPU: 0.004, MaxThrottled: 0.995, MaxInFlight: 3}, "at most 3 in flight together; limits calls in flight above cpu 0.004 or throttled 0.995", 0},
+		{system.Rule{MaxRT: 1234567 * time.Microsecond, Strategy: system.Refuse}, "blocks all above response time 1.234567s", 0},
+		{system.Rule{MaxCPU: 0.99, MaxInFlight: 3}, "at most 3 in flight together; limits calls in flight above cpu 0.99", 1},
+		{system.Rule{MaxCPU: 0.99, Strategy: system.Refuse}, "blocks all above cpu 0.99", 0},
+	} {
+		require.Equal(t, c.want, system.Kind.Describe(&c.rule))
+		require.Len(t, system.Kind.Warnings(&c.rule), c.warnings, c.want)
+	}
+}
+
 func TestStrategy_Text(t *testing.T) {
 	t.Parallel()
 	for _, s := range []system.Strategy{system.Limit, system.Refuse} {

@@ -164,7 +164,8 @@ func (h *hold) turn(unmet, most int64) {
 			h.places, h.enough = max(0, h.places-max(1, h.places/8)), 0
 		}
 	}
-	h.places = min(h.places, most/3)
+	// A place that is held is mostly free, and so many go up and down by chance.
+	h.places = min(h.places, most/3, int64(math.Sqrt(float64(most))))
 }
 
 func sum(of []float64) (total float64) {

@@ -20,21 +20,35 @@ type bound struct {
 	of     func(*stat.Signals) stat.Signal
 	raw    float64 // what the sample by itself must be above for the limit to fall
 	format func(float64) string
+	text   string // most, as the rule has it
 }
 
 // boundsOf are the bounds on signals of a rule.
 func boundsOf(r *Rule) (all []bound) {
-	add := func(name string, most, raw float64, format func(float64) string, of func(*stat.Signals) stat.Signal) {
+	add := func(name string, most, raw float64, of func(*stat.Signals) stat.Signal) {
 		if most > 0 {
-			all = append(all, bound{name, most, of, raw, format})
+			all = append(all, bound{name, most, of, raw, share2, exact(most)})
 		}
 	}
-	add("cpu", r.MaxCPU, raised, share2, func(s *stat.Signals) stat.Signal { return s.CPU })
-	add("throttled", r.MaxThrottled, 0, share2, func(s *stat.Signals) stat.Signal { return s.Throttled })
-	add("pressure", r.MaxPressure, 0, share2, func(s *stat.Signals) stat.Signal { return s.Pressure })
-	add("scheduling latency", r.MaxSchedLatency.Seconds(), 0, span2, func(s *stat.Signals) stat.Signal { return s.SchedLatency })
-	add("response time", r.MaxRT.Seconds(), 0, span2, nil)
+	span := func(name string, most time.Duration, of func(*stat.Signals) stat.Signal) {
+		if most > 0 {
+			all = append(all, bound{name, most.Seconds(), of, 0, span2, field.ShortDuration(most)})
+		}
+	}
+	add("cpu", r.MaxCPU, raised, func(s *stat.Signals) stat.Signal { return s.CPU })
+	add("throttled", r.MaxThrottled, 0, func(s *stat.Signals) stat.Signal { return s.Throttled })
+	add("pressure", r.MaxPressure, 0, func(s *stat.Signals) stat.Signal { return s.Pressure })
+	span("scheduling latency", r.MaxSchedLatency, func(s *stat.Signals) stat.Signal { return s.SchedLatency })
+	span("response time", r.MaxRT, nil)
 	return all
+}
+
+// exact is a share with all its decimals, two at least.
+func exact(v float64) string {
+	if all := strconv.FormatFloat(v, 'f', -1, 64); len(all) > len("0.00") {
+		return all
+	}
+	return share2(v)
 }
 
 func share2(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
@@ -73,7 +87,7 @@ func worst(bounds []bound, signals *stat.Signals, rt stat.Signal) (e excess) {
 		}
 		e.falls = e.falls || s.Raw > b.raw
 		if ratio := s.Value / b.most; ratio > e.ratio {
-			e.ratio, e.text = ratio, fmt.Sprintf("%s %s of %s", b.name, b.format(s.Value), b.format(b.most))
+			e.ratio, e.text = ratio, fmt.Sprintf("%s %s of %s", b.name, b.format(s.Value), b.text)
 		}
 	}
 	return e

@@ -235,8 +235,10 @@ func (s *state) judge(now int64, old *phase) (name, reason string) {
 	switch {
 	case s.shown.Current() == calm:
 		return calm, ""
+	case old.closed:
+		return calm, "no signal above its bound for " + field.ShortDuration(s.rule.coolOff())
 	case s.lastRefusal.Load() == never:
-		return calm, "no signal is known"
+		return calm, "no signal is known to be above its bound"
 	}
 	return calm, "nothing refused for " + field.ShortDuration(s.rule.coolOff())
 }
