@@ -42,6 +42,8 @@ func (k *kind) required(t *testing.T) (name, good, better, bad string) {
 	switch k.Name {
 	case "breaker": // one of several must be there
 		return "consecutive", "7", "9", "seven"
+	case "system": // one of several likewise
+		return "maxInFlight", "7", "9", "seven"
 	case "param": // what must be there is a text, and no text is bad
 		return "threshold", "7", "9", "seven"
 	}
