@@ -89,7 +89,7 @@ func (s *sampler) collect() {
 			if _, err := do("EXISTS", key); err != nil {
 				continue // another node of the cluster keeps it
 			}
-			for _, c := range charges(s.t, do, key, subject.cfg.Window) {
+			for _, c := range charges(s.t, do, key, subject.cfg.Window, true) {
 				s.seen[i][c.id] = c
 			}
 		}

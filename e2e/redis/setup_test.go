@@ -220,7 +220,7 @@ func heldIn(t *testing.T, server *redistest.Server, prefix string) int64 {
 	sum := int64(0)
 	for _, key := range keysOf(t, server) {
 		if strings.HasPrefix(key, prefix) {
-			for _, c := range charges(t, server.Do, key, 0) {
+			for _, c := range charges(t, server.Do, key, 0, false) {
 				sum += c.n
 			}
 		}

@@ -21,6 +21,7 @@ type limits struct {
 
 	redis     string // addresses, with commas; empty: the limits are of this process
 	processes int    // that share them
+	timeout   time.Duration
 }
 
 // limiter is what the limiters in memory and those over Redis have in common.
@@ -70,8 +71,8 @@ func inMemory(l limits) (*limiters, error) {
 func overRedis(l limits) (*limiters, error) {
 	client := redis.NewUniversalClient(&redis.UniversalOptions{
 		Addrs: strings.Split(l.redis, ","), // of a single server, or some of a Cluster
-		// Limiters wait for leapredis.DefaultTimeout, 50 ms. A connection on which nothing is
-		// answered is held for ReadTimeout.
+		// Limiters wait for l.timeout, 50 ms. A connection on which nothing is answered is held
+		// for ReadTimeout.
 		DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second,
 		MaxRetries: -1, DialerRetries: 1, // a request has no time for more
 	})
@@ -79,7 +80,7 @@ func overRedis(l limits) (*limiters, error) {
 	// answers. A server with many calls of one address would have a Lease, too.
 	perAddress, err := leapredis.NewCounter(viagoredis.New(client), leapredis.Config{
 		Name: "per-address", Prefix: "httpapi:address:", Limit: l.perAddress, Window: l.window,
-		WhenAway: leapredis.Local, Instances: l.processes,
+		WhenAway: leapredis.Local, Instances: l.processes, Timeout: l.timeout,
 	})
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
@@ -88,7 +89,7 @@ func overRedis(l limits) (*limiters, error) {
 	// be exact: a log.
 	perKey, err := leapredis.NewLog(viagoredis.New(client), leapredis.Config{
 		Name: "per-key", Prefix: "httpapi:key:", Limit: l.perKey, MaxLimit: 10 * l.perKey, LimitFor: l.ofPlan, Window: time.Minute,
-		WhenAway: leapredis.Deny,
+		WhenAway: leapredis.Deny, Timeout: l.timeout,
 	})
 	if err != nil {
 		return nil, errors.Join(err, perAddress.Close(), client.Close())

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate/examples/internal/program"
+	"github.com/leapgate-go/leapgate/leapredis"
 )
 
 func main() {
@@ -40,6 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&limits.redis, "redis", "", "the `address` of a Redis through which processes share the limits, or some "+
 		"addresses of a Cluster with commas; empty: the limits are of this process")
 	flags.IntVar(&limits.processes, "processes", 1, "how many processes share the limits: each has its part while Redis is away")
+	flags.DurationVar(&limits.timeout, "redis-timeout", leapredis.DefaultTimeout, "how `long` a request waits for Redis: less than a second")
 	if code, ok := program.Parse(flags, args, stderr); !ok {
 		return code
 	}

@@ -142,7 +142,7 @@ func TestE2E_TwoProcessesShareTheLimitsThroughRedis(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	args := []string{"-redis", server.Addr(), "-processes", "2", "-per-key", "2", "-window", "8000h"} // which does not turn meanwhile
+	args := []string{"-redis", server.Addr(), "-redis-timeout", "900ms", "-processes", "2", "-per-key", "2", "-window", "8000h"} // which does not turn meanwhile, on a machine that is slow
 	one, other := start(t, args...), start(t, args...)
 
 	const address = "203.0.113.7"
