@@ -20,7 +20,7 @@ import (
 // was settled.
 func Settle(w http.ResponseWriter, actual int64) (settled bool, err error) {
 	if actual < 0 || actual > limit.MaxLimit {
-		return false, fmt.Errorf("%w: %d; want 0 to %d", limit.ErrCount, actual, limit.MaxLimit)
+		return false, fmt.Errorf("%w: %d; want 0 to %d", limit.ErrCount, actual, int64(limit.MaxLimit))
 	}
 	for c := recorderOf(w); c != nil; c = recorderOf(c.ResponseWriter) {
 		for i := range c.charges {
