@@ -32,11 +32,13 @@ func TestAdaptive_LimitIsALineThatMoves(t *testing.T) {
 	t.Cleanup(func() { close(stop) })
 	for range 20 {
 		callers.Go(func() {
+			tick := time.NewTicker(10 * time.Millisecond)
+			defer tick.Stop()
 			for {
 				select {
 				case <-stop:
 					return
-				case <-time.After(10 * time.Millisecond):
+				case <-tick.C:
 				}
 				e, err := gate.Entry("search")
 				if err == nil {
