@@ -2,7 +2,6 @@ package leapredis
 
 import (
 	"context"
-	"errors"
 
 	"github.com/leapgate-go/leapgate/limit"
 )
@@ -135,12 +134,8 @@ func (c *RateLimiter) remember(q *question, r *refusal) {
 
 // without decides when the server has returned an error.
 func (c *RateLimiter) without(ctx context.Context, err error, key string, a asked) (limit.Decision, error) {
-	replied := replyOf(err)
-	switch {
-	case replied != nil:
-		c.foreign(replied, c.wire(key))
-	case !errors.Is(err, ErrAway):
-		return limit.Decision{}, err // ctx has ended
+	if err := c.unanswered(err, key); err != nil {
+		return limit.Decision{}, err
 	}
 	c.forget(key)
 	return c.fallback.decide(ctx, key, a, c.algorithm.most(a.limit), c.link.retryAfter(c.wire(key)))

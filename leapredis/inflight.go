@@ -176,12 +176,8 @@ func (f *InFlight) decision(most int64, r reply) limit.Decision {
 
 // without decides when the server has returned an error.
 func (f *InFlight) without(ctx context.Context, err error, key string, most int64, p *limit.Place, d *limit.Decision) error {
-	replied := replyOf(err)
-	switch {
-	case replied != nil:
-		f.foreign(replied, f.wire(key))
-	case !errors.Is(err, ErrAway):
-		return err // ctx has ended
+	if err := f.unanswered(err, key); err != nil {
+		return err
 	}
 	switch f.cfg.WhenAway {
 	case Local:

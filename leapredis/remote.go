@@ -2,6 +2,7 @@ package leapredis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -64,6 +65,19 @@ func checkKey(key string) error {
 		return fmt.Errorf("%w: %.32q… has %d bytes; want 1 to %d", limit.ErrKey, key, len(key), limit.MaxKeyLength)
 	}
 	return nil
+}
+
+// unanswered returns the error for a caller whose ctx has ended, and nil where no server has
+// decided otherwise: then the fallback does.
+func (c *remote) unanswered(err error, key string) error {
+	if replied := replyOf(err); replied != nil {
+		c.foreign(replied, c.wire(key))
+		return nil
+	}
+	if errors.Is(err, ErrAway) {
+		return nil
+	}
+	return err // ctx has ended
 }
 
 // count counts the answer to a call.
