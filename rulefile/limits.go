@@ -138,11 +138,9 @@ func (p *parser) readLimits(file string, f *document.Field) (none bool) {
 func (p *parser) readLimit(file string, f *document.Field) {
 	l := &readLimit{name: f.Key, position: position{file: file, line: f.Line, column: f.Column, fields: map[string]*document.Node{}}}
 	fail := func(line, column int, field, format string, args ...any) {
-		if p.full() {
-			p.untold++
-			return
-		}
-		p.fail(file, line, column, field, "%s: %s", l.label(), fmt.Sprintf(format, args...))
+		p.note(func() *Error {
+			return &Error{File: file, Line: line, Column: column, Field: field, Message: l.label() + ": " + fmt.Sprintf(format, args...)}
+		})
 	}
 	for _, other := range p.limits {
 		if other.name == f.Key {
@@ -249,14 +247,12 @@ func (l *readLimit) readPlans(p *parser, all *document.Node) {
 }
 
 func (p *parser) failPlan(l *readLimit, f *document.Field, want string) {
-	if p.full() {
-		p.untold++
-		return
-	}
-	value := emptyOr(f.Value)
-	p.errs = append(p.errs, &Error{
-		File: l.file, Line: f.Value.Line, Column: f.Value.Column, Field: "plans", Value: value, Want: want,
-		Message: l.label() + ": " + wrongValue("the plan of "+escape.Quoted(f.Key), value, want),
+	p.note(func() *Error {
+		value := emptyOr(f.Value)
+		return &Error{
+			File: l.file, Line: f.Value.Line, Column: f.Value.Column, Field: "plans", Value: value, Want: want,
+			Message: l.label() + ": " + wrongValue("the plan of "+escape.Quoted(f.Key), value, want),
+		}
 	})
 }
 

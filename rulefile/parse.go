@@ -106,23 +106,28 @@ func (p *parser) full() bool { return len(p.errs) >= maxErrors }
 // faults is how many faults there are so far, told or not.
 func (p *parser) faults() int { return len(p.errs) + p.untold }
 
-func (p *parser) fail(file string, line, column int, field, format string, args ...any) {
+// note keeps an error, whose text is not made if it would not be told.
+func (p *parser) note(made func() *Error) {
 	if p.full() {
 		p.untold++
 		return
 	}
-	p.errs = append(p.errs, &Error{File: file, Line: line, Column: column, Field: field, Message: fmt.Sprintf(format, args...)})
+	p.errs = append(p.errs, made())
+}
+
+func (p *parser) fail(file string, line, column int, field, format string, args ...any) {
+	p.note(func() *Error {
+		return &Error{File: file, Line: line, Column: column, Field: field, Message: fmt.Sprintf(format, args...)}
+	})
 }
 
 // failValue reports a field that holds a wrong value, or none.
 func (p *parser) failValue(file string, at *document.Node, field string, label func() string, value, want string) {
-	if p.full() {
-		p.untold++
-		return
-	}
-	p.errs = append(p.errs, &Error{
-		File: file, Line: at.Line, Column: at.Column, Field: field, Value: value, Want: want,
-		Message: label() + ": " + wrongValue(field, value, want),
+	p.note(func() *Error {
+		return &Error{
+			File: file, Line: at.Line, Column: at.Column, Field: field, Value: value, Want: want,
+			Message: label() + ": " + wrongValue(field, value, want),
+		}
 	})
 }
 
