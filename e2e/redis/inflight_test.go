@@ -159,7 +159,7 @@ func TestE2E_InFlightWhileAProcessIsKilled(t *testing.T) {
 	}
 }
 
-// What a user may do who has just the commands of the README: all that a place needs, and none of
+// A user that has the commands of the README only may do all that a place needs, and none of
 // them can be left out. A call that outlasts its lease renews it.
 func TestE2E_InFlightByTheREADME(t *testing.T) {
 	t.Parallel()

@@ -144,7 +144,7 @@ func aclOfClient(t *testing.T, v version, w way) [][]string {
 	return acl
 }
 
-// A user who may do what the README says, and nothing else, is denied nothing by any limiter
+// A user that may do what the README says, and nothing else, is denied nothing by any limiter
 // through any client; and nothing of it can be left out.
 func TestE2E_ReadmeACLIsWhatIsNeeded(t *testing.T) {
 	t.Parallel()
