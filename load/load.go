@@ -70,6 +70,7 @@
 package load
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -118,9 +119,9 @@ func Start(cfg Config) (*Sampler, error) { return start(cfg, thisMachine()) }
 
 func start(cfg Config, m *machine) (*Sampler, error) {
 	s := new(Sampler)
-	r := &recorder{machine: m, causes: sampler.Causes{Logger: cfg.Logger}, source: &s.source}
-	if r.every = cfg.Every; r.every == 0 {
-		r.every = defaultEvery
+	r := &recorder{
+		machine: m, every: cmp.Or(cfg.Every, defaultEvery),
+		causes: sampler.Causes{Logger: cfg.Logger}, source: &s.source,
 	}
 	var err error
 	s.sampler, err = sampler.Start(sampler.Config[*Signals]{

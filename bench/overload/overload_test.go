@@ -22,7 +22,7 @@ import (
 
 var table = flag.Bool("table", false, "go through all cases, and not through a few seconds of one")
 
-// places is the largest limit, and fixed what somebody may have set who could not know.
+// places is the largest limit, and fixed a limit as one sets it by guess.
 const places, fixed = 200, 20
 
 // limiters let calls in; least is the smallest limit.
@@ -129,6 +129,7 @@ func row(s scene, name string, enter func() (func(), bool), unit time.Duration) 
 	start := time.Now()
 	sim := simulate.Simulation{
 		Patience: 20 * (s.after.Times.Mean + s.after.Delay.Mean),
+		// The limiters beside read the clock of the runtime, which a bubble sets.
 		Set:      func(now int64) { time.Sleep(time.Until(start.Add(time.Duration(now)))) },
 		Enter:    func(int) (func(), bool) { return enter() },
 	}

@@ -35,8 +35,8 @@ type shop struct {
 	work func(context.Context) error
 }
 
-// can returns how many calls a second it can do: that is what a hundred callers get done
-// who do nothing but call.
+// can returns how many calls a second it can do. It is measured with a hundred callers, which
+// call without a pause.
 func (s *shop) can(ctx context.Context) float64 {
 	var done atomic.Int64
 	began := time.Now()
