@@ -130,8 +130,8 @@ func row(s scene, name string, enter func() (func(), bool), unit time.Duration) 
 	sim := simulate.Simulation{
 		Patience: 20 * (s.after.Times.Mean + s.after.Delay.Mean),
 		// The limiters beside read the clock of the runtime, which a bubble sets.
-		Set:      func(now int64) { time.Sleep(time.Until(start.Add(time.Duration(now)))) },
-		Enter:    func(int) (func(), bool) { return enter() },
+		Set:   func(now int64) { time.Sleep(time.Until(start.Add(time.Duration(now)))) },
+		Enter: func(int) (func(), bool) { return enter() },
 	}
 	warm, first, rest := s.before, s.after, s.after
 	warm.For, s.before.For, first.For, rest.For = 20*unit, 20*unit, 10*unit, s.length/time.Second*unit
