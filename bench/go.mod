@@ -8,9 +8,9 @@ require (
 	github.com/go-chi/httprate v0.16.1
 	github.com/go-chi/httprate-redis v0.5.0
 	github.com/go-redis/redis_rate/v10 v10.0.1
-	github.com/leapgate-go/leapgate v0.0.0
-	github.com/leapgate-go/leapgate/leapredis v0.0.0
-	github.com/leapgate-go/leapgate/leapredis/viagoredis v0.0.0
+	github.com/leapgate-go/leapgate v0.1.0
+	github.com/leapgate-go/leapgate/leapredis v0.1.0
+	github.com/leapgate-go/leapgate/leapredis/viagoredis v0.1.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/puzpuzpuz/xsync/v4 v4.5.0
 	github.com/redis/go-redis/v9 v9.22.0

@@ -11,15 +11,16 @@ require (
 	github.com/go-chi/chi/v5 v5.5.0
 	github.com/hashicorp/go-retryablehttp v0.7.8
 	github.com/labstack/echo/v5 v5.3.1
-	github.com/leapgate-go/leapgate v0.0.0
-	github.com/leapgate-go/leapgate/leapredis v0.0.0
-	github.com/leapgate-go/leapgate/leapredis/viagoredis v0.0.0
+	github.com/leapgate-go/leapgate v0.1.0
+	github.com/leapgate-go/leapgate/leapredis v0.1.0
+	github.com/leapgate-go/leapgate/leapredis/viagoredis v0.1.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/redis/go-redis/v9 v9.22.0
 	github.com/redis/rueidis v1.0.79
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/atomic v1.12.0
 	go.yaml.in/yaml/v4 v4.0.0
+	golang.org/x/mod v0.42.0
 )
 
 require (

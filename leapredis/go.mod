@@ -3,7 +3,7 @@ module github.com/leapgate-go/leapgate/leapredis
 go 1.26.0
 
 require (
-	github.com/leapgate-go/leapgate v0.0.0
+	github.com/leapgate-go/leapgate v0.1.0
 	github.com/redis/rueidis v1.0.79
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0

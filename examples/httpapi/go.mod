@@ -3,9 +3,9 @@ module github.com/leapgate-go/leapgate/examples/httpapi
 go 1.26.0
 
 require (
-	github.com/leapgate-go/leapgate v0.0.0
-	github.com/leapgate-go/leapgate/leapredis v0.0.0
-	github.com/leapgate-go/leapgate/leapredis/viagoredis v0.0.0
+	github.com/leapgate-go/leapgate v0.1.0
+	github.com/leapgate-go/leapgate/leapredis v0.1.0
+	github.com/leapgate-go/leapgate/leapredis/viagoredis v0.1.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/redis/go-redis/v9 v9.22.0
 )
