@@ -4,7 +4,9 @@ package release
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
@@ -66,7 +68,7 @@ func serve(t *testing.T, proxy, folder, version string) {
 
 	archive, err := os.Create(filepath.Join(dir, version+".zip"))
 	require.NoError(t, err)
-	require.NoError(t, modzip.CreateFromVCS(archive, m, root, "HEAD", strings.TrimPrefix(folder, ".")))
+	require.NoError(t, modzip.Create(archive, m, tracked(t, folder)))
 	require.NoError(t, archive.Close())
 
 	mod, err := os.ReadFile(filepath.Join(root, folder, "go.mod"))
@@ -78,3 +80,29 @@ func serve(t *testing.T, proxy, folder, version string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
 }
+
+// tracked returns the files of a module that git knows, with the licence of the root if it has
+// none of its own.
+func tracked(t *testing.T, folder string) (files []modzip.File) {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z")
+	list.Dir = filepath.Join(root, folder)
+	names, err := list.Output()
+	require.NoError(t, err)
+	licensed := false
+	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
+		files = append(files, file{name, filepath.Join(list.Dir, name)})
+		licensed = licensed || name == "LICENSE"
+	}
+	if !licensed {
+		files = append(files, file{"LICENSE", filepath.Join(root, "LICENSE")})
+	}
+	return files
+}
+
+// file is a file of a module.
+type file struct{ path, at string }
+
+func (f file) Path() string                 { return f.path }
+func (f file) Lstat() (os.FileInfo, error)  { return os.Lstat(f.at) }
+func (f file) Open() (io.ReadCloser, error) { return os.Open(f.at) }

@@ -131,8 +131,9 @@ type user struct {
 	env []string
 }
 
-// newUser returns one who has our modules from a proxy. Those of others come from the module
-// cache of this machine, or else from where it fetches them.
+// newUser returns a user that has our modules from a proxy. Those of others come from the module
+// cache of this machine, or else from where it fetches them. With -trimpath the build cache
+// serves all users.
 func newUser(t *testing.T, proxy string) user {
 	t.Helper()
 	goEnv := func(name string) string {
@@ -142,7 +143,7 @@ func newUser(t *testing.T, proxy string) user {
 	}
 	cache := t.TempDir()
 	return user{t: t, dir: t.TempDir(), env: append(os.Environ(),
-		"GOWORK=off", "GOFLAGS=-modcacherw -buildvcs=false", "GOMODCACHE="+cache, "GOBIN="+filepath.Join(cache, "bin"),
+		"GOWORK=off", "GOFLAGS=-modcacherw -buildvcs=false -trimpath", "GOMODCACHE="+cache, "GOBIN="+filepath.Join(cache, "bin"),
 		"GONOSUMDB="+prefix+","+prefix+"/*",
 		"GOPROXY=file://"+proxy+",file://"+filepath.Join(goEnv("GOMODCACHE"), "cache", "download")+","+goEnv("GOPROXY"),
 	)}
