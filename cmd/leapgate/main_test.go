@@ -260,6 +260,6 @@ func TestVersion(t *testing.T) {
 	for _, arg := range []string{"version", "-version", "--version"} {
 		got := invoke("", arg)
 		require.Equal(t, 0, got.code)
-		require.Regexp(t, `^leapgate \S+ `+runtime.Version()+` `+runtime.GOOS+`/`+runtime.GOARCH+"\n$", got.out)
+		require.Regexp(t, `^leapgate \S+ `+runtime.Version()+` `+runtime.GOOS+`/`+runtime.GOARCH+"\n(\\S+ v\\S+\n)*$", got.out)
 	}
 }
