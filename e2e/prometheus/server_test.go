@@ -40,7 +40,7 @@ func startServer(t *testing.T, scraped string, native bool) *server {
 	target, err := url.Parse(scraped)
 	require.NoError(t, err)
 	config := fmt.Sprintf(`
-global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms}
+global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
 rule_files: [%q]
 scrape_configs:
   - job_name: shop
