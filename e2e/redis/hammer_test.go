@@ -27,12 +27,12 @@ type subject struct {
 
 func (v version) subjects(window time.Duration) []subject {
 	all := []subject{
-		{"counter", leapredis.Config{Prefix: "counter:", Limit: 4000, Window: window}, false},
-		{"counter with leases", leapredis.Config{Prefix: "leases:", Limit: 40_000, Window: window, Lease: 50}, false},
+		{"counter", leapredis.Config{Prefix: "counter:", Limit: 1000, Window: window}, false},
+		{"counter with leases", leapredis.Config{Prefix: "leases:", Limit: 10_000, Window: window, Lease: 50}, false},
 	}
 	for _, storage := range v.storages {
 		prefix := "log-" + storage.String() + ":"
-		all = append(all, subject{"log, " + storage.String(), leapredis.Config{Prefix: prefix, Limit: 4000, Window: window, Storage: storage}, true})
+		all = append(all, subject{"log, " + storage.String(), leapredis.Config{Prefix: prefix, Limit: 1000, Window: window, Storage: storage}, true})
 	}
 	return all
 }
@@ -163,7 +163,6 @@ func failOver(t *testing.T, behind time.Duration) {
 		before, after, last := acknowledged(r.Admissions, killed)
 		require.Positive(t, before, subject.name)
 		require.Positive(t, after, "%s: it goes on afterwards", subject.name)
-		require.Positive(t, r.Refused, "%s: it gets to its limit", subject.name)
 		// What the new primary has, it has by the rules; what was admitted beyond that, the
 		// old one had acknowledged and not replicated. (With leases, what was charged and
 		// neither used nor handed back hides some of it.)
