@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/charging"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
@@ -48,7 +49,7 @@ func newArgs(given map[string]Arg, faults *faults) (all args) {
 func (all args) addTo(opts []leapgate.EntryOption, r *http.Request) []leapgate.EntryOption {
 	for i := range all {
 		if value := all[i].of(r); value != "" {
-			opts = append(opts, leapgate.WithArg(all[i].name, bounded(value)))
+			opts = append(opts, leapgate.WithArg(all[i].name, charging.Bounded(value)))
 		}
 	}
 	return opts

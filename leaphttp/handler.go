@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/charging"
 )
 
 // middleware is what stands in front of handlers.
@@ -116,7 +117,7 @@ func (m *middleware) open(rec *recorder, r *http.Request, charges []charge) (err
 		gone := r.Context().Err()
 		hungUp := gone != nil && errors.Is(err, gone)
 		if !opened && !hungUp { // also if a Route, an Arg or an Origin of the program panics
-			m.limits.refund(r, charges)
+			refund(r, charges)
 		}
 	}()
 	if m.gate == nil {
@@ -128,7 +129,7 @@ func (m *middleware) open(rec *recorder, r *http.Request, charges []charge) (err
 	var few [maxArgs + 2]leapgate.EntryOption
 	opts := m.args.addTo(few[:0], r)
 	if m.origin != nil {
-		opts = append(opts, leapgate.WithOrigin(bounded(m.origin(r))))
+		opts = append(opts, leapgate.WithOrigin(charging.Bounded(m.origin(r))))
 	}
 	if m.criticality != nil {
 		opts = append(opts, leapgate.WithCriticality(m.criticality.of(r, name)))

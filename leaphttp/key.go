@@ -7,9 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/internal/charging"
 )
 
 // Key returns the key that a request is counted by, or "" if it is not known. It may be
@@ -17,17 +16,6 @@ import (
 // [Address.Key], [Header], [APIKey], [FromContext], [PathValue], [Query], [Cookie],
 // [Composite] and [FirstOf].
 type Key func(*http.Request) string
-
-// maxKeyLength is the length in bytes of the longest key that a limiter sees.
-const maxKeyLength = 64
-
-// What stands for something else. No key of a program has it: see LimiterKey and bounded.
-const (
-	unknownKey     = "\x00?" // all requests whose key is not known
-	hashedKey      = "\x00#" // what is too long for a gate
-	hashedAfter    = "…#"    // a key that is too long for a limiter
-	readablePrefix = 16      // bytes of it that are left as they were
-)
 
 // LimiterKey is the key by which a limiter counts what a [Key] has returned, for programs
 // that look up a client in a limiter, or forget its charges. It is the key itself, if that
@@ -39,33 +27,7 @@ const (
 //
 // A key that begins with a NUL or has "…#" in it is counted by its hash as well: nobody
 // can pass for another. All requests whose key is "" share one key.
-func LimiterKey(key string) string {
-	if len(key) <= maxKeyLength && (key == "" || key[0] != 0) && !strings.Contains(key, hashedAfter) {
-		if key == "" {
-			return unknownKey
-		}
-		return key
-	}
-	end := min(readablePrefix, len(key))
-	for end > 0 && end < len(key) && !utf8.RuneStart(key[end]) {
-		end--
-	}
-	sum := sha256.Sum256([]byte(key))
-	var short [maxKeyLength]byte
-	b := append(short[:0], strings.TrimLeft(key[:end], "\x00")...)
-	b = append(b, hashedAfter...)
-	return string(base64.RawURLEncoding.AppendEncode(b, sum[:]))
-}
-
-// bounded is a name that a client has a say in, or its hash if it is too long for a gate,
-// or looks like one of ours.
-func bounded(name string) string {
-	if len(name) <= limit.MaxKeyLength && (name == "" || name[0] != 0) {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	return hashedKey + base64.RawURLEncoding.EncodeToString(sum[:])
-}
+func LimiterKey(key string) string { return charging.Key(key) }
 
 // Header is the first value of a header field, as it was sent: a client can send any.
 // Use it for what a proxy or an authentication in front has set or checked, or else a

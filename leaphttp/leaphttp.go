@@ -62,6 +62,7 @@ import (
 	"net/http"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/charging"
 )
 
 // Config says what stands in front of a handler. It needs a Gate or Limits.
@@ -204,7 +205,7 @@ func newMiddleware(cfg Config, faults *faults) *middleware {
 	if cfg.Mux != nil && cfg.Route != nil {
 		faults.add("Mux and Route are both set; want one of them")
 	}
-	m.unboundRules.gate, m.unboundRules.log = cfg.Gate, loggerOf(cfg.Logger)
+	m.unboundRules.gate, m.unboundRules.log = cfg.Gate, charging.LoggerOf(cfg.Logger)
 	m.limits = newLimits(cfg.Limits, peerKey, cfg.Logger, faults)
 	m.include = newPaths("Include", cfg.Include, faults)
 	m.exclude = newPaths("Exclude", cfg.Exclude, faults)
