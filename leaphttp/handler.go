@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/args"
 	"github.com/leapgate-go/leapgate/internal/charging"
 )
 
@@ -15,7 +16,7 @@ type middleware struct {
 	limits           limits
 	mux              *http.ServeMux
 	route            func(*http.Request) string
-	args             args
+	args             args.Args[*http.Request]
 	origin           func(*http.Request) string
 	criticality      *criticality // nil: all have the default
 	include, exclude paths
@@ -126,8 +127,8 @@ func (m *middleware) open(rec *recorder, r *http.Request, charges []charge) (err
 		return err
 	}
 	name := m.resource(r)
-	var few [maxArgs + 2]leapgate.EntryOption
-	opts := m.args.addTo(few[:0], r)
+	var few [args.Max + 2]leapgate.EntryOption
+	opts := m.args.AddTo(few[:0], r)
 	if m.origin != nil {
 		opts = append(opts, leapgate.WithOrigin(charging.Bounded(m.origin(r))))
 	}

@@ -2,11 +2,8 @@ package leaphttp
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/leapgate-go/leapgate/internal/charging"
 )
@@ -47,20 +44,7 @@ func Header(name string) Key {
 func APIKey(name string) Key {
 	value := Header(name)
 	authorization := http.CanonicalHeaderKey(name) == "Authorization"
-	return func(r *http.Request) string {
-		secret := value(r)
-		if authorization {
-			if scheme, rest, ok := strings.Cut(secret, " "); ok && strings.EqualFold(scheme, "Bearer") {
-				secret = strings.TrimLeft(rest, " ")
-			}
-		}
-		if secret == "" {
-			return ""
-		}
-		// 128 bits: nobody finds two secrets that are counted together.
-		sum := sha256.Sum256([]byte(secret))
-		return base64.RawURLEncoding.EncodeToString(sum[:16])
-	}
+	return func(r *http.Request) string { return charging.Secret(value(r), authorization) }
 }
 
 // FromContext is what get finds in the request's context: the user, for instance,
@@ -88,22 +72,7 @@ func PathValue(name string) Key {
 // keys, or if one is nil.
 func Composite(keys ...Key) Key {
 	checkKeys("Composite", keys)
-	return func(r *http.Request) string {
-		var few [128]byte
-		joined := few[:0]
-		told := false
-		for _, key := range keys {
-			part := key(r)
-			told = told || part != ""
-			joined = strconv.AppendInt(joined, int64(len(part)), 10)
-			joined = append(joined, ':')
-			joined = append(joined, part...)
-		}
-		if !told {
-			return ""
-		}
-		return string(joined)
-	}
+	return charging.Composite[*http.Request](keys)
 }
 
 // FirstOf counts by the first of several keys that is known, such as the user, else
@@ -111,14 +80,7 @@ func Composite(keys ...Key) Key {
 // for another by what is in a header. It panics without keys, or if one is nil.
 func FirstOf(keys ...Key) Key {
 	checkKeys("FirstOf", keys)
-	return func(r *http.Request) string {
-		for i, key := range keys {
-			if part := key(r); part != "" {
-				return strconv.Itoa(i) + ":" + part
-			}
-		}
-		return ""
-	}
+	return charging.FirstOf[*http.Request](keys)
 }
 
 func checkKeys(what string, keys []Key) {

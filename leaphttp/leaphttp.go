@@ -62,6 +62,7 @@ import (
 	"net/http"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/args"
 	"github.com/leapgate-go/leapgate/internal/charging"
 )
 
@@ -178,7 +179,7 @@ func New(cfg Config) (func(next http.Handler) http.Handler, error) {
 
 func newMiddleware(cfg Config, faults *faults) *middleware {
 	m := &middleware{
-		gate: cfg.Gate, mux: cfg.Mux, route: cfg.Route, origin: cfg.Origin, args: newArgs(cfg.Args, faults),
+		gate: cfg.Gate, mux: cfg.Mux, route: cfg.Route, origin: cfg.Origin, args: args.New[*http.Request](cfg.Args, faults.add),
 		status: cfg.Status, refuse: cfg.Refuse,
 	}
 	m.criticality = newCriticality(&cfg.Criticality, faults)

@@ -3,6 +3,7 @@ package charging
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -48,4 +49,53 @@ func Bounded(name string) string {
 	}
 	sum := sha256.Sum256([]byte(name))
 	return hashedKey + base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// Composite makes a key of several together: each combination by itself. Each part stands with
+// its length, so that "a:" and "b" differ from "a" and ":b".
+func Composite[R any, K ~func(R) string](keys []K) func(R) string {
+	return func(r R) string {
+		var few [128]byte
+		joined := few[:0]
+		told := false
+		for _, key := range keys {
+			part := key(r)
+			told = told || part != ""
+			joined = strconv.AppendInt(joined, int64(len(part)), 10)
+			joined = append(joined, ':')
+			joined = append(joined, part...)
+		}
+		if !told {
+			return ""
+		}
+		return string(joined)
+	}
+}
+
+// FirstOf makes a key of the first of several that is known, with its number.
+func FirstOf[R any, K ~func(R) string](keys []K) func(R) string {
+	return func(r R) string {
+		for i, key := range keys {
+			if part := key(r); part != "" {
+				return strconv.Itoa(i) + ":" + part
+			}
+		}
+		return ""
+	}
+}
+
+// Secret is the hash by which a secret is counted, so that none is kept in a limiter or shown in
+// its statistics; "" of none. "Bearer" before it does not matter, if that may stand there.
+func Secret(secret string, bearer bool) string {
+	if bearer {
+		if scheme, rest, ok := strings.Cut(secret, " "); ok && strings.EqualFold(scheme, "Bearer") {
+			secret = strings.TrimLeft(rest, " ")
+		}
+	}
+	if secret == "" {
+		return ""
+	}
+	// 128 bits: nobody finds two secrets that are counted together.
+	sum := sha256.Sum256([]byte(secret))
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
