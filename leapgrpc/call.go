@@ -23,6 +23,7 @@ type Call struct {
 	Target string
 
 	exempt Exemption
+	tapped bool // it must not wait
 }
 
 // Unknown is the method, and the resource, of all calls to methods that are not registered.

@@ -76,6 +76,9 @@ func (l *limits) take(ctx context.Context, call Call, charges []charge) ([]charg
 	if len(l.All) == 0 {
 		return charges, nil
 	}
+	if charges == nil {
+		charges = make([]charge, 0, len(l.All))
+	}
 	charges, no := l.Take(ctx, context.WithoutCancel(call.Context), call, nil, charges)
 	if no == nil {
 		return charges, nil

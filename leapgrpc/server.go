@@ -72,7 +72,7 @@ func (x *Interceptors) enter(a *admission, call Call) error {
 
 // admit asks the limits with ctx, and then the gate. The error has a status.
 func (x *Interceptors) admit(a *admission, ctx context.Context, call Call) (err error) { //nolint:revive // a comes first, as a receiver
-	charges, err := x.limits.take(ctx, call, a.charges)
+	charges, err := x.limits.take(ctx, call, nil)
 	if err != nil {
 		return err
 	}
@@ -100,6 +100,9 @@ func (x *Interceptors) open(a *admission, ctx context.Context, call Call) (err e
 			return endedError{ended}
 		}
 		return nil
+	}
+	if call.tapped {
+		ctx = &impatient{Context: ctx}
 	}
 	name := charging.Bounded(x.resource(call))
 	if name == "" {

@@ -95,7 +95,7 @@ func (x *Interceptors) tap(ctx context.Context, info *tap.Info) (context.Context
 	if call.exempt = x.exempt(call); call.exempt != NotExempt {
 		return ctx, nil
 	}
-	call.Context = impatient{ctx}
+	call.tapped = true
 	var a admission
 	if err := x.enter(&a, call); err != nil {
 		return ctx, err
@@ -104,7 +104,24 @@ func (x *Interceptors) tap(ctx context.Context, info *tap.Info) (context.Context
 	return ctx, nil
 }
 
-// impatient is the context of a call that must not wait: its deadline is now.
-type impatient struct{ context.Context } //nolint:containedctx // it is one itself
+// impatient is the context of a call that must not wait: it ends when somebody waits for its end.
+// It is for one goroutine.
+type impatient struct {
+	context.Context //nolint:containedctx // it is one itself
+	ended           error
+}
 
-func (impatient) Deadline() (deadline time.Time, ok bool) { return time.Now(), true }
+func (*impatient) Deadline() (deadline time.Time, ok bool) { return time.Now(), true }
+
+func (c *impatient) Done() <-chan struct{} {
+	c.ended = context.DeadlineExceeded
+	return over
+}
+
+func (c *impatient) Err() error { return c.ended }
+
+var over = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
