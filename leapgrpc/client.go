@@ -97,7 +97,11 @@ func (x *Interceptors) heed(target string, err error, trailer metadata.MD) {
 // enterOwn asks the limits and the gate for an outgoing call: when the caller gives up before it is
 // sent, the limits get back what they took.
 func (x *Interceptors) enterOwn(a *admission, call Call) error {
-	err := x.admit(a, call.Context, call)
+	after := call.Context
+	if len(x.limits.All) > 0 {
+		after = context.WithoutCancel(after)
+	}
+	err := x.admit(a, call.Context, after, call)
 	if f, ok := err.(*refusal); ok { //nolint:errorlint // it is not wrapped
 		f.details, f.client = x.details, true
 	}

@@ -70,16 +70,16 @@ func newLimits(field string, given []Limit, key Key, logger *slog.Logger, faults
 	return l
 }
 
-// take asks the limits with ctx. If one refuses, the others have back what they took. The error is
-// a [*refusal], or that of the context.
-func (l *limits) take(ctx context.Context, call Call, charges []charge) ([]charge, error) {
+// take asks the limits with ctx. If one refuses, the others have back what they took, with after, which
+// does not end. The error is a [*refusal], or that of ctx.
+func (l *limits) take(ctx, after context.Context, call Call, charges []charge) ([]charge, error) {
 	if len(l.All) == 0 {
 		return charges, nil
 	}
 	if charges == nil {
 		charges = make([]charge, 0, len(l.All))
 	}
-	charges, no := l.Take(ctx, context.WithoutCancel(call.Context), call, nil, charges)
+	charges, no := l.Take(ctx, after, call, nil, charges)
 	if no == nil {
 		return charges, nil
 	}

@@ -58,21 +58,24 @@ func (x *Interceptors) UnaryServer(ctx context.Context, req any, info *grpc.Unar
 // enter asks the limits and then the gate for a call to a server. A client that hangs up does not
 // end the question to the limits, for otherwise it could have them asked for nothing.
 func (x *Interceptors) enter(a *admission, call Call) error {
-	var err error
+	ctx := call.Context
 	if len(x.limits.All) > 0 {
-		err = x.admit(a, context.WithoutCancel(call.Context), call)
-	} else {
-		err = x.open(a, call.Context, call)
+		ctx = context.WithoutCancel(ctx)
 	}
+	err := x.admit(a, ctx, ctx, call)
 	if f, ok := err.(*refusal); ok { //nolint:errorlint // it is not wrapped
 		f.details = x.details
 	}
 	return err
 }
 
-// admit asks the limits with ctx, and then the gate. The error has a status.
-func (x *Interceptors) admit(a *admission, ctx context.Context, call Call) (err error) { //nolint:revive // a comes first, as a receiver
-	charges, err := x.limits.take(ctx, call, nil)
+// admit asks the limits with ctx, and then the gate. What is given back, is with after. The error has
+// a status.
+func (x *Interceptors) admit(a *admission, ctx, after context.Context, call Call) (err error) { //nolint:revive // a comes first, as a receiver
+	if len(x.limits.All) == 0 {
+		return x.open(a, call)
+	}
+	charges, err := x.limits.take(ctx, after, call, nil)
 	if err != nil {
 		return err
 	}
@@ -83,10 +86,10 @@ func (x *Interceptors) admit(a *admission, ctx context.Context, call Call) (err 
 		case call.Target == "" && gone != nil && errors.Is(err, gone): // the client of a server has hung up while it waited
 			release(charges)
 		default: // also if a Resource of the program panics
-			charging.Refund(context.WithoutCancel(call.Context), charges)
+			charging.Refund(after, charges)
 		}
 	}()
-	if err = x.open(a, call.Context, call); err != nil {
+	if err = x.open(a, call); err != nil {
 		return err
 	}
 	a.charges, opened = charges, true
@@ -94,7 +97,8 @@ func (x *Interceptors) admit(a *admission, ctx context.Context, call Call) (err 
 }
 
 // open makes the entry.
-func (x *Interceptors) open(a *admission, ctx context.Context, call Call) (err error) { //nolint:revive // as admit
+func (x *Interceptors) open(a *admission, call Call) (err error) {
+	ctx := call.Context
 	if x.gate == nil {
 		if ended := ctx.Err(); ended != nil {
 			return endedError{ended}

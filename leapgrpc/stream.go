@@ -68,7 +68,8 @@ func (s *limitedStream) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
-	_, err := s.by.perMessage.take(context.WithoutCancel(s.call.Context), s.call, s.few[:0])
+	ctx := context.WithoutCancel(s.call.Context)
+	_, err := s.by.perMessage.take(ctx, ctx, s.call, s.few[:0])
 	f, ok := err.(*refusal) //nolint:errorlint // it is not wrapped
 	if !ok {
 		return nil
