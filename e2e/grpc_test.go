@@ -60,7 +60,9 @@ func dial(target string, gate *leapgate.Gate) (*grpc.ClientConn, error) {
 	)
 }
 
-type testService struct{ pb.UnimplementedTestServiceServer }
+type testService struct {
+	pb.UnimplementedTestServiceServer
+}
 
 func (testService) UnaryCall(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 	return new(pb.SimpleResponse), nil

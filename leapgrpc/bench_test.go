@@ -29,7 +29,9 @@ func BenchmarkUnary(b *testing.B) {
 	info, req := &grpc.UnaryServerInfo{FullMethod: unary}, new(pb.SimpleRequest)
 	invoker := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
 	ctx := b.Context()
-	bare := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) { return handler(ctx, req) }
+	bare := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		return handler(ctx, req)
+	}
 	server := func(interceptor grpc.UnaryServerInterceptor) func() error {
 		return func() error { _, err := interceptor(ctx, req, info, answer); return err }
 	}

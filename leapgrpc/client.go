@@ -107,4 +107,3 @@ func (x *Interceptors) enterOwn(a *admission, call Call) error {
 	}
 	return err
 }
-

@@ -32,6 +32,7 @@ func exhausted(t *testing.T, code codes.Code, wait time.Duration) error {
 func TestClient_ATargetThatAsksToWaitIsNotCalledAndOthersAre(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		calls, wait := 0, 2*time.Second
 		if by.name != "bufconn" {
 			wait = 300 * time.Millisecond
@@ -93,6 +94,7 @@ func TestClient_APushbackIsHeededAndWhatSaysNothingIsNot(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			everywhere(t, func(t *testing.T, by network) {
+				t.Helper()
 				w := by.start(t, setup{client: leapgrpc.Must(leapgrpc.Config{}), service: service{unary: func(ctx context.Context, _ *pb.SimpleRequest) error {
 					if c.trailer != "" {
 						if err := grpc.SetTrailer(ctx, metadata.Pairs(pushback, c.trailer)); err != nil {
@@ -113,6 +115,7 @@ func TestClient_APushbackIsHeededAndWhatSaysNothingIsNot(t *testing.T) {
 func TestClient_AStreamsRefusalIsHeeded(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		w := by.start(t, setup{
 			client: leapgrpc.Must(leapgrpc.Config{}),
 			server: leapgrpc.Must(leapgrpc.Config{Gate: gateWith(t, flow.Rule{Resource: duplex, Threshold: 1, Interval: time.Minute}), NoDetails: true, MaxPushback: time.Hour}),
@@ -132,6 +135,7 @@ func TestClient_AStreamsRefusalIsHeeded(t *testing.T) {
 func TestClient_ItsOwnGateAndLimitsRefuseHere(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		calls := 0
 		perTarget := per(t, "per-target", 2, time.Minute)
 		gate := gateWith(t, flow.Rule{ID: "one", Resource: unary, Threshold: 1, Interval: time.Minute})
@@ -167,6 +171,7 @@ func TestClient_ItsOwnGateAndLimitsRefuseHere(t *testing.T) {
 func TestClient_ARetryInsideIsOneCall(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		mine := gateWith(t)
 		w := by.start(t, setup{
 			client: leapgrpc.Must(leapgrpc.Config{Gate: mine}),

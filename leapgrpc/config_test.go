@@ -91,6 +91,7 @@ func TestUnaryServer_WhatTheGateRefusesTheLimitsGetBack(t *testing.T) {
 func TestUnaryServer_AClientThatHangsUpWhileItWaitsHasPaid(t *testing.T) {
 	t.Parallel()
 	networks[0].run(t, func(t *testing.T) {
+		t.Helper()
 		gate := gateWith(t, flow.Rule{Resource: "/a.B/C", Threshold: 1, Interval: time.Minute, Behavior: flow.Pace, MaxWait: time.Hour})
 		rate := per(t, "rate", 5, time.Hour)
 		x := leapgrpc.Must(leapgrpc.Config{Gate: gate, Limits: []leapgrpc.Limit{{Limiter: rate, Key: func(leapgrpc.Call) string { return "k" }}}})

@@ -31,6 +31,7 @@ const pushback = "grpc-retry-pushback-ms"
 func TestServer_ARefusalHasDetailsAndAPushbackAndNoHeaders(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		gate := gateWith(t, flow.Rule{ID: "orders-qps", Resource: unary, Threshold: 1})
 		w := by.start(t, setup{server: leapgrpc.Must(leapgrpc.Config{Gate: gate})})
 		require.NoError(t, w.call(t))
@@ -58,6 +59,7 @@ const retrying = `{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":4,"
 func TestServer_AClientWithARetryPolicySucceedsByItself(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		gate := gateWith(t, flow.Rule{Resource: unary, Threshold: 1, Interval: 200 * time.Millisecond})
 		w := by.start(t, setup{server: leapgrpc.Must(leapgrpc.Config{Gate: gate}), dial: []grpc.DialOption{grpc.WithDefaultServiceConfig(retrying)}})
 		require.NoError(t, w.call(t))
@@ -72,6 +74,7 @@ func TestServer_AClientWithARetryPolicySucceedsByItself(t *testing.T) {
 func TestServer_HeadersThatAnOuterInterceptorSetsEndTheRetries(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		gate := gateWith(t, flow.Rule{Resource: unary, Threshold: 1, Interval: 200 * time.Millisecond})
 		outer := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 			if err := grpc.SetHeader(ctx, metadata.Pairs("request-id", "7")); err != nil {
@@ -92,6 +95,7 @@ func TestServer_HeadersThatAnOuterInterceptorSetsEndTheRetries(t *testing.T) {
 func TestServer_AnOpenBreakerIsUnavailableForAsLongAsItIsOpen(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		gate := gateWith(t)
 		require.NoError(t, gate.LoadRules(leapgate.Rules{Breaker: []breaker.Rule{
 			{Resource: unary, ErrorRatio: 0.5, MinCalls: 1, OpenFor: 3200 * time.Millisecond},
@@ -121,6 +125,7 @@ func TestServer_AnOpenBreakerIsUnavailableForAsLongAsItIsOpen(t *testing.T) {
 func TestServer_AWaitThatNobodyKnowsIsNotTold(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		gate := gateWith(t)
 		require.NoError(t, gate.LoadRules(leapgate.Rules{Isolation: []isolation.Rule{{Resource: unary, MaxInFlight: 1}}}))
 		inside, leave := make(chan struct{}), make(chan struct{})
@@ -147,6 +152,7 @@ func TestServer_AWaitThatNobodyKnowsIsNotTold(t *testing.T) {
 func TestServer_HealthIsCheckedWhateverIsUsedUp(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		gate := gateWith(t, flow.Rule{ID: "nothing", Resource: "*", Match: rule.Glob, Threshold: 0})
 		places, err := limit.NewInFlight(limit.Config{Name: "places", Limit: 1})
 		require.NoError(t, err)
@@ -184,6 +190,7 @@ func TestServer_HealthIsCheckedWhateverIsUsedUp(t *testing.T) {
 func TestServer_OutcomesGoByTheCode(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		gate := gateWith(t)
 		require.NoError(t, gate.LoadRules(leapgate.Rules{Breaker: []breaker.Rule{{ID: "b", Resource: unary, ErrorCount: 1000}}}))
 		var code codes.Code
@@ -236,6 +243,7 @@ func TestDefaultOutcome_OfEveryCode(t *testing.T) {
 func TestServer_AClientThatHangsUpOpensNoBreakerAndOneWhoseDeadlinePassesDoes(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		gate := gateWith(t)
 		w := by.start(t, setup{
 			server: leapgrpc.Must(leapgrpc.Config{Gate: gate}),
@@ -266,6 +274,7 @@ func TestServer_AClientThatHangsUpOpensNoBreakerAndOneWhoseDeadlinePassesDoes(t 
 func TestServer_AWaitBeyondTheDeadlineIsNotPushedBack(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		gate := gateWith(t, flow.Rule{Resource: unary, Threshold: 1, Interval: 5 * time.Second})
 		w := by.start(t, setup{server: leapgrpc.Must(leapgrpc.Config{Gate: gate}), dial: []grpc.DialOption{grpc.WithDefaultServiceConfig(retrying)}})
 		require.NoError(t, w.call(t))
@@ -286,6 +295,7 @@ func TestServer_AWaitBeyondTheDeadlineIsNotPushedBack(t *testing.T) {
 func TestServer_WhatNeverPassesOrPassesLateIsNotPushedBack(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		never := by.start(t, setup{server: leapgrpc.Must(leapgrpc.Config{Gate: gateWith(t, flow.Rule{Resource: unary, Threshold: 0})})})
 		var trailer metadata.MD
 		err := never.call(t, grpc.Trailer(&trailer))

@@ -2,6 +2,7 @@ package leapgrpc_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -58,7 +59,7 @@ func (s *service) FullDuplexCall(stream grpc.BidiStreamingServer[pb.StreamingOut
 		return s.duplex(stream)
 	}
 	for { // an echo
-		if _, err := stream.Recv(); err == io.EOF {
+		if _, err := stream.Recv(); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err
@@ -74,7 +75,7 @@ func (s *service) StreamingInputCall(stream grpc.ClientStreamingServer[pb.Stream
 		return s.input(stream)
 	}
 	for {
-		if _, err := stream.Recv(); err == io.EOF {
+		if _, err := stream.Recv(); errors.Is(err, io.EOF) {
 			return stream.SendAndClose(new(pb.StreamingInputCallResponse))
 		} else if err != nil {
 			return err
@@ -105,7 +106,12 @@ var networks = []network{{
 func everywhere(t *testing.T, test func(t *testing.T, by network)) {
 	t.Helper()
 	for _, by := range networks {
-		t.Run(by.name, func(t *testing.T) { by.run(t, func(t *testing.T) { test(t, by) }) })
+		t.Run(by.name, func(t *testing.T) {
+			by.run(t, func(t *testing.T) {
+				t.Helper()
+				test(t, by)
+			})
+		})
 	}
 }
 
@@ -211,13 +217,13 @@ func snapshot(gate *leapgate.Gate, name string) stat.Snapshot {
 	return stat.Snapshot{}
 }
 
-// pass lets time pass.
+// pass lets time pass. Any goroutine may call it.
 func pass(t *testing.T, d time.Duration) {
 	t.Helper()
-	require.NoError(t, gatetest.SleepOnTimer(t.Context(), d))
+	assert.NoError(t, gatetest.SleepOnTimer(t.Context(), d))
 }
 
-// until waits until what the other side does has come about.
+// until waits until what the other side does has come about. Any goroutine may call it.
 func until(t *testing.T, done func() bool) {
 	t.Helper()
 	for range 10_000 {
@@ -226,5 +232,5 @@ func until(t *testing.T, done func() bool) {
 		}
 		pass(t, time.Millisecond)
 	}
-	t.Fatal("it has not come about")
+	t.Error("it has not come about")
 }

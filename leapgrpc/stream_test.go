@@ -29,6 +29,7 @@ type (
 func TestStreamServer_AStreamIsOneCallForAsLongAsItIsOpen(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		gate := gateWith(t)
 		w := by.start(t, setup{server: leapgrpc.Must(leapgrpc.Config{Gate: gate})})
 		pause := 10 * time.Millisecond // 10 s in all
@@ -61,6 +62,7 @@ func TestStreamServer_AStreamIsOneCallForAsLongAsItIsOpen(t *testing.T) {
 func TestStreamServer_AMessageTooManyEndsTheStream(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		gate := gateWith(t)
 		received := 0
 		w := by.start(t, setup{
@@ -104,6 +106,7 @@ func TestStreamServer_AMessageTooManyEndsTheStream(t *testing.T) {
 func TestStreamServer_ARefusalHasNoHeadersAndAPushback(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		gate := gateWith(t, flow.Rule{Resource: input, Threshold: 0})
 		w := by.start(t, setup{server: leapgrpc.Must(leapgrpc.Config{Gate: gate, NoDetails: true})})
 		stream, err := w.StreamingInputCall(t.Context())
@@ -122,6 +125,7 @@ func TestStreamServer_MethodsThatAreNotRegisteredAreOneResource(t *testing.T) {
 	t.Parallel()
 	for _, services := range []bool{false, true} {
 		everywhere(t, func(t *testing.T, by network) {
+			t.Helper()
 			gate := gateWith(t)
 			cfg := leapgrpc.Config{Gate: gate}
 			var w world
@@ -189,6 +193,7 @@ func TestStreamClient_EndsOnceHoweverTheStreamEnds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			everywhere(t, func(t *testing.T, by network) {
+				t.Helper()
 				gate := gateWith(t)
 				s := setup{client: leapgrpc.Must(leapgrpc.Config{Gate: gate}), service: c.service}
 				w := by.start(t, s)
@@ -222,6 +227,7 @@ func TestStreamClient_EndsOnceHoweverTheStreamEnds(t *testing.T) {
 func TestStreamClient_TheOneAnswerEndsAStreamThatOnlySends(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		gate := gateWith(t)
 		w := by.start(t, setup{client: leapgrpc.Must(leapgrpc.Config{Gate: gate})})
 		stream, err := w.StreamingInputCall(t.Context())
@@ -240,6 +246,7 @@ func TestStreamClient_TheOneAnswerEndsAStreamThatOnlySends(t *testing.T) {
 func TestStreamClient_ADeadlineThatPassesIsAFailure(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		gate := gateWith(t)
 		w := by.start(t, setup{client: leapgrpc.Must(leapgrpc.Config{Gate: gate})})
 		ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -255,6 +262,7 @@ func TestStreamClient_ADeadlineThatPassesIsAFailure(t *testing.T) {
 func TestStreamClient_AnInterceptorThatRetriesInsideIsOneCall(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		gate, attempts := gateWith(t), 0
 		w := by.start(t, setup{
 			client: leapgrpc.Must(leapgrpc.Config{Gate: gate}),
@@ -342,7 +350,7 @@ func TestStreamClient_AStreamOfATestEndsToo(t *testing.T) {
 	assert.Equal(t, leapgate.Ignored, leapgrpc.DefaultOutcome(context.Canceled))
 }
 
-type fakeStream struct{ ctx context.Context }
+type fakeStream struct{ ctx context.Context } //nolint:containedctx // a stream has one
 
 func (fakeStream) Header() (metadata.MD, error) { return nil, nil } //nolint:nilnil // as package grpc
 func (fakeStream) Trailer() metadata.MD         { return nil }
@@ -355,6 +363,7 @@ func (fakeStream) RecvMsg(any) error            { return io.EOF }
 func TestStreamClient_AStreamIsStillRetried(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		gate, attempts := gateWith(t), 0
 		w := by.start(t, setup{
 			client: leapgrpc.Must(leapgrpc.Config{Gate: gate}),

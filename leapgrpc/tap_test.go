@@ -42,6 +42,7 @@ func (by network) tapped(t *testing.T, cfg leapgrpc.Config, s setup) world {
 func TestInTap_RefusesWithTheStatusOfAnInterceptor(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		gate := gateWith(t, flow.Rule{ID: "flood", Resource: unary, Threshold: 1, Interval: time.Minute})
 		ran := 0
 		w := by.tapped(t, leapgrpc.Config{Gate: gate}, setup{service: service{unary: func(context.Context, *pb.SimpleRequest) error { ran++; return nil }}})
@@ -69,6 +70,7 @@ func TestInTap_RefusesWithTheStatusOfAnInterceptor(t *testing.T) {
 func TestInTap_MethodsThatAreNotRegisteredAreOneResource(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
 		gate := gateWith(t)
 		w := by.tapped(t, leapgrpc.Config{Gate: gate}, setup{})
 		for i := range 100 {
@@ -129,6 +131,7 @@ func (remote) Remote() bool { return true }
 func TestInTap_NeverWaits(t *testing.T) {
 	t.Parallel()
 	networks[0].run(t, func(t *testing.T) {
+		t.Helper()
 		gate := gateWith(t)
 		services := func() map[string]grpc.ServiceInfo { return nil }
 		handle, err := leapgrpc.Must(leapgrpc.Config{Gate: gate, Services: services}).InTap()

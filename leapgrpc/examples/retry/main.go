@@ -126,7 +126,9 @@ func retrying(out io.Writer, target string, dial []grpc.DialOption) error {
 	return nil
 }
 
-type service struct{ pb.UnimplementedTestServiceServer }
+type service struct {
+	pb.UnimplementedTestServiceServer
+}
 
 func (service) UnaryCall(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 	return new(pb.SimpleResponse), nil
