@@ -196,6 +196,11 @@ func WithPriority() EntryOption { return resource.WithPriority() }
 // holds.
 func WithArg(name, value string) EntryOption { return resource.WithArg(name, value) }
 
+// WithoutRates exempts an entry from all rules on calls per time, such as a stream that watches the
+// health of the service. It counts among the calls in flight, and all other rules bind it. See
+// [resource.WithoutRates].
+func WithoutRates() EntryOption { return resource.WithoutRates() }
+
 // WithCriticality says how much the call matters when not all can be served. Without it a
 // call is between [Critical] and [Sheddable].
 func WithCriticality(c Criticality) EntryOption { return resource.WithCriticality(c) }

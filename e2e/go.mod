@@ -3,6 +3,7 @@ module github.com/leapgate-go/leapgate/e2e
 go 1.26.0
 
 require (
+	connectrpc.com/connect v1.21.1
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.22.1
 	github.com/coder/websocket v1.8.15
@@ -12,6 +13,7 @@ require (
 	github.com/hashicorp/go-retryablehttp v0.7.8
 	github.com/labstack/echo/v5 v5.3.1
 	github.com/leapgate-go/leapgate v0.1.0
+	github.com/leapgate-go/leapgate/leapgrpc v0.1.0
 	github.com/leapgate-go/leapgate/leapredis v0.1.0
 	github.com/leapgate-go/leapgate/leapredis/viagoredis v0.1.0
 	github.com/prometheus/client_golang v1.25.0
@@ -21,6 +23,8 @@ require (
 	go.uber.org/atomic v1.12.0
 	go.yaml.in/yaml/v4 v4.0.0
 	golang.org/x/mod v0.42.0
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1
+	google.golang.org/grpc v1.85.0
 )
 
 require (
@@ -62,7 +66,7 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/arch v0.22.0 // indirect
 	golang.org/x/crypto v0.57.0 // indirect
-	golang.org/x/net v0.59.0 // indirect
+	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
@@ -71,6 +75,7 @@ require (
 
 replace (
 	github.com/leapgate-go/leapgate => ../
+	github.com/leapgate-go/leapgate/leapgrpc => ../leapgrpc
 	github.com/leapgate-go/leapgate/leapredis => ../leapredis
 	github.com/leapgate-go/leapgate/leapredis/viagoredis => ../leapredis/viagoredis
 )

@@ -162,7 +162,7 @@ func (c *controller) Interval() time.Duration {
 const untaken = math.MinInt64
 
 func (c *controller) Reserve(now, n int64, by resource.Caller) resource.Verdict {
-	if c.plain == nil || by.Priority {
+	if c.plain == nil || by.Priority || by.NoRates {
 		return c.reserve(now, n, by)
 	}
 	threshold := c.live.threshold.Load()
@@ -177,7 +177,7 @@ func (c *controller) Reserve(now, n int64, by resource.Caller) resource.Verdict 
 //
 //go:noinline
 func (c *controller) reserve(now, n int64, by resource.Caller) resource.Verdict {
-	if !c.concerns(by.Origin) {
+	if by.NoRates || !c.concerns(by.Origin) {
 		return resource.Verdict{Ticket: resource.Ticket{A: untaken, B: untaken}}
 	}
 	if c.rule.Associated != "" {
@@ -300,7 +300,7 @@ func (q *queued) GiveBack(now int64) {
 
 func (c *controller) Wait(now, n int64, by resource.Caller) time.Duration {
 	switch {
-	case !c.concerns(by.Origin):
+	case by.NoRates || !c.concerns(by.Origin):
 		return 0
 	case c.rule.Associated == "":
 		return c.live.wait(c.rule, now, n)

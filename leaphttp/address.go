@@ -126,7 +126,7 @@ var peerKey = MustAddress(AddressConfig{}).Key
 // Of returns the address of the client. It is the zero Addr if it is not known: the peer has
 // none.
 func (a *Address) Of(r *http.Request) netip.Addr {
-	peer, trusted := a.peerOf(r)
+	peer, trusted := a.peerOf(r.RemoteAddr)
 	if !trusted {
 		return peer
 	}
@@ -134,23 +134,36 @@ func (a *Address) Of(r *http.Request) netip.Addr {
 }
 
 // peerOf returns the socket's peer, and reports whether it is trusted.
-func (a *Address) peerOf(r *http.Request) (peer netip.Addr, trusted bool) {
-	peer, ok := parseHop(r.RemoteAddr)
+func (a *Address) peerOf(remote string) (peer netip.Addr, trusted bool) {
+	peer, ok := parseHop(remote)
 	if !ok {
 		return peer, a.socket
 	}
 	return peer, a.trusts(peer)
 }
 
-func (a *Address) trustsPeer(r *http.Request) bool {
-	_, trusted := a.peerOf(r)
+// TrustsPeer reports whether the peer with that address, as [http.Request.RemoteAddr] has it, is
+// one of the trusted.
+func (a *Address) TrustsPeer(remote string) bool {
+	_, trusted := a.peerOf(remote)
 	return trusted
 }
 
 // Key is the address of the client as a [Key]: "203.0.113.7", or "2001:db8:1:2::/64" if
 // only some of its bits count.
-func (a *Address) Key(r *http.Request) string {
-	addr := a.Of(r)
+func (a *Address) Key(r *http.Request) string { return a.key(a.Of(r), r.RemoteAddr) }
+
+// KeyOf is Key of what is no request of net/http, such as a call of gRPC. remote is the address of
+// the peer, as [http.Request.RemoteAddr] has it; values returns the values of a header field.
+func (a *Address) KeyOf(remote string, values func(header string) []string) string {
+	addr, trusted := a.peerOf(remote)
+	if trusted {
+		addr = a.read(values(a.header), a, addr)
+	}
+	return a.key(addr, remote)
+}
+
+func (a *Address) key(addr netip.Addr, remote string) string {
 	bits := a.ipv6Bits
 	switch {
 	case !addr.IsValid():
@@ -159,7 +172,7 @@ func (a *Address) Key(r *http.Request) string {
 		bits = a.ipv4Bits
 	}
 	if bits == addr.BitLen() {
-		return text(addr, r.RemoteAddr)
+		return text(addr, remote)
 	}
 	var few [48]byte
 	return string(netip.PrefixFrom(addr, bits).Masked().AppendTo(few[:0]))

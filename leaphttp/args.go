@@ -1,58 +1,15 @@
 package leaphttp
 
 import (
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
-
-	"github.com/leapgate-go/leapgate"
-	"github.com/leapgate-go/leapgate/rule"
 )
 
 // Arg returns the value of an argument for rules of kind param, or "" if the request does not
 // have it. It is a [Key]: any function will do, and [PathValue], [Query], [Header], [Cookie],
 // [Address.Key], [APIKey], [FromContext], [Composite] and [FirstOf] are there.
 type Arg = Key
-
-// maxArgs is how many arguments a call can have: see [leapgate.WithArg].
-const maxArgs = 4
-
-// args are the arguments of requests, by their names.
-type args []namedArg
-
-type namedArg struct {
-	name string
-	of   Arg
-}
-
-func newArgs(given map[string]Arg, faults *faults) (all args) {
-	if len(given) > maxArgs {
-		faults.add("Args has %d arguments; want at most %d", len(given), maxArgs)
-	}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		switch {
-		case name == "" || len(name) > rule.MaxNameLength || strings.TrimSpace(name) != name || strings.Contains(name, ","):
-			faults.add("Args has the name %.64q; want 1 to %d bytes without commas, and no blanks at its ends: rules name several with commas",
-				name, rule.MaxNameLength)
-		case given[name] == nil:
-			faults.add("Args[%.64q] is nil; want a function", name)
-		}
-		all = append(all, namedArg{name, given[name]})
-	}
-	return all
-}
-
-// addTo appends the arguments that a request has to the options of its entry.
-func (all args) addTo(opts []leapgate.EntryOption, r *http.Request) []leapgate.EntryOption {
-	for i := range all {
-		if value := all[i].of(r); value != "" {
-			opts = append(opts, leapgate.WithArg(all[i].name, bounded(value)))
-		}
-	}
-	return opts
-}
 
 // setPathValues sets the values that a ServeMux will set when it routes a request by a
 // pattern, so that they are there before.

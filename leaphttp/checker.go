@@ -1,6 +1,10 @@
 package leaphttp
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/leapgate-go/leapgate/internal/charging"
+)
 
 // Checker asks limits inside a handler, for a key that only the handler knows, such as a user
 // name that stands in the body. Make one with [NewChecker]. All methods may be called by any
@@ -76,7 +80,7 @@ func (c *Checker) Wrap(next http.Handler) http.Handler {
 func (c *Checker) Check(w http.ResponseWriter, r *http.Request, key string, n int64) bool {
 	var few [fewLimits]charge
 	m := c.middleware
-	charges, refusal := m.limits.ask(detached{r}, r, &asked{key, max(0, n)}, few[:0])
+	charges, refusal := m.limits.ask(detached{r}, r, &charging.Asked{Key: key, N: max(0, n)}, few[:0])
 	m.fields.set(w.Header(), charges, refusal, new([2]string))
 	if refusal != nil {
 		m.answer(w, r, refusal)

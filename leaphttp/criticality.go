@@ -5,7 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/leapgate-go/leapgate"
-	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/internal/criticalities"
 )
 
 // CriticalityConfig says how much requests matter when not all can be served: see
@@ -68,39 +68,10 @@ func newCriticality(cfg *CriticalityConfig, faults *faults) *criticality {
 func (c *criticality) of(r *http.Request, name string) leapgate.Criticality {
 	if c.header != "" {
 		if said := r.Header[c.header]; len(said) == 1 {
-			if v, ok := parseCriticality(trim(said[0])); ok && c.peers.trustsPeer(r) {
-				return clamp(v, c.most)
+			if v, ok := criticalities.Parse(trim(said[0])); ok && c.peers.TrustsPeer(r.RemoteAddr) {
+				return criticalities.Clamp(v, c.most)
 			}
 		}
 	}
 	return c.routes[name]
-}
-
-func parseCriticality(text string) (leapgate.Criticality, bool) {
-	for c := resource.DefaultCriticality; c <= leapgate.Background; c++ {
-		if c.String() == text {
-			return c, true
-		}
-	}
-	return 0, false
-}
-
-// clamp returns v, or most if that matters less.
-func clamp(v, most leapgate.Criticality) leapgate.Criticality {
-	order := func(c leapgate.Criticality) int { // how much it matters
-		switch c {
-		case leapgate.Critical:
-			return 3
-		case leapgate.Sheddable:
-			return 1
-		case leapgate.Background:
-			return 0
-		default:
-			return 2
-		}
-	}
-	if order(v) > order(most) {
-		return most
-	}
-	return v
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/charging"
 	"github.com/leapgate-go/leapgate/resource"
 )
 
@@ -27,7 +28,7 @@ type exchange struct {
 // becomes true if it did.
 func (t *Transport) exchange(r *http.Request, sent *bool) (response *http.Response, err error) {
 	x := &exchange{transport: t, ctx: r.Context()}
-	if x.entry, err = t.gate.EntryContext(x.ctx, bounded(t.resource(r))); err != nil {
+	if x.entry, err = t.gate.EntryContext(x.ctx, charging.Bounded(t.resource(r))); err != nil {
 		return nil, err
 	}
 	*sent = true
@@ -87,7 +88,7 @@ func (x *exchange) watch(response *http.Response) {
 	x.unwatch = context.AfterFunc(x.ctx, func() {
 		defer func() {
 			if p := recover(); p != nil { // no caller is there to do it
-				x.transport.limits.logger().Error("leaphttp: an Outcome panicked", "panic", p)
+				x.transport.limits.Logger().Error("leaphttp: an Outcome panicked", "panic", p)
 			}
 		}()
 		x.end(x.ctx.Err())

@@ -6,6 +6,8 @@ import (
 	"net/http"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/args"
+	"github.com/leapgate-go/leapgate/internal/charging"
 )
 
 // middleware is what stands in front of handlers.
@@ -14,7 +16,7 @@ type middleware struct {
 	limits           limits
 	mux              *http.ServeMux
 	route            func(*http.Request) string
-	args             args
+	args             args.Args[*http.Request]
 	origin           func(*http.Request) string
 	criticality      *criticality // nil: all have the default
 	include, exclude paths
@@ -116,7 +118,7 @@ func (m *middleware) open(rec *recorder, r *http.Request, charges []charge) (err
 		gone := r.Context().Err()
 		hungUp := gone != nil && errors.Is(err, gone)
 		if !opened && !hungUp { // also if a Route, an Arg or an Origin of the program panics
-			m.limits.refund(r, charges)
+			refund(r, charges)
 		}
 	}()
 	if m.gate == nil {
@@ -125,10 +127,10 @@ func (m *middleware) open(rec *recorder, r *http.Request, charges []charge) (err
 		return err
 	}
 	name := m.resource(r)
-	var few [maxArgs + 2]leapgate.EntryOption
-	opts := m.args.addTo(few[:0], r)
+	var few [args.Max + 2]leapgate.EntryOption
+	opts := m.args.AddTo(few[:0], r)
 	if m.origin != nil {
-		opts = append(opts, leapgate.WithOrigin(bounded(m.origin(r))))
+		opts = append(opts, leapgate.WithOrigin(charging.Bounded(m.origin(r))))
 	}
 	if m.criticality != nil {
 		opts = append(opts, leapgate.WithCriticality(m.criticality.of(r, name)))

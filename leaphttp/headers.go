@@ -79,9 +79,9 @@ func newFields(h Headers, l limits, faults *faults) fields {
 	if h >= NoHeaders<<1 || h&NoHeaders != 0 && h != NoHeaders {
 		faults.add("Headers is %d; want Draft (%d), Legacy (%d), both added up, or NoHeaders (%d)", h, Draft, Legacy, NoHeaders)
 	}
-	f := fields{draft: h&Draft != 0, legacy: h&Legacy != 0, limits: len(l.all)}
-	for _, c := range l.all {
-		for _, p := range c.policies {
+	f := fields{draft: h&Draft != 0, legacy: h&Legacy != 0, limits: len(l.All)}
+	for _, c := range l.All {
+		for _, p := range c.Own.policies {
 			if p.item == "" {
 				f.policies = ""
 				return f
@@ -129,19 +129,6 @@ func (p *policy) appendItem(b []byte, quota int64) []byte {
 	return append(structured.AppendParam(append(b, p.quoted...), "q", max(0, quota)), p.rest...)
 }
 
-// policy finds the policy that decided.
-func (c *preparedLimit) policy(name string) *policy {
-	if name == "" {
-		name = c.name
-	}
-	for i := range c.policies {
-		if c.policies[i].name == name {
-			return &c.policies[i]
-		}
-	}
-	return &c.policies[0] // a limiter made one up
-}
-
 // set sets the fields. values is memory for two of them. refusal is nil if there is none.
 func (f *fields) set(h http.Header, charges []charge, refusal *Refusal, values *[2]string) {
 	if !f.draft && !f.legacy || !anyAnnounced(charges) {
@@ -163,7 +150,7 @@ func (f *fields) set(h http.Header, charges []charge, refusal *Refusal, values *
 	}
 	if f.legacy {
 		c := tightest(charges)
-		t := c.untilMore()
+		t := untilMore(c)
 		if t == limit.Never {
 			t = c.ResetAfter // the field must say something
 		}
@@ -189,7 +176,7 @@ func anyAnnounced(charges []charge) bool {
 func (f *fields) asDescribed(charges []charge) bool {
 	for i := range charges {
 		c := &charges[i]
-		if p := c.limit.policies; len(p) > 1 || p[0].quota != c.Limit {
+		if p := c.By.Own.policies; len(p) > 1 || p[0].quota != c.Limit {
 			return false
 		}
 	}
@@ -214,12 +201,12 @@ func rateLimitPolicy(charges []charge) string {
 		if c.Limit < 0 {
 			continue
 		}
-		quotas := c.limit.quotas()
-		for j := range c.limit.policies {
-			p := &c.limit.policies[j]
+		quotas := quotasOf(c.By)
+		for j := range c.By.Own.policies {
+			p := &c.By.Own.policies[j]
 			quota := p.quota
 			switch {
-			case len(c.limit.policies) == 1 || p.name == c.Name || c.Name == "" && p.name == c.limit.name:
+			case len(c.By.Own.policies) == 1 || p.name == c.Name || c.Name == "" && p.name == c.By.Name:
 				quota = c.Limit
 			case j < len(quotas) && quotas[j].Mode != rule.Enforce:
 				continue
@@ -237,8 +224,8 @@ func rateLimitPolicy(charges []charge) string {
 
 // quotas are what several policies of one limiter are now: one may have changed. Of one
 // policy, the decision says it.
-func (c *preparedLimit) quotas() []limit.Description {
-	if d, ok := c.limiter.(limit.Describer); ok && len(c.policies) > 1 {
+func quotasOf(c *preparedLimit) []limit.Description {
+	if d, ok := c.Limiter.(limit.Describer); ok && len(c.Own.policies) > 1 {
 		return d.Describe()
 	}
 	return nil
@@ -256,9 +243,9 @@ func rateLimit(charges []charge, longest int64) string {
 		if len(b) > 0 {
 			b = append(b, ", "...)
 		}
-		b = append(b, c.limit.policy(c.Name).quoted...)
+		b = append(b, c.By.Own.policies[c.By.PolicyOf(c.Name)].quoted...)
 		b = structured.AppendParam(b, "r", max(0, c.Remaining))
-		if t := c.untilMore(); c.limit.inFlight == nil && t != limit.Never && seconds(t) <= longest {
+		if t := untilMore(c); c.By.InFlight == nil && t != limit.Never && seconds(t) <= longest {
 			b = structured.AppendParam(b, "t", max(1, seconds(t)))
 		}
 	}
@@ -267,7 +254,7 @@ func rateLimit(charges []charge, longest int64) string {
 
 // untilMore is how long no more than what remains can be used, or Never if that is not
 // known.
-func (c *charge) untilMore() time.Duration {
+func untilMore(c *charge) time.Duration {
 	switch {
 	case !c.Allowed && c.RetryAfter > 0:
 		return c.RetryAfter
@@ -275,8 +262,8 @@ func (c *charge) untilMore() time.Duration {
 		return limit.Never
 	case c.MoreAfter > 0:
 		return c.MoreAfter
-	case c.limit.peek != nil:
-		if now := c.limit.peek(c.key); now.MoreAfter > 0 {
+	case c.By.Own.peek != nil:
+		if now := c.By.Own.peek(c.Key); now.MoreAfter > 0 {
 			return now.MoreAfter
 		}
 	}

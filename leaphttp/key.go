@@ -2,14 +2,10 @@ package leaphttp
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"net/http"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
-	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/internal/charging"
 )
 
 // Key returns the key that a request is counted by, or "" if it is not known. It may be
@@ -17,17 +13,6 @@ import (
 // [Address.Key], [Header], [APIKey], [FromContext], [PathValue], [Query], [Cookie],
 // [Composite] and [FirstOf].
 type Key func(*http.Request) string
-
-// maxKeyLength is the length in bytes of the longest key that a limiter sees.
-const maxKeyLength = 64
-
-// What stands for something else. No key of a program has it: see LimiterKey and bounded.
-const (
-	unknownKey     = "\x00?" // all requests whose key is not known
-	hashedKey      = "\x00#" // what is too long for a gate
-	hashedAfter    = "…#"    // a key that is too long for a limiter
-	readablePrefix = 16      // bytes of it that are left as they were
-)
 
 // LimiterKey is the key by which a limiter counts what a [Key] has returned, for programs
 // that look up a client in a limiter, or forget its charges. It is the key itself, if that
@@ -39,33 +24,7 @@ const (
 //
 // A key that begins with a NUL or has "…#" in it is counted by its hash as well: nobody
 // can pass for another. All requests whose key is "" share one key.
-func LimiterKey(key string) string {
-	if len(key) <= maxKeyLength && (key == "" || key[0] != 0) && !strings.Contains(key, hashedAfter) {
-		if key == "" {
-			return unknownKey
-		}
-		return key
-	}
-	end := min(readablePrefix, len(key))
-	for end > 0 && end < len(key) && !utf8.RuneStart(key[end]) {
-		end--
-	}
-	sum := sha256.Sum256([]byte(key))
-	var short [maxKeyLength]byte
-	b := append(short[:0], strings.TrimLeft(key[:end], "\x00")...)
-	b = append(b, hashedAfter...)
-	return string(base64.RawURLEncoding.AppendEncode(b, sum[:]))
-}
-
-// bounded is a name that a client has a say in, or its hash if it is too long for a gate,
-// or looks like one of ours.
-func bounded(name string) string {
-	if len(name) <= limit.MaxKeyLength && (name == "" || name[0] != 0) {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	return hashedKey + base64.RawURLEncoding.EncodeToString(sum[:])
-}
+func LimiterKey(key string) string { return charging.Key(key) }
 
 // Header is the first value of a header field, as it was sent: a client can send any.
 // Use it for what a proxy or an authentication in front has set or checked, or else a
@@ -85,20 +44,7 @@ func Header(name string) Key {
 func APIKey(name string) Key {
 	value := Header(name)
 	authorization := http.CanonicalHeaderKey(name) == "Authorization"
-	return func(r *http.Request) string {
-		secret := value(r)
-		if authorization {
-			if scheme, rest, ok := strings.Cut(secret, " "); ok && strings.EqualFold(scheme, "Bearer") {
-				secret = strings.TrimLeft(rest, " ")
-			}
-		}
-		if secret == "" {
-			return ""
-		}
-		// 128 bits: nobody finds two secrets that are counted together.
-		sum := sha256.Sum256([]byte(secret))
-		return base64.RawURLEncoding.EncodeToString(sum[:16])
-	}
+	return func(r *http.Request) string { return charging.Secret(value(r), authorization) }
 }
 
 // FromContext is what get finds in the request's context: the user, for instance,
@@ -126,22 +72,7 @@ func PathValue(name string) Key {
 // keys, or if one is nil.
 func Composite(keys ...Key) Key {
 	checkKeys("Composite", keys)
-	return func(r *http.Request) string {
-		var few [128]byte
-		joined := few[:0]
-		told := false
-		for _, key := range keys {
-			part := key(r)
-			told = told || part != ""
-			joined = strconv.AppendInt(joined, int64(len(part)), 10)
-			joined = append(joined, ':')
-			joined = append(joined, part...)
-		}
-		if !told {
-			return ""
-		}
-		return string(joined)
-	}
+	return charging.Composite[*http.Request](keys)
 }
 
 // FirstOf counts by the first of several keys that is known, such as the user, else
@@ -149,14 +80,7 @@ func Composite(keys ...Key) Key {
 // for another by what is in a header. It panics without keys, or if one is nil.
 func FirstOf(keys ...Key) Key {
 	checkKeys("FirstOf", keys)
-	return func(r *http.Request) string {
-		for i, key := range keys {
-			if part := key(r); part != "" {
-				return strconv.Itoa(i) + ":" + part
-			}
-		}
-		return ""
-	}
+	return charging.FirstOf[*http.Request](keys)
 }
 
 func checkKeys(what string, keys []Key) {

@@ -62,6 +62,8 @@ import (
 	"net/http"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/args"
+	"github.com/leapgate-go/leapgate/internal/charging"
 )
 
 // Config says what stands in front of a handler. It needs a Gate or Limits.
@@ -177,7 +179,7 @@ func New(cfg Config) (func(next http.Handler) http.Handler, error) {
 
 func newMiddleware(cfg Config, faults *faults) *middleware {
 	m := &middleware{
-		gate: cfg.Gate, mux: cfg.Mux, route: cfg.Route, origin: cfg.Origin, args: newArgs(cfg.Args, faults),
+		gate: cfg.Gate, mux: cfg.Mux, route: cfg.Route, origin: cfg.Origin, args: args.New[*http.Request](cfg.Args, faults.add),
 		status: cfg.Status, refuse: cfg.Refuse,
 	}
 	m.criticality = newCriticality(&cfg.Criticality, faults)
@@ -204,7 +206,7 @@ func newMiddleware(cfg Config, faults *faults) *middleware {
 	if cfg.Mux != nil && cfg.Route != nil {
 		faults.add("Mux and Route are both set; want one of them")
 	}
-	m.unboundRules.gate, m.unboundRules.log = cfg.Gate, loggerOf(cfg.Logger)
+	m.unboundRules.gate, m.unboundRules.log = cfg.Gate, charging.LoggerOf(cfg.Logger)
 	m.limits = newLimits(cfg.Limits, peerKey, cfg.Logger, faults)
 	m.include = newPaths("Include", cfg.Include, faults)
 	m.exclude = newPaths("Exclude", cfg.Exclude, faults)

@@ -24,10 +24,10 @@ func Settle(w http.ResponseWriter, actual int64) (settled bool, err error) {
 	}
 	for c := recorderOf(w); c != nil; c = recorderOf(c.ResponseWriter) {
 		for i := range c.charges {
-			if charge := &c.charges[i]; charge.settle {
+			if charge := &c.charges[i]; charge.Settle {
 				settled = true
-				d := charge.spent()
-				err = errors.Join(err, charge.limit.settler.Settle(detached{c.request}, charge.key, d, actual))
+				d := spent(charge)
+				err = errors.Join(err, charge.By.Own.settler.Settle(detached{c.request}, charge.Key, d, actual))
 			}
 		}
 	}
@@ -41,10 +41,10 @@ func Settle(w http.ResponseWriter, actual int64) (settled bool, err error) {
 func Refund(w http.ResponseWriter) (refunded bool, err error) {
 	for c := recorderOf(w); c != nil; c = recorderOf(c.ResponseWriter) {
 		for i := range c.charges {
-			if charge := &c.charges[i]; charge.Charged > 0 && charge.limit.inFlight == nil {
+			if charge := &c.charges[i]; charge.Charged > 0 && charge.By.InFlight == nil {
 				refunded = true
-				d := charge.spent()
-				err = errors.Join(err, charge.limit.limiter.Refund(detached{c.request}, charge.key, d, d.Charged))
+				d := spent(charge)
+				err = errors.Join(err, charge.By.Limiter.Refund(detached{c.request}, charge.Key, d, d.Charged))
 			}
 		}
 	}
@@ -59,15 +59,15 @@ func Refund(w http.ResponseWriter) (refunded bool, err error) {
 func Renew(w http.ResponseWriter) (err error) {
 	for c := recorderOf(w); c != nil; c = recorderOf(c.ResponseWriter) {
 		for i := range c.charges {
-			err = errors.Join(err, c.charges[i].place.Renew(c.request.Context()))
+			err = errors.Join(err, c.charges[i].Place.Renew(c.request.Context()))
 		}
 	}
 	return err
 }
 
 // spent returns the decision, which is corrected now, and not again.
-func (c *charge) spent() limit.Decision {
+func spent(c *charge) limit.Decision {
 	d := c.Decision
-	c.settle, c.Charged = false, 0
+	c.Settle, c.Charged = false, 0
 	return d
 }

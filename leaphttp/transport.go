@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/charging"
+	"github.com/leapgate-go/leapgate/internal/pauses"
 )
 
 // TransportConfig says what stands in front of outgoing calls. The zero TransportConfig
@@ -119,9 +121,9 @@ type Transport struct {
 	outcome    func(*http.Response, error) leapgate.Outcome // nil: the default
 	target     func(*http.Request) string
 	limits     limits
-	pauses     *pauses // nil: servers that ask to wait are not heeded
-	statuses   []int   // with which it is
-	whenUsedUp bool    // it is also with a RateLimit that says that nothing is left
+	pauses     *pauses.Pauses // nil: servers that ask to wait are not heeded
+	statuses   []int          // with which it is
+	whenUsedUp bool           // it is also with a RateLimit that says that nothing is left
 }
 
 // RefusedError says why an outgoing call was not sent, if it was not the gate. It is
@@ -181,7 +183,7 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 	if cfg.MaxPause > 0 && cfg.MaxPause < time.Millisecond {
 		faults.add("MaxPause is %v; want 1ms or more, 0 for %v, or less for none", cfg.MaxPause, defaultMaxPause)
 	}
-	if isNil(cfg.Base) && cfg.Base != nil {
+	if charging.IsNil(cfg.Base) && cfg.Base != nil {
 		faults.add("Base is a nil %T; want a RoundTripper, or nil for http.DefaultTransport", cfg.Base)
 	}
 	for i, status := range cfg.PauseStatuses {
@@ -207,7 +209,7 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 		cfg.MaxTargets = defaultMaxTargets
 	}
 	if cfg.MaxPause > 0 {
-		t.pauses = newPauses(cfg.MaxPause, cfg.MaxTargets)
+		t.pauses = pauses.New(cfg.MaxPause, cfg.MaxTargets)
 	}
 	if err := faults.err(); err != nil {
 		return nil, err
@@ -239,9 +241,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}()
 	target := ""
 	if t.pauses != nil {
-		if target = bounded(t.target(r)); target != "" {
-			if err := t.pauses.check(target); err != nil {
-				return nil, err
+		if target = charging.Bounded(t.target(r)); target != "" {
+			if rest, status := t.pauses.Check(target); rest > 0 {
+				return nil, &RefusedError{Target: target, Status: status, RetryAfter: rest}
 			}
 		}
 	}
@@ -252,7 +254,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	defer func() {
 		if !sent { // also if a Resource of the program panics
-			t.limits.refund(r, charges)
+			refund(r, charges)
 		}
 	}()
 	var response *http.Response
@@ -264,7 +266,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		response, err = t.send(r)
 	}
 	if target != "" && response != nil {
-		t.pauses.add(target, response.StatusCode, t.pauseOf(response))
+		t.pauses.Add(target, response.StatusCode, t.pauseOf(response))
 	}
 	return response, err
 }

@@ -137,7 +137,7 @@ func (c *recorder) self() *recorder { return c }
 // release gives back the places in flight.
 func (c *recorder) release() {
 	for i := range c.charges {
-		c.charges[i].place.Release()
+		c.charges[i].Place.Release()
 	}
 }
 

@@ -103,13 +103,17 @@ func (c *rated) question(now, n, most int64) bykey.Question {
 	return q
 }
 
-func (c *rated) ReserveArgs(now, n int64, _ resource.Caller, args resource.Args) (resource.Verdict, any) {
-	v, _ := c.reserve(now, n, args)
+func (c *rated) ReserveArgs(now, n int64, by resource.Caller, args resource.Args) (resource.Verdict, any) {
+	v, _ := c.reserve(now, n, by, args)
 	return v, nil
 }
 
 // reserve also returns where the engine of the candidate has charged the call; zero if it has not.
-func (c *rated) reserve(now, n int64, args resource.Args) (v resource.Verdict, tried bykey.Charge) {
+func (c *rated) reserve(now, n int64, by resource.Caller, args resource.Args) (v resource.Verdict, tried bykey.Charge) {
+	if by.NoRates {
+		v.Ticket.B = untaken
+		return v, tried
+	}
 	var a asked
 	ok := c.ask(&a, args)
 	c.come(&a, n)
@@ -215,7 +219,10 @@ func (c *rated) refund(ticket resource.Ticket, n int64, args resource.Args, trie
 	}
 }
 
-func (c *rated) WaitArgs(now, n int64, _ resource.Caller, args resource.Args) time.Duration {
+func (c *rated) WaitArgs(now, n int64, by resource.Caller, args resource.Args) time.Duration {
+	if by.NoRates {
+		return 0
+	}
 	var a asked
 	ok := c.ask(&a, args)
 	switch {
@@ -246,8 +253,8 @@ var (
 
 var charges = sync.Pool{New: func() any { return new(bykey.Charge) }}
 
-func (c *trying) ReserveArgs(now, n int64, _ resource.Caller, args resource.Args) (resource.Verdict, any) {
-	v, tried := c.reserve(now, n, args)
+func (c *trying) ReserveArgs(now, n int64, by resource.Caller, args resource.Args) (resource.Verdict, any) {
+	v, tried := c.reserve(now, n, by, args)
 	if v.Refused != nil || tried == (bykey.Charge{}) {
 		return v, nil
 	}

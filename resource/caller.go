@@ -14,6 +14,7 @@ import (
 type Caller struct {
 	Origin      string // empty if it was not named
 	Priority    bool   // the call may take what the next buckets will have, and wait for them
+	NoRates     bool   // rules on calls per time admit the call and do not count it
 	Criticality Criticality
 }
 

@@ -29,6 +29,7 @@ const (
 	priorityOption
 	criticalityOption
 	argOption
+	noRatesOption
 )
 
 // WithCount makes an entry count n times, 1 to 1,048,576: it passes if n more
@@ -50,6 +51,11 @@ func WithPriority() EntryOption { return EntryOption{kind: priorityOption} }
 func WithCriticality(c Criticality) EntryOption {
 	return EntryOption{kind: criticalityOption, count: int64(c)}
 }
+
+// WithoutRates exempts an entry from all rules on calls per time: those of kind flow, and those of
+// kind param but for calls in flight. They admit it and do not count it. All other rules bind it,
+// and it is in the statistics.
+func WithoutRates() EntryOption { return EntryOption{kind: noRatesOption} }
 
 // WithArg adds an argument to the call, for rules that decide by it, such as the ID of an
 // item or a tenant. The name has 1 to [rule.MaxNameLength] bytes. The value has at most as many,
@@ -83,6 +89,8 @@ func apply(opts []EntryOption) (n int64, by Caller, args int, err error) {
 			if c := Criticality(o.count); c <= Background {
 				by.Criticality = c
 			}
+		case noRatesOption:
+			by.NoRates = true
 		case argOption:
 			args++
 		}

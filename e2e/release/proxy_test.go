@@ -26,7 +26,7 @@ const root = "../.."
 const prefix = "github.com/leapgate-go/leapgate"
 
 // published are the folders of the modules that are released. All have the same version.
-var published = []string{".", "leapredis", "leapredis/viagoredis"}
+var published = []string{".", "leapgrpc", "leapredis", "leapredis/viagoredis"}
 
 // modulePath returns the path of the module in a folder.
 func modulePath(folder string) string { return path.Join(prefix, folder) }

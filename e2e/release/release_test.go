@@ -35,6 +35,19 @@ func main() {
 	e.Exit()
 }
 `,
+	"leapgrpc": `package main
+
+import (
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/leapgrpc"
+)
+
+func main() {
+	if _, err := leapgrpc.New(leapgrpc.Config{Gate: leapgate.Default()}); err != nil {
+		panic(err)
+	}
+}
+`,
 	"leapredis": `package main
 
 import "github.com/leapgate-go/leapgate/leapredis"

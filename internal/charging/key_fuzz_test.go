@@ -1,4 +1,4 @@
-package leaphttp
+package charging
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 func FuzzKey(f *testing.F) {
 	for _, s := range []string{
 		"", "a", "\x00", "\x00?", "\x00#x", strings.Repeat("x", 64), strings.Repeat("x", 65), strings.Repeat("é", 600), "\xff", "a\nb", "a…#b",
-		strings.Repeat("x", 15) + "é" + strings.Repeat("y", 99), LimiterKey(strings.Repeat("x", 65)),
+		strings.Repeat("x", 15) + "é" + strings.Repeat("y", 99), Key(strings.Repeat("x", 65)),
 	} {
 		f.Add(s, "")
 		f.Add(s, "\x00"+s)
@@ -21,7 +21,7 @@ func FuzzKey(f *testing.F) {
 		for _, c := range []struct {
 			of   func(string) string
 			most int
-		}{{bounded, 1024}, {LimiterKey, 64}} {
+		}{{Bounded, 1024}, {Key, 64}} {
 			x, y := c.of(a), c.of(b)
 			if len(x) > c.most || (x == "" || x == unknownKey) != (a == "") {
 				t.Fatalf("%q becomes %q", a, x)

@@ -1,4 +1,5 @@
-package leaphttp
+// Package pauses keeps the targets of outgoing calls that have asked to wait.
+package pauses
 
 import (
 	"sync"
@@ -6,8 +7,9 @@ import (
 	"time"
 )
 
-// pauses are the targets that have asked to wait, for so long.
-type pauses struct {
+// Pauses are the targets that have asked to wait, for so long. All methods may be called by any
+// number of goroutines at once.
+type Pauses struct {
 	maxPause   time.Duration
 	maxTargets int
 	count      atomic.Int64 // of until; read without the lock, so that calls are free while there is none
@@ -21,35 +23,36 @@ type pause struct {
 	status int
 }
 
-func newPauses(maxPause time.Duration, maxTargets int) *pauses {
-	return &pauses{maxPause: maxPause, maxTargets: maxTargets, until: make(map[string]pause)}
+// New returns pauses of at most maxPause each, of at most maxTargets at a time.
+func New(maxPause time.Duration, maxTargets int) *Pauses {
+	return &Pauses{maxPause: maxPause, maxTargets: maxTargets, until: make(map[string]pause)}
 }
 
-// check returns the error of a call to a target that has asked to wait.
-func (p *pauses) check(target string) error {
+// Check returns how long a target goes on asking to wait, and the status with which it began; 0
+// if it does not.
+func (p *Pauses) Check(target string) (rest time.Duration, status int) {
 	if p.count.Load() == 0 {
-		return nil
+		return 0, 0
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pause, ok := p.until[target]
 	if !ok {
-		return nil
+		return 0, 0
 	}
-	rest := time.Until(pause.end)
-	if rest > 0 {
-		return &RefusedError{Target: target, Status: pause.status, RetryAfter: rest}
+	if rest = time.Until(pause.end); rest > 0 {
+		return rest, pause.status
 	}
 	p.remove(target)
-	return nil
+	return 0, 0
 }
 
 // maxScanned is how many targets are looked at to make room, so that servers that answer 429
 // under many names do not buy a scan for each.
 const maxScanned = 8
 
-// add lets a target wait. An answer to an older call does not end it sooner.
-func (p *pauses) add(target string, status int, wait time.Duration) {
+// Add lets a target wait, unless wait is 0 or less. An answer to an older call does not end it sooner.
+func (p *Pauses) Add(target string, status int, wait time.Duration) {
 	if wait <= 0 {
 		return
 	}
@@ -72,7 +75,7 @@ func (p *pauses) add(target string, status int, wait time.Duration) {
 
 // makeRoom takes out, of a few targets, those whose wait is over, or else the one whose
 // is over soonest. The order in which a map is gone through is random.
-func (p *pauses) makeRoom(now time.Time) {
+func (p *Pauses) makeRoom(now time.Time) {
 	soonest, left := "", maxScanned
 	over := false
 	for target, pause := range p.until {
@@ -91,7 +94,7 @@ func (p *pauses) makeRoom(now time.Time) {
 	}
 }
 
-func (p *pauses) remove(target string) {
+func (p *Pauses) remove(target string) {
 	delete(p.until, target)
 	p.count.Store(int64(len(p.until)))
 }

@@ -1,0 +1,69 @@
+package leapgrpc
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/leapgate-go/leapgate"
+)
+
+// DefaultOutcome is how a call has ended, by the code of its status. Unknown, DeadlineExceeded, Internal,
+// Unavailable and DataLoss are failures. Canceled says nothing about the service, nor does
+// ResourceExhausted, since it is the caller's quota that is used up: they are ignored. All others are
+// a success, such as NotFound: the service did what it should. An error without a status is what
+// package grpc makes of it: Canceled or DeadlineExceeded of a context's, and else Unknown.
+func DefaultOutcome(err error) leapgate.Outcome {
+	switch codeOf(err) {
+	case codes.Unknown, codes.DeadlineExceeded, codes.Internal, codes.Unavailable, codes.DataLoss:
+		return leapgate.Failure
+	case codes.Canceled, codes.ResourceExhausted:
+		return leapgate.Ignored
+	case codes.OK, codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied, codes.Unauthenticated,
+		codes.FailedPrecondition, codes.OutOfRange, codes.Aborted, codes.Unimplemented:
+		return leapgate.Success
+	default: // no code of gRPC; clients get it as Unknown
+		return leapgate.Failure
+	}
+}
+
+// codeOf is the code that package grpc sends for the error of a handler.
+func codeOf(err error) codes.Code {
+	if err == nil {
+		return codes.OK
+	}
+	if s, ok := status.FromError(err); ok {
+		return s.Code()
+	}
+	return status.FromContextError(err).Code()
+}
+
+// hangsUpEarly is how long before its deadline a client may seem to hang up by it: when its own
+// clock comes to the deadline it resets the stream, which can be before this one's does.
+const hangsUpEarly = 10 * time.Millisecond
+
+// outcomeOf is how a call of a server has ended. A client that has hung up may be why it failed, so that is ignored:
+// clients must not be able to open a breaker by hanging up. A client whose deadline has passed is
+// not one that has hung up.
+func (x *Interceptors) outcomeOf(ctx context.Context, err error) leapgate.Outcome {
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		if end, ok := ctx.Deadline(); !ok || time.Until(end) > hangsUpEarly {
+			return leapgate.Ignored
+		}
+		if codeOf(err) == codes.Canceled {
+			err = context.DeadlineExceeded
+		}
+	}
+	return x.outcome(err)
+}
+
+// outcomeOfOwn is how an outgoing call has ended.
+func (x *Interceptors) outcomeOfOwn(ctx context.Context, err error) leapgate.Outcome {
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return leapgate.Ignored
+	}
+	return x.outcome(err)
+}
