@@ -4,7 +4,8 @@
 // is one side of a service, and with Match All everything. MaxInFlight and MaxQPS are exact over
 // all of them. The other bounds are on signals, which Config.Load of the gate provides: package
 // load has a sampler. A signal that is not known bounds nothing, and a value that is equal to its
-// bound passes. A rule looks at its signals when a call comes, at most every 100 ms.
+// bound passes. A rule looks at its signals when a call comes, at most every 100 ms. It is in state
+// "calm", or "full" while MaxInFlight or MaxQPS refuse calls, and for CoolOff after that.
 //
 // # Strategy Limit
 //
@@ -13,10 +14,11 @@
 // seconds in which at least 50 calls succeeded; it is in state "limiting". With each sample that is
 // above the bound the limit falls, by at most a tenth, but never below a third of that with which it began; the CPU
 // must also have been above 0.97 in the sample itself. With each sample that is not, the limit
-// becomes limit × 1.05 + 0.25 if anything was refused. It ends when nothing was refused
-// for CoolOff, and no signal is above its bound; or when none of the signals is known any more, unless
-// there is a MaxRT, which is not known while all calls hang. If there was no second with so many calls, the
-// state is "unknown", and only MaxInFlight and MaxQPS hold.
+// becomes limit × 1.05 + 0.25 if anything was refused. It ends when nothing was refused for CoolOff, and no
+// signal is above its bound; or when none of the signals is known any more. While no response time is
+// known, which is so while all calls hang, a limit of a rule with MaxRT neither rises nor ends. If there was no
+// second with so many calls, the state is "unknown" while a signal is above its bound, and only MaxInFlight
+// and MaxQPS hold.
 //
 // A signal comes late: a step in demand is in the smoothed CPU after 2.5 s. So let a rule with
 // MaxCPU have MaxInFlight as well, or put an isolation rule with a limit of its own beside it.
