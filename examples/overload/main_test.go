@@ -91,7 +91,7 @@ func TestShow_WhatMattersIsServedInTimeWithTheRule(t *testing.T) {
 		require.Equal(t, quiet.asked, quiet.served)
 		require.Zero(t, with["all"].gaveUp, "%s", &out)
 		require.Greater(t, with["critical"].served, with["background"].served, "%s", &out)
-		require.Contains(t, out.String(), "full → limiting")
+		require.Contains(t, out.String(), "calm → limiting")
 		require.Regexp(t, `The rule refused \d+ calls: \d+ critical, \d+ default, \d+ sheddable, \d+ background\.`, out.String())
 	})
 }
