@@ -265,9 +265,6 @@ func (c *check) Finish(_, n int64, rt time.Duration, outcome resource.Outcome) {
 // then nobody knows.
 func (c *check) Wait(now, n int64, by resource.Caller) time.Duration {
 	s := c.state
-	if now >= s.due.Load() { // as after a load of rules
-		s.look(now)
-	}
 	p := s.phase.Load()
 	if why, _ := s.room(p, now, n, wants{}); why == none {
 		return 0

@@ -83,6 +83,7 @@ func share(env *ruleset.Env, r *Rule, old any) any {
 			shown: resource.NewState(calm, full, limiting, unknown, refusing), signals: env.Load,
 			lastExcess: never,
 		}
+		s.due.Store(math.MaxInt64)
 		s.lastRefusal.Store(never)
 	}
 	s.mu.Lock()
@@ -98,7 +99,11 @@ func share(env *ruleset.Env, r *Rule, old any) any {
 	if len(s.bounds) == 0 || r.Strategy == Refuse {
 		s.finder = finder{}
 	}
-	s.due.Store(never)
+	now := int64(0)
+	if env.Now != nil {
+		now = env.Now()
+	}
+	s.due.Store(min(now, s.due.Load())) // the next call looks
 	s.looked = never
 	p := phase{calm: true, cut: uncut}
 	if before := s.phase.Load(); before != nil {
