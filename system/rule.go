@@ -35,9 +35,10 @@
 // who is served goes on being served, and every hour others are. That makes 128 levels. Every
 // 100 ms the rule works out how many calls to refuse, which is as many as it has just refused less the
 // places that are free now, and takes them from the least critical levels; the one at the boundary is
-// refused in part, evenly. If calls above the boundary still find no place, some places are held for them:
-// at most a third, and at most √n of n places, for those of a better criticality and for the others each. They are
-// mostly free, so of 200 places some 8 % are, of 10 up to 32 %. Otherwise whoever comes gets a place that is free.
+// refused in part, evenly. If calls above the boundary still find no place, some places are held for them: of n
+// places at most √n, and a third, for those of a better criticality and for the others each; a tenth, if all
+// calls are of one criticality. They are mostly free: at twice what the places can take, 0.92 of 200 places are used, and
+// of 10 places 0.86 if all calls are of one criticality, and 0.73 if not. Otherwise whoever comes gets a place that is free.
 package system
 
 import (
@@ -84,7 +85,8 @@ type Rule struct {
 	// 1 to 1,000,000,000; 0 is no bound.
 	MaxQPS int64
 	// MaxInFlight is how many calls may be in flight: 1 to 1,000,000,000; 0 is no bound. A call
-	// that counts n takes n places.
+	// that counts n takes n places. While calls are refused, some places are held for those that matter
+	// more, up to a third if there are only ten: where nobody matters more, an isolation rule holds none.
 	MaxInFlight int64
 
 	// Strategy is what happens while a signal is above its bound: Limit, which is the default,
