@@ -132,10 +132,11 @@ type Memory interface {
 	Used() (bytes int64, known bool)
 }
 
-// Load returns what is known of the load of the machine. It is asked for every call that a rule
-// with a bound on it binds, by any number of goroutines at once. It must be quick, must not
-// panic, and must not change what it has returned. Nil says that nothing is known. Package load
-// has one.
+// Load returns what is known of the load of the machine. It is asked with no lock held, every 100 ms by
+// each rule with a bound on it that calls come to, and whenever an adaptive rule looks at its limit, by any
+// number of goroutines at once. It must be quick, and must not change what it has returned. Nil says that
+// nothing is known. If it panics, nothing is known either; that is counted (see [Gate.GuardFaults]) and
+// logged. Package load has one.
 type Load interface {
 	Signals() *stat.Signals
 }
@@ -221,7 +222,6 @@ type Gate struct {
 	registry  registry
 	resources *names.Table[resource.Resource] // those that are there
 	sets      []kinds.Set                     // the rules, by kind
-	source    Load                            // of signals; nil if there is none
 	loading   sync.Mutex                      // one load of rules at a time
 }
 
@@ -238,6 +238,7 @@ type registry interface {
 	Totals() []resource.Totals
 	Evictions() resource.Evictions
 	GuardFaults() int64
+	Signals() *stat.Signals
 	Closed() bool
 	Close()
 }
@@ -265,7 +266,7 @@ func New(cfg Config) (*Gate, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	g := &Gate{source: cfg.Load}
+	g := new(Gate)
 	var guards []resource.Guard
 	env := ruleset.Env{Now: g.now, Passes: g.passes, Memory: cfg.Memory, Load: g.Signals}
 	if cfg.Now == nil { // on a given clock, real pauses mean nothing
@@ -285,6 +286,7 @@ func New(cfg Config) (*Gate, error) {
 		Guards:       guards,
 		Plugged:      cfg.Guards,
 		OnChange:     cfg.OnChange,
+		Load:         cfg.Load,
 	})
 	g.resources = g.registry.Names()
 	return g, nil
@@ -410,17 +412,8 @@ func (g *Gate) Lookup(name string) *resource.Resource { return g.resources.Get(n
 func (g *Gate) Snapshot() []stat.Snapshot { return g.registry.Snapshot() }
 
 // Signals returns what Config.Load knows of the load of the machine now; nothing is known
-// without one. It is never nil, and must not be changed.
-func (g *Gate) Signals() *stat.Signals {
-	if g.source != nil {
-		if s := g.source.Signals(); s != nil {
-			return s
-		}
-	}
-	return &unknown
-}
-
-var unknown stat.Signals
+// without one, nor if it panics. It is never nil, and must not be changed.
+func (g *Gate) Signals() *stat.Signals { return g.registry.Signals() }
 
 // Totals returns everything that was counted of every resource, sorted by name, for
 // exporters. Calls do no work for that. See [resource.Totals].
@@ -445,7 +438,7 @@ func (g *Gate) Rebind(resources ...string) error {
 	return nil
 }
 
-// GuardFaults returns how often guards of Config.Guards, and Config.OnChange, have panicked.
+// GuardFaults returns how often guards of Config.Guards, Config.OnChange and Config.Load have panicked.
 func (g *Gate) GuardFaults() int64 { return g.registry.GuardFaults() }
 
 // Evictions returns how resources have given their places to other names, and what had to be

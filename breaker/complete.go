@@ -53,7 +53,7 @@ func completeFigures(r *Rule, report *ruleset.Report) {
 	count(report, "ErrorCount", r.ErrorCount, 0, maxCalls)
 	count(report, "Consecutive", r.Consecutive, 0, maxCalls)
 	if r.Behavior == Break && r.ErrorRatio == 0 && r.SlowRatio == 0 && r.ErrorCount == 0 && r.Consecutive == 0 {
-		report.Fault("ErrorRatio", r.ErrorRatio, "more than 0 and at most 1, unless one of {SlowRatio}, {ErrorCount} and {Consecutive} is set, or {Behavior Throttle}")
+		report.Missing("ErrorRatio", r.ErrorRatio, "more than 0 and at most 1, unless one of {SlowRatio}, {ErrorCount} and {Consecutive} is set, or {Behavior Throttle}")
 	}
 	switch {
 	case r.SlowAfter < 0 || r.SlowAfter > maxSpan || r.SlowAfter == 0 && r.SlowRatio != 0:

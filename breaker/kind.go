@@ -54,7 +54,7 @@ var fields = []field.Field[Rule]{
 	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.ErrorRatio }, field.About{
 		Name: "errorRatio", GoName: "ErrorRatio", Label: "Error ratio", Hint: "Share of failures that opens it, such as 0.5.",
-		With: []string{"SlowRatio", "ErrorCount", "Consecutive", "Behavior"}, Only: breaks,
+		Instead: []string{"SlowRatio", "ErrorCount", "Consecutive", "Behavior"}, Only: breaks,
 		Synonyms: []string{"threshold", "failureRateThreshold", "errorThresholdPercentage"},
 	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.SlowRatio }, field.About{

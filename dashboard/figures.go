@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -47,11 +48,21 @@ func (f resourceFigures) append(b []byte) []byte {
 type ruleKey struct{ kind, id string }
 
 // ruleFigures are those of a rule over all resources that it binds. They compare.
-type ruleFigures struct{ admitted, blocked, wouldBlock, candidateWouldBlock int64 }
+type ruleFigures struct {
+	admitted, blocked, wouldBlock, candidateWouldBlock int64
 
-var ruleColumns = []string{"row", "admitted", "blocked", "wouldBlock", "candidateWouldBlock"}
+	effective float64 // the least on any of them, if it is not the threshold
+	moved     bool    // it is not
+	named     bool    // one of them is not the resource other
+}
 
-func (f *ruleFigures) add(r *stat.RuleSnapshot) {
+var ruleColumns = []string{"row", "admitted", "blocked", "wouldBlock", "candidateWouldBlock", "effective"}
+
+func (f *ruleFigures) add(name string, r *stat.RuleSnapshot) {
+	f.named = f.named || name != resource.Other
+	if r.Effective != r.Threshold && (!f.moved || r.Effective < f.effective) {
+		f.effective, f.moved = r.Effective, true
+	}
 	f.admitted += r.Admitted
 	f.blocked += r.Blocked
 	f.wouldBlock += r.WouldBlock
@@ -62,5 +73,8 @@ func (f ruleFigures) append(b []byte) []byte {
 	for _, n := range [...]int64{f.admitted, f.blocked, f.wouldBlock, f.candidateWouldBlock} {
 		b = strconv.AppendInt(append(b, ','), n, 10)
 	}
-	return b
+	if b = append(b, ','); !f.moved {
+		return append(b, "null"...)
+	}
+	return appendNumber(b, f.effective)
 }

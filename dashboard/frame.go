@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -97,7 +98,7 @@ func (e *frameEncoder) update(r reading) {
 		for k := range s.Rules {
 			key := ruleKey{s.Rules[k].Kind, s.Rules[k].ID}
 			sum := e.sums[key]
-			sum.add(&s.Rules[k])
+			sum.add(s.Resource, &s.Rules[k])
 			e.sums[key] = sum
 		}
 	}
@@ -118,7 +119,8 @@ func (e *frameEncoder) update(r reading) {
 }
 
 // appendStates appends the rules that are in another state than the one in which they began, by the
-// rows of their resources and their own. Those that block nothing are left out.
+// rows of their resources and their own. Those that block nothing are left out, and so is the resource other
+// for a state that it shares with resources that somebody knows.
 func (e *frameEncoder) appendStates(b []byte, resources []stat.Snapshot) []byte {
 	b = append(b, '[')
 	for i := range resources {
@@ -126,6 +128,9 @@ func (e *frameEncoder) appendStates(b []byte, resources []stat.Snapshot) []byte 
 		for k := range s.Rules {
 			r := &s.Rules[k]
 			if r.State == "" || r.State == r.States[0] || r.Mode != rule.Enforce {
+				continue
+			}
+			if r.SharedState && s.Resource == resource.Other && e.sums[ruleKey{r.Kind, r.ID}].named {
 				continue
 			}
 			if len(b) > 1 {

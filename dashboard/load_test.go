@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -9,7 +10,10 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/dashboard"
+	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/load"
+	"github.com/leapgate-go/leapgate/rule"
+	"github.com/leapgate-go/leapgate/system"
 )
 
 func TestLoad_WhatIsKnownIsTold(t *testing.T) {
@@ -50,4 +54,50 @@ func TestEvents_FramesTellTheLoadWhenItHasChanged(t *testing.T) {
 		given.Set(load.Signals{})
 		require.JSONEq(t, `{}`, string(w.next().Load), "nothing is known any more")
 	})
+}
+
+// The list of rules shows what holds now where that is not what the rule says: the limit that an adaptive rule
+// begins with, and none of a rule that is as it was loaded.
+func TestEvents_FramesTellTheLimitsThatHold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate := leapgate.Must(leapgate.Config{})
+		defer gate.Close()
+		require.NoError(t, gate.LoadRules(leapgate.Rules{
+			Isolation: []isolation.Rule{
+				{ID: "found", Resource: "a", Strategy: isolation.Adaptive, MaxInFlight: 200},
+				{ID: "fixed", Resource: "a", MaxInFlight: 50},
+				{ID: "each", Resource: "*", Match: rule.Glob, Strategy: isolation.Adaptive, InitialInFlight: 30, MaxInFlight: 100},
+			},
+		}))
+		client, _ := serve(t, dashboard.Handler(gate, dashboard.Config{}))
+		w := watch(t, client)
+		w.next()
+		for id, effective := range map[string]float64{"found": 20, "fixed": 0, "each": 30} {
+			require.Equal(t, effective, w.sums["isolation "+id]["effective"], id)
+		}
+	})
+}
+
+// A state that all resources of a rule share is that of the resources that people know. Of other alone it is told as well.
+func TestEvents_FramesTellASharedStateOfKnownResources(t *testing.T) {
+	t.Parallel()
+	for resources, want := range []int{1, 1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			gate := leapgate.Must(leapgate.Config{})
+			defer gate.Close()
+			require.NoError(t, gate.LoadRules(leapgate.Rules{System: []system.Rule{{Match: rule.All, MaxInFlight: 1}}}))
+			for range 2 {
+				for i := range resources {
+					_, _ = gate.Entry(fmt.Sprint("r", i))
+				}
+				_, _ = gate.Entry("other")
+			}
+			client, _ := serve(t, dashboard.Handler(gate, dashboard.Config{}))
+			w := watch(t, client)
+			states := w.next().States
+			require.Len(t, states, want)
+			require.Equal(t, "full", states[0][2])
+		})
+	}
 }

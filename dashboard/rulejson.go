@@ -142,7 +142,7 @@ func (d *ruleDecoder) validate() {
 	isUnread := func(goName string) bool { return unread[d.index(goName)] }
 	for _, f := range d.kind.Validate(d.rule) {
 		n := d.index(f.Field)
-		if !unread[n] && !slices.ContainsFunc(d.fields[n].With, isUnread) {
+		if !d.fields[n].IsDue(f.Code, isUnread) {
 			d.fault(n, escape.Text(f.FileWant))
 		}
 	}

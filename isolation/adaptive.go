@@ -84,7 +84,8 @@ func (a *adaptive) ended(now, rt int64) {
 //
 //go:noinline
 func (a *adaptive) end(t *tally, now int64) {
-	if !a.mu.TryLock() { // then somebody else is at it
+	throttled := a.env.Load != nil && a.env.Load().Throttled.Raw > 0 // no lock is held while the program's code runs
+	if !a.mu.TryLock() {                                             // then somebody else is at it
 		return
 	}
 	defer a.mu.Unlock()
@@ -95,7 +96,7 @@ func (a *adaptive) end(t *tally, now int64) {
 	// A clock that moves in jumps may show no time at all for a call, and a mean of 0 no limit.
 	mean := max(1, float64(t.took.Load())/float64(calls))
 	w := window{now: now, mean: mean, most: t.most.Load(), kept: a.kept(t)}
-	if a.disturbed(t, &w) {
+	if a.disturbed(t, &w, throttled) {
 		a.skipped++
 	} else {
 		a.skipped = 0
@@ -114,11 +115,11 @@ func (a *adaptive) kept(t *tally) float64 {
 
 // disturbed reports whether the times of a window say little about the resource: the program
 // stood still for a while, or had not the processor.
-func (a *adaptive) disturbed(t *tally, w *window) bool {
+func (a *adaptive) disturbed(t *tally, w *window, throttled bool) bool {
 	switch {
 	case a.skipped >= maxSkipped:
 		return false
-	case a.env.Load != nil && a.env.Load().Throttled.Raw > 0:
+	case throttled:
 		return true
 	case a.env.Pause == nil:
 		return false

@@ -65,6 +65,66 @@ func TestSearch_MaxRTLeadsToTheFloor(t *testing.T) {
 	require.Equal(t, float64(10*ms), s.base, "it is not measured meanwhile")
 }
 
+// One window moves the limit by a tenth at most, and not at all if less than half of it is used.
+func TestSearch_MovesByATenthAndOnlyWhatIsUsed(t *testing.T) {
+	t.Parallel()
+	search := func() *search {
+		s := newSearch(&Rule{Strategy: Adaptive, MaxInFlight: 200})
+		s.base, s.due, s.hurry = float64(10*ms), math.MaxInt64, false
+		return s
+	}
+	for _, c := range []struct {
+		mean        time.Duration
+		most        int64
+		kept        float64
+		limit, base float64 // after it, base in milliseconds
+	}{
+		{10 * ms, 20, 0.5, 22, 10},
+		{100 * ms, 20, 0.5, 18, 10},
+		{13 * ms, 20, 0.5, 20*1.25*10/13 + math.Sqrt(20)/2, 10},
+		{100 * ms, 20, 0.09, 20, 10}, // few are kept out
+		{100 * ms, 9, 0.5, 20, 10},
+		{2 * ms, 9, 0, 20, 9.6}, // a twentieth of the way
+		{2 * ms, 10, 0, 22, 10},
+	} {
+		s := search()
+		s.judge(&window{now: 1, mean: float64(c.mean), most: c.most, kept: c.kept})
+		require.InDelta(t, c.limit, s.limit, 1e-9, "%+v", c)
+		require.InDelta(t, c.base, s.base/float64(ms), 1e-9, "%+v", c)
+	}
+}
+
+// How long calls take without a queue is measured after 30 s in which calls were kept out: at half of the limit, by calls that
+// begin when those of before have gone. What is still as slow is no queue.
+func TestSearch_MeasuresAtHalfOfTheLimit(t *testing.T) {
+	t.Parallel()
+	s := newSearch(&Rule{Strategy: Adaptive, MaxInFlight: 200})
+	s.hurry = false
+	slow := window{now: int64(time.Hour), mean: float64(12 * ms), most: 20, kept: 0.5}
+	s.judge(&slow)
+	s.due = slow.now + int64(measureEvery)
+	settle, span := s.span()
+	require.Equal(t, []time.Duration{0, 100 * ms}, []time.Duration{settle, span})
+	slow.now, slow.kept = s.due, 0
+	s.judge(&slow)
+	require.NotEqual(t, measuring, s.state, "none is kept out")
+	slow.kept = 0.5
+	before := s.limit
+	require.NotEmpty(t, s.judge(&slow))
+	require.Equal(t, measuring, s.state)
+	require.Equal(t, before/2, s.limit)
+	settle, span = s.span()
+	require.Equal(t, []time.Duration{12 * ms, 512 * ms}, []time.Duration{settle, span})
+	s.base = float64(time.Second)
+	settle, span = s.span()
+	require.Equal(t, []time.Duration{time.Second, 4 * time.Second}, []time.Duration{settle, span})
+	s.base = float64(12 * ms)
+	slow.now, slow.mean = slow.now+int64(time.Second), float64(11*ms)
+	s.judge(&slow)
+	require.Equal(t, []float64{before, float64(11 * ms)}, []float64{s.limit, s.base})
+	require.Equal(t, slow.now+int64(measureEvery), s.due)
+}
+
 // At the largest limit that there may be it says so, and at the smallest.
 func TestSearch_SaysThatTheLimitCannotMove(t *testing.T) {
 	t.Parallel()

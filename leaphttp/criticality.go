@@ -1,23 +1,28 @@
 package leaphttp
 
 import (
+	"maps"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/criticalities"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // CriticalityConfig says how much requests matter when not all can be served: see
 // [leapgate.WithCriticality]. That of the zero CriticalityConfig is the default for all.
 type CriticalityConfig struct {
-	// Routes are those of single resources, such as "GET /orders/{id}". All others have the
-	// default.
+	// Routes are those of single resources, by their names, such as "GET /orders/{id}": a method, a
+	// blank, and the route. All others have the default.
 	Routes map[string]leapgate.Criticality
 
 	// Header is a field, such as "Criticality", in which peers that are trusted say how much a
 	// request matters: critical, default, sheddable or background. It counts in place of the
-	// route's if it was sent once. Empty: nobody says.
+	// route's if it was sent once. Empty: nobody says. Host, Trailer and Transfer-Encoding cannot be
+	// it: net/http takes them out of the header.
 	Header string
 	// Trusted are the networks of those peers. A network of 0 bits, which trusts everyone, is
 	// a fault, and so is a Header without Trusted or TrustSocket: clients would all be critical.
@@ -43,8 +48,8 @@ func newCriticality(cfg *CriticalityConfig, faults *faults) *criticality {
 		return nil
 	}
 	c := &criticality{routes: cfg.Routes, header: http.CanonicalHeaderKey(cfg.Header), most: cfg.Most}
-	if cfg.Header != "" && !isToken(cfg.Header) {
-		faults.add("Criticality.Header is %.64q; want the name of a header field", cfg.Header)
+	if cfg.Header != "" && (!isToken(cfg.Header) || slices.Contains(takenOut, c.header)) {
+		faults.add("Criticality.Header is %.64q; want the name of a header field, other than %s", cfg.Header, strings.Join(takenOut, ", "))
 	}
 	if trusts := cfg.Trusted != nil || cfg.TrustSocket; trusts != (cfg.Header != "") {
 		faults.add("Criticality.Header is %.64q, and is for peers that are trusted; want both it and Criticality.Trusted, or none of them", cfg.Header)
@@ -56,13 +61,20 @@ func newCriticality(cfg *CriticalityConfig, faults *faults) *criticality {
 	if cfg.Most > leapgate.Background {
 		faults.add("Criticality.Most is %d; want one of the criticalities", cfg.Most)
 	}
-	for route, v := range cfg.Routes {
-		if v > leapgate.Background {
+	for _, route := range slices.Sorted(maps.Keys(cfg.Routes)) {
+		if v := cfg.Routes[route]; v > leapgate.Background {
 			faults.add("Criticality.Routes[%.64q] is %d; want one of the criticalities", route, v)
+		}
+		if !hasMethod(route) || len(route) > rule.MaxNameLength {
+			faults.add("Criticality.Routes has %.64q; want the name of a resource: a method, a blank and the route, such as \"GET /orders/{id}\", up to %d bytes",
+				route, rule.MaxNameLength)
 		}
 	}
 	return c
 }
+
+// takenOut are the fields that net/http keeps elsewhere than in the header of a request.
+var takenOut = []string{"Host", "Trailer", "Transfer-Encoding"}
 
 // of is how much a request for a resource matters.
 func (c *criticality) of(r *http.Request, name string) leapgate.Criticality {

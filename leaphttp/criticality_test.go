@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -84,12 +85,38 @@ func TestCriticality_Faults(t *testing.T) {
 		{leaphttp.CriticalityConfig{Header: "a b", TrustSocket: true}, `Criticality.Header is "a b"; want the name of a header field`},
 		{leaphttp.CriticalityConfig{Header: "C", Trusted: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}, "which trusts everyone"},
 		{leaphttp.CriticalityConfig{Most: 9}, "Criticality.Most is 9"},
-		{leaphttp.CriticalityConfig{Routes: map[string]leapgate.Criticality{"a": 9}}, `Criticality.Routes["a"] is 9`},
+		{leaphttp.CriticalityConfig{Routes: map[string]leapgate.Criticality{"GET /a": 9}}, `Criticality.Routes["GET /a"] is 9`},
+		{leaphttp.CriticalityConfig{Header: "host", TrustSocket: true}, `Criticality.Header is "host"; want the name of a header field, other than Host, Trailer, Transfer-Encoding`},
 	} {
 		_, err := leaphttp.New(leaphttp.Config{Gate: gate, Criticality: c.cfg})
 		require.ErrorIs(t, err, leaphttp.ErrConfig)
 		require.ErrorContains(t, err, c.want)
 	}
+}
+
+// No request is for these routes.
+func TestCriticality_FaultsOfAllRoutesAtOnce(t *testing.T) {
+	t.Parallel()
+	gate := leapgate.Must(leapgate.Config{})
+	defer gate.Close()
+	long := "GET /" + strings.Repeat("a", rule.MaxNameLength)
+	cfg := leaphttp.CriticalityConfig{Routes: map[string]leapgate.Criticality{
+		"/orders": leapgate.Critical, "": leapgate.Critical, "example.com/a": leapgate.Critical, "/b": 9, long: leapgate.Critical,
+		"GET /orders/{id}": leapgate.Critical, "POST example.com/a": leapgate.Critical, "GET (unmatched)": leapgate.Background, "lookup item": 0,
+	}, Most: 7}
+	const want = "; want the name of a resource: a method, a blank and the route, such as \"GET /orders/{id}\", up to 1024 bytes"
+	_, err := leaphttp.New(leaphttp.Config{Gate: gate, Criticality: cfg})
+	require.ErrorIs(t, err, leaphttp.ErrConfig)
+	prefix := leaphttp.ErrConfig.Error() + ": Criticality."
+	require.Equal(t, []string{
+		prefix + "Most is 7; want one of the criticalities",
+		prefix + `Routes has ""` + want,
+		prefix + `Routes["/b"] is 9; want one of the criticalities`,
+		prefix + `Routes has "/b"` + want,
+		prefix + `Routes has "/orders"` + want,
+		prefix + `Routes has "` + long[:64] + `"` + want,
+		prefix + `Routes has "example.com/a"` + want,
+	}, strings.Split(err.Error(), "\n"))
 }
 
 func TestHealthCheck_IsExemptByThePattern(t *testing.T) {

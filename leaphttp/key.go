@@ -3,6 +3,7 @@ package leaphttp
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/leapgate-go/leapgate/internal/charging"
@@ -28,19 +29,23 @@ func LimiterKey(key string) string { return charging.Key(key) }
 
 // Header is the first value of a header field, as it was sent: a client can send any.
 // Use it for what a proxy or an authentication in front has set or checked, or else a
-// client gets a new limit with each value it makes up. It panics if name is empty.
+// client gets a new limit with each value it makes up. It panics if name is empty, or Host, Trailer or
+// Transfer-Encoding, which net/http takes out of the header: the host is in [http.Request].
 func Header(name string) Key {
 	if name == "" {
 		panic("leaphttp: Header: the name is empty")
 	}
 	name = http.CanonicalHeaderKey(name)
+	if slices.Contains(takenOut, name) {
+		panic("leaphttp: Header: net/http takes " + name + " out of the header; want another field, or a function that reads r.Host")
+	}
 	return func(r *http.Request) string { return first(r.Header[name]) }
 }
 
 // APIKey is the API key in a header field, hashed, so that no secret is kept in a
 // limiter or shown in its statistics. In Authorization, "Bearer" before it does not
-// matter. As with [Header], only with a checked key are clients told apart. It panics if
-// name is empty.
+// matter. As with [Header], only with a checked key are clients told apart. It panics where
+// [Header] does.
 func APIKey(name string) Key {
 	value := Header(name)
 	authorization := http.CanonicalHeaderKey(name) == "Authorization"

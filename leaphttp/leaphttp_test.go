@@ -101,6 +101,7 @@ func TestKeys_PanicOnNonsense(t *testing.T) {
 	t.Parallel()
 	for _, f := range []func(){
 		func() { leaphttp.Header("") },
+		func() { leaphttp.Header("host") },
 		func() { leaphttp.APIKey("") },
 		func() { leaphttp.FromContext(nil) },
 		func() { leaphttp.PathValue("") },

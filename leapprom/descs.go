@@ -67,7 +67,7 @@ func newDescs(gate string) *descs {
 	d.changes = of("rule_changes_total", "How often a rule went over from one state to another.", "resource", "guard", "rule")
 
 	d.resources = of("resources", "Resources that the gate keeps, the resource other included.")
-	d.guardFaults = of("guard_faults_total", "Panics of guards that the program brought, and of its OnChange.")
+	d.guardFaults = of("guard_faults_total", "Panics of guards that the program brought, and of its OnChange and Load.")
 	d.evicted = of("evicted_resources_total", "Resources that gave their place to another name.")
 	d.remembered = of("remembered_resources", "Evicted resources of which it is remembered what they have used.")
 	d.forgotten = of("forgotten_resources_total",

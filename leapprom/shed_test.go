@@ -65,6 +65,6 @@ func TestChanges_OfASharedStateAreNotAddedUpInOther(t *testing.T) {
 	for i := range 20 {
 		c.Advance(2 * time.Minute)
 		require.NoError(t, gate.Do(t.Context(), fmt.Sprint("r", i), func(context.Context) error { return nil }))
-		require.LessOrEqual(t, changes(), 2.0, "calm, limiting, calm")
+		require.LessOrEqual(t, changes(), 2.0, "calm, full, calm")
 	}
 }

@@ -32,7 +32,11 @@ type Config struct {
 	Guards       []Guard                                    // asked in this order, trusted
 	Plugged      []Guard                                    // asked after them, called under recover
 	OnChange     func(stat.Change)                          // told of every change of a [State], under recover; nil: nobody is
+	Load         Load                                       // what the machine is doing, asked under recover; nil: nothing is known
 }
+
+// Load is what Load of the gate's configuration is.
+type Load interface{ Signals() *stat.Signals }
 
 // registry holds the resources of a gate by name. Looking one up takes no lock;
 // a new name takes one, for a short time however many there are, but when a table
@@ -45,9 +49,11 @@ type registry struct {
 	outcome    func(error) Outcome
 	ignoresOwn bool // outcome is the default: only the caller's own cancellation is ignored
 	guards     []Guard
-	faults     []*faultLog // of the guards that the program brought, and panics
+	faults     []*faultLog // of the guards that the program brought, and the two below
 	onChange   func(stat.Change)
 	panics     *faultLog // of onChange
+	load       Load
+	loadPanics *faultLog
 	max        int
 	nowhere    *guardSet     // the set of resources without a place
 	generation atomic.Uint32 // of the rules, so that a binding to older ones is noticed
@@ -104,7 +110,8 @@ func NewRegistry(cfg Config) *registry { //nolint:revive // what users have no u
 		g.faults = append(g.faults, p.faults)
 	}
 	g.onChange, g.panics = cfg.OnChange, &faultLog{kind: "OnChange", logger: cfg.Logger}
-	g.faults = append(g.faults, g.panics)
+	g.load, g.loadPanics = cfg.Load, &faultLog{kind: "Load", logger: cfg.Logger}
+	g.faults = append(g.faults, g.panics, g.loadPanics)
 	g.nowhere = &guardSet{registry: g}
 	g.other = g.register(Other, nil, g.clock.Now())
 	return g
@@ -354,7 +361,22 @@ func (g *registry) Sum(name string, now int64, e metric.Event) int64 {
 	return 0
 }
 
-// GuardFaults returns how often guards that the program brought, and OnChange, have panicked.
+// Signals returns what Load knows. It is never nil: nothing is known without a Load, nor if it panics.
+func (g *registry) Signals() (signals *stat.Signals) {
+	signals = &unknown
+	if g.load == nil {
+		return signals
+	}
+	defer g.loadPanics.recover("Signals")
+	if known := g.load.Signals(); known != nil {
+		signals = known
+	}
+	return signals
+}
+
+var unknown stat.Signals
+
+// GuardFaults returns how often guards that the program brought, OnChange and Load have panicked.
 func (g *registry) GuardFaults() (n int64) {
 	for _, l := range g.faults {
 		l.mu.Lock()

@@ -16,6 +16,7 @@ type Code string
 // The codes.
 const (
 	Invalid    Code = "invalid"     // a value that the field cannot hold
+	Missing    Code = "missing"     // nothing, where this field or another one must hold something
 	Unused     Code = "unused"      // a field that would do nothing, because of what another one holds
 	Duplicate  Code = "duplicate"   // the ID of another rule; see Fault.Other
 	BadPattern Code = "bad-pattern" // a pattern that cannot be compiled, or is too large

@@ -256,6 +256,30 @@ flow: 3
 			"7:16: flow rule on \"(\": resource is \"(\"; want a good regexp: error parsing regexp: missing closing ): `(`",
 			`8:23: flow rule "a/1": id is "a/1", which the rule in line 2 gets, for it has none; want another`,
 		}},
+		{"a bound that cannot be read beside one that is too large", `system:
+  - match: all
+    maxCPU: 90
+    maxRT: soon
+    maxQPS: -1
+  - match: all
+    maxPressure: much
+breaker:
+  - resource: a
+    errorRatio: 50
+    slowRatio: half
+  - resource: a
+    slowRatio: half
+    maxOpenFor: 1s
+`, []string{
+			`3:13: system rule: maxCPU is 90; want more than 0 and at most 1, or 0 for none`,
+			`4:12: system rule: maxRT is "soon"; want a duration such as "250ms", "1s" or "1h30m"`,
+			`5:13: system rule: maxQPS is -1; want 1 to 1000000000, or 0 for none`,
+			`7:18: system rule: maxPressure is "much"; want a decimal number, such as 100 or 0.5`,
+			`10:17: breaker rule on "a": errorRatio is 50; want more than 0 and at most 1, or 0 for none`,
+			`11:16: breaker rule on "a": slowRatio is "half"; want a decimal number, such as 100 or 0.5`,
+			`13:16: breaker rule on "a": slowRatio is "half"; want a decimal number, such as 100 or 0.5`,
+			`14:17: breaker rule on "a": maxOpenFor is "1s"; want openFor, which is 5s, to 24h, or 0 for openFor`,
+		}},
 		{"it is no rule file", "- resource: x\n", []string{`1:1: a list; want a mapping with flow, isolation, breaker, param and system`}},
 		{"it is Sentinel's", `[{"resource": "x", "count": 5, "grade": 1}]`, []string{
 			`1:1: a list; want a mapping with flow, isolation, breaker, param and system; these look like the rules of Sentinel, which leapgate convert translates`,

@@ -2,7 +2,6 @@ package rulefile
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/rule"
@@ -19,8 +18,8 @@ func (p *parser) validate(k *kind) {
 		}
 		at, f := &positions[fault.Index], &k.fields[k.byName[fault.FileField]]
 		faulty := func(goName string) bool { return at.faulty[goName] }
-		if faulty(fault.Field) || slices.ContainsFunc(f.With, faulty) {
-			continue // it may be a consequence
+		if f.IsDue(fault.Code, faulty) {
+			continue
 		}
 		told++
 		e := &Error{File: at.file, Line: at.line, Column: at.column, Field: f.Name, Err: fault}

@@ -293,8 +293,46 @@ func TestOnChange_IsToldOnceForAllResources(t *testing.T) {
 		exit(passed)
 	}
 	require.Len(t, w.changes, 2)
-	require.Equal(t, []string{"GET *", "calm", "limiting", "1 of 1 in flight"}, []string{w.changes[0].Resource, w.changes[0].From, w.changes[0].To, w.changes[0].Reason})
-	require.Equal(t, []string{"GET *", "limiting", "calm", "nothing refused for 5s"}, []string{w.changes[1].Resource, w.changes[1].From, w.changes[1].To, w.changes[1].Reason})
+	require.Equal(t, []string{"GET *", "calm", "full", "1 of 1 in flight"}, []string{w.changes[0].Resource, w.changes[0].From, w.changes[0].To, w.changes[0].Reason})
+	require.Equal(t, []string{"GET *", "full", "calm", "nothing refused for 5s"}, []string{w.changes[1].Resource, w.changes[1].From, w.changes[1].To, w.changes[1].Reason})
+}
+
+// Calls are refused already when a signal goes above its bound. What is found then is told all the same.
+func TestOnChange_IsToldTheLimitOfARuleThatIsFull(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, all(system.Rule{MaxCPU: 0.9, MaxInFlight: 5}))
+	w.busy("a", 3)
+	passed, _ := w.try("a", 6)
+	require.Equal(t, "full", w.rule("a").State)
+	w.clock.Advance(100 * ms)
+	w.cpu(1)
+	w.try("a", 1)
+	exit(passed)
+	require.Equal(t, 2.0, w.rule("a").Effective)
+	w.clock.Advance(100 * ms)
+	w.cpu(0.5)
+	w.clock.Advance(11 * sec)
+	w.try("a", 1)
+	told := []string{}
+	for _, c := range w.changes {
+		told = append(told, c.To+": "+c.Reason)
+	}
+	require.Equal(t, []string{
+		"full: 5 of 5 in flight",
+		"limiting: cpu 1.00 of 0.90: at most 2 in flight, 1.5 × 100 a second × 10ms",
+		"calm: nothing refused for 10s",
+	}, told)
+}
+
+// That nobody knows a limit on the signal is told, whatever else refuses.
+func TestOnChange_IsToldThatNoLimitIsKnown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, all(system.Rule{MaxCPU: 0.9, MaxInFlight: 1}))
+	w.try("a", 2)
+	w.clock.Advance(100 * ms)
+	w.cpu(1)
+	w.try("a", 1)
+	require.Equal(t, "unknown", w.rule("a").State)
 }
 
 func TestPanic_FreesThePlace(t *testing.T) {

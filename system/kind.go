@@ -35,7 +35,7 @@ var kind = ruleset.Kind[Rule]{
 var fields = []field.Field[Rule]{
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.MaxCPU }, field.About{
 		Name: "maxCPU", GoName: "MaxCPU", Signal: "cpu", Label: "CPU", Hint: "Share of the processors that the container may use, such as 0.9.",
-		With:     []string{"MaxThrottled", "MaxPressure", "MaxSchedLatency", "MaxRT", "MaxQPS", "MaxInFlight"},
+		Instead:  []string{"MaxThrottled", "MaxPressure", "MaxSchedLatency", "MaxRT", "MaxQPS", "MaxInFlight"},
 		Synonyms: []string{"cpuUsage", "highestCpuUsage", "cpu", "maxCpu"},
 	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.MaxThrottled }, field.About{
@@ -82,7 +82,7 @@ func complete(r *Rule, report *ruleset.Report) {
 	count(report, "MaxQPS", r.MaxQPS)
 	count(report, "MaxInFlight", r.MaxInFlight)
 	if *r == (Rule{ID: r.ID, Resource: r.Resource, Match: r.Match, Mode: r.Mode, Source: r.Source, Strategy: r.Strategy, CoolOff: r.CoolOff}) {
-		report.Fault("MaxCPU", r.MaxCPU, "more than 0 and at most 1, unless one of {MaxThrottled}, {MaxPressure}, {MaxSchedLatency}, {MaxRT}, {MaxQPS} and {MaxInFlight} is set")
+		report.Missing("MaxCPU", r.MaxCPU, "more than 0 and at most 1, unless one of {MaxThrottled}, {MaxPressure}, {MaxSchedLatency}, {MaxRT}, {MaxQPS} and {MaxInFlight} is set")
 	}
 	switch {
 	case r.Strategy > Refuse:

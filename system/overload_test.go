@@ -164,3 +164,43 @@ func TestLimit_WhatElseHappensToAService(t *testing.T) {
 		assert.LessOrEqual(t, p99(2), 3.0, c.name)
 	}
 }
+
+// An incident: what takes 10 ms takes 500 ms for an hour, whatever is refused. The limit falls to a third of
+// what it began with, which were 8, and stays there; afterwards everything passes.
+func TestMaxRT_AnIncidentOfAnHour(t *testing.T) {
+	t.Parallel()
+	s := newService(t, 1, all(system.Rule{MaxRT: 100 * ms}))
+	p := simulate.Phase{Servers: 1000, Rate: 500, Times: simulate.Times{Mean: 10 * ms}, For: 10 * sec}
+	s.simulation.Run(p)
+	require.Equal(t, "calm", s.rule("GET /").State)
+	slow := p
+	slow.Times.Mean = 500 * ms
+	s.simulation.Run(slow)
+	require.Equal(t, 3.0, s.rule("GET /").Effective)
+	slow.For = time.Minute
+	for range gatetest.Rounds(60) {
+		s.simulation.Run(slow)
+		require.Equal(t, 3.0, s.rule("GET /").Effective)
+	}
+	require.Len(t, s.changes, 1)
+	require.Regexp(t, `^response time 500ms of 100ms: at most \d+ in flight, 1.5 × \d+ a second × 10ms$`, s.changes[0].Reason)
+	p.For = 30 * sec
+	r := s.simulation.Run(p, p)
+	require.Equal(t, r[1].Offered, r[1].Admitted)
+	require.Equal(t, "calm", s.rule("GET /").State)
+}
+
+// Calls hang for so long that for most of the time no response time is known, while the CPU is idle and sampled all the
+// time. That is no reason to let more in.
+func TestMaxRT_TheLimitDoesNotRiseWhileAllCallsHang(t *testing.T) {
+	t.Parallel()
+	s := newService(t, 1, all(system.Rule{MaxRT: 100 * ms, MaxCPU: 0.9}))
+	p := simulate.Phase{Servers: 1000, Rate: 500, Times: simulate.Times{Mean: 10 * ms}, For: 10 * sec}
+	slow := p
+	slow.Times.Mean, slow.For = 10*sec, 10*sec
+	s.simulation.Run(p, slow)
+	for range 12 {
+		s.simulation.Run(slow)
+		require.Equal(t, 3.0, s.rule("GET /").Effective)
+	}
+}

@@ -4,7 +4,8 @@
 // is one side of a service, and with Match All everything. MaxInFlight and MaxQPS are exact over
 // all of them. The other bounds are on signals, which Config.Load of the gate provides: package
 // load has a sampler. A signal that is not known bounds nothing, and a value that is equal to its
-// bound passes. A rule looks at its signals when a call comes, at most every 100 ms.
+// bound passes. A rule looks at its signals when a call comes, at most every 100 ms. It is in state
+// "calm", or "full" while MaxInFlight or MaxQPS refuse calls, and for CoolOff after that.
 //
 // # Strategy Limit
 //
@@ -13,10 +14,11 @@
 // seconds in which at least 50 calls succeeded; it is in state "limiting". With each sample that is
 // above the bound the limit falls, by at most a tenth, but never below a third of that with which it began; the CPU
 // must also have been above 0.97 in the sample itself. With each sample that is not, the limit
-// becomes limit × 1.05 + 0.25 if anything was refused. It ends when nothing was refused
-// for CoolOff, and no signal is above its bound; or when none of the signals is known any more, unless
-// there is a MaxRT, which is not known while all calls hang. If there was no second with so many calls, the
-// state is "unknown", and only MaxInFlight and MaxQPS hold.
+// becomes limit × 1.05 + 0.25 if anything was refused. It ends when nothing was refused for CoolOff, and no
+// signal is above its bound; or when none of the signals is known any more. While no response time is
+// known, which is so while all calls hang, a limit of a rule with MaxRT neither rises nor ends. If there was no
+// second with so many calls, the state is "unknown" while a signal is above its bound, and only MaxInFlight
+// and MaxQPS hold.
 //
 // A signal comes late: a step in demand is in the smoothed CPU after 2.5 s. So let a rule with
 // MaxCPU have MaxInFlight as well, or put an isolation rule with a limit of its own beside it.
@@ -33,9 +35,10 @@
 // who is served goes on being served, and every hour others are. That makes 128 levels. Every
 // 100 ms the rule works out how many calls to refuse, which is as many as it has just refused less the
 // places that are free now, and takes them from the least critical levels; the one at the boundary is
-// refused in part, evenly. If calls above the boundary still find no place, some places are held for them:
-// at most a third, and at most √n of n places, for those of a better criticality and for the others each. They are
-// mostly free, so of 200 places some 8 % are, of 10 up to 32 %. Otherwise whoever comes gets a place that is free.
+// refused in part, evenly. If calls above the boundary still find no place, some places are held for them: of n
+// places at most √n, and a third, for those of a better criticality and for the others each; a tenth, if all
+// calls are of one criticality. They are mostly free: at twice what the places can take, 0.92 of 200 places are used, and
+// of 10 places 0.86 if all calls are of one criticality, and 0.73 if not. Otherwise whoever comes gets a place that is free.
 package system
 
 import (
@@ -82,7 +85,8 @@ type Rule struct {
 	// 1 to 1,000,000,000; 0 is no bound.
 	MaxQPS int64
 	// MaxInFlight is how many calls may be in flight: 1 to 1,000,000,000; 0 is no bound. A call
-	// that counts n takes n places.
+	// that counts n takes n places. While calls are refused, some places are held for those that matter
+	// more, up to a third if there are only ten: where nobody matters more, an isolation rule holds none.
 	MaxInFlight int64
 
 	// Strategy is what happens while a signal is above its bound: Limit, which is the default,

@@ -110,8 +110,12 @@ func (o *offers) turn(now, free, most int64) (c cut, holds [last]int64) {
 	o.met = o.met*forget + min(came, max(0, came-float64(refused-o.mark))+float64(max(0, free)))
 	o.mark, o.lastCut = refused, now
 	c = o.cut(recent)
+	can := min(most/3, int64(math.Sqrt(float64(most))))
+	if class := c.level / cohorts * cohorts; class < levels && recent-sum(o.recent[class:class+cohorts]) < 1 {
+		can = min(can, most/10) // only cohorts differ
+	}
 	for t := range o.held {
-		o.held[t].turn(o.unmet[t].Swap(0), most)
+		o.held[t].turn(o.unmet[t].Swap(0), can)
 		if c == uncut {
 			o.held[t] = hold{}
 		}
@@ -154,7 +158,8 @@ type hold struct {
 	enough int // how many times in a row all calls found a place
 }
 
-// turn moves the number of places: up when calls found none, and slowly down when all did.
+// turn moves the number of places: up when calls found none, and slowly down when all did. A place that is
+// held is mostly free, and so many go up and down by chance: there are at most so many.
 func (h *hold) turn(unmet, most int64) {
 	switch {
 	case unmet > 0:
@@ -164,8 +169,7 @@ func (h *hold) turn(unmet, most int64) {
 			h.places, h.enough = max(0, h.places-max(1, h.places/8)), 0
 		}
 	}
-	// A place that is held is mostly free, and so many go up and down by chance.
-	h.places = min(h.places, most/3, int64(math.Sqrt(float64(most))))
+	h.places = min(h.places, most)
 }
 
 func sum(of []float64) (total float64) {

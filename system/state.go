@@ -20,7 +20,8 @@ import (
 // The states of a rule.
 const (
 	calm     = "calm"     // it refuses nothing
-	limiting = "limiting" // it bounds the calls, and has refused some lately, or a signal is above its bound
+	full     = "full"     // MaxInFlight or MaxQPS have refused calls lately
+	limiting = "limiting" // it has found a limit, and has refused calls lately, or a signal is above its bound
 	unknown  = "unknown"  // a signal is above its bound, and no limit on it is known
 	refusing = "refusing" // it refuses everything
 )
@@ -49,6 +50,7 @@ type state struct {
 	history    history
 	latency    latency
 	finder     finder
+	looked     int64  // at what time it was looked last
 	seq        uint64 // of the last sample of the signals
 	sampled    int64  // refused by the last sample
 	excess     excess
@@ -78,9 +80,10 @@ func share(env *ruleset.Env, r *Rule, old any) any {
 	s, had := old.(*state)
 	if !had {
 		s = &state{
-			shown: resource.NewState(calm, limiting, unknown, refusing), signals: env.Load,
+			shown: resource.NewState(calm, full, limiting, unknown, refusing), signals: env.Load,
 			lastExcess: never,
 		}
+		s.due.Store(math.MaxInt64)
 		s.lastRefusal.Store(never)
 	}
 	s.mu.Lock()
@@ -96,7 +99,12 @@ func share(env *ruleset.Env, r *Rule, old any) any {
 	if len(s.bounds) == 0 || r.Strategy == Refuse {
 		s.finder = finder{}
 	}
-	s.due.Store(never)
+	now := int64(0)
+	if env.Now != nil {
+		now = env.Now()
+	}
+	s.due.Store(min(now, s.due.Load())) // the next call looks
+	s.looked = never
 	p := phase{calm: true, cut: uncut}
 	if before := s.phase.Load(); before != nil {
 		p = *before
@@ -120,23 +128,32 @@ func (s *state) bound(p *phase) {
 	}
 }
 
-// look looks at what has happened, at now, if nobody else does.
+// look looks at what has happened, at now, if it is due and nobody else does. The signals are read
+// before the lock is taken, for that may be code of the program.
 func (s *state) look(now int64) {
-	if !s.mu.TryLock() {
+	due := s.due.Load()
+	if now < due || !s.due.CompareAndSwap(due, now+int64(every)) {
 		return
 	}
-	defer s.mu.Unlock()
-	if now >= s.due.Load() {
-		s.turn(now)
+	signals := &nothing
+	if s.signals != nil && s.phase.Load().keeps {
+		signals = s.signals()
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now < s.looked { // reading them took long, and others have looked since
+		return
+	}
+	s.sample(now, signals)
+	s.turn(now)
 }
 
-// turn is look. The caller holds mu.
+// turn begins the next phase. The caller holds mu.
 func (s *state) turn(now int64) {
 	s.due.Store(now + int64(every))
+	s.looked = now
 	old := s.phase.Load()
 	refused := s.offers.refused.Load()
-	s.sample(now, refused)
 	p := phase{cut: uncut}
 	name, reason := s.judge(now, old)
 	p.calm, p.closed = name == calm, name == refusing
@@ -172,7 +189,7 @@ func (s *state) free(now int64, p *phase) (free, most int64) {
 }
 
 // sample takes what there is of new samples. The caller holds mu.
-func (s *state) sample(now, refused int64) {
+func (s *state) sample(now int64, signals *stat.Signals) {
 	if len(s.bounds) == 0 {
 		s.excess = excess{}
 		return
@@ -180,20 +197,19 @@ func (s *state) sample(now, refused int64) {
 	ended := s.ended.word.Load()
 	s.history.turn(now, ended)
 	isNew := s.latency.turn(now, ended) && s.rule.MaxRT > 0
-	signals := &nothing
-	if s.signals != nil {
-		signals = s.signals()
-	}
 	isNew = isNew || signals.Seq != s.seq
 	s.seq = signals.Seq
-	s.excess = worst(s.bounds, signals, s.latency.signal(now))
+	rt := s.latency.signal(now)
+	s.excess = worst(s.bounds, signals, rt)
 	if s.excess.ratio > 0 {
 		s.lastExcess, s.lastText = now, s.excess.text
 	}
-	if isNew && s.finder.active() && s.rule.Mode != rule.Shadow {
-		s.finder.sample(s.excess, refused > s.sampled, s.rule.maxInFlight())
-	}
 	if isNew {
+		refused := s.offers.refused.Load()
+		if s.finder.active() && s.rule.Mode != rule.Shadow {
+			hang := s.rule.MaxRT > 0 && !rt.Known // calls come, since some are refused, and none ends
+			s.finder.sample(s.excess, refused > s.sampled && !hang, s.rule.maxInFlight())
+		}
 		s.sampled = refused
 	}
 	// Without samples the limit would stay where it is for good. How long calls take is the
@@ -226,10 +242,10 @@ func (s *state) judge(now int64, old *phase) (name, reason string) {
 	switch {
 	case s.finder.active() && (recent || high):
 		return limiting, ""
-	case recent:
-		return limiting, s.fullness(now, old)
 	case high:
 		return unknown, fmt.Sprintf("%s: fewer than %d calls a second succeed, so no limit is known", s.excess.text, minCalls)
+	case recent:
+		return full, s.fullness(now, old)
 	}
 	s.finder = finder{}
 	switch {

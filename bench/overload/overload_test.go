@@ -9,6 +9,7 @@ package overload
 import (
 	"flag"
 	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,8 @@ import (
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/simulate"
 	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/load"
+	"github.com/leapgate-go/leapgate/system"
 )
 
 var table = flag.Bool("table", false, "go through all cases, and not through a few seconds of one")
@@ -25,42 +28,61 @@ var table = flag.Bool("table", false, "go through all cases, and not through a f
 // places is the largest limit, and fixed a limit as one sets it by guess.
 const places, fixed = 200, 20
 
-// limiters let calls in; least is the smallest limit.
+// limiter lets calls in.
+type limiter struct {
+	enter func() (exit func(), ok bool)
+	busy  func(share float64) // is told every 250 ms how many of the servers were busy; nil: it does not ask
+}
+
+// limiters are those of the table; least is the smallest limit.
 var limiters = []struct {
 	name string
-	make func(least int) func() (exit func(), ok bool)
+	make func(least int) limiter
 }{
-	{"leapgate, adaptive", func(least int) func() (func(), bool) {
-		return rule(isolation.Rule{Strategy: isolation.Adaptive, MinInFlight: int64(least), MaxInFlight: places})
+	{"leapgate, adaptive", func(least int) limiter {
+		return limiterOf(leapgate.Rules{Isolation: []isolation.Rule{
+			{Resource: "api", Strategy: isolation.Adaptive, MinInFlight: int64(least), MaxInFlight: places},
+		}})
 	}},
-	{"failsafe-go, adaptive", func(least int) func() (func(), bool) {
+	{"leapgate, system", func(int) limiter {
+		return limiterOf(leapgate.Rules{System: []system.Rule{{Resource: "api", MaxCPU: 0.9, MaxInFlight: places}}})
+	}},
+	{"failsafe-go, adaptive", func(least int) limiter {
 		l := adaptivelimiter.NewBuilder[any]().WithLimits(uint(least), places, fixed).Build()
-		return func() (func(), bool) {
+		return limiter{enter: func() (func(), bool) {
 			permit, ok := l.TryAcquirePermit()
 			if !ok {
 				return nil, false
 			}
 			return permit.Record, true
-		}
+		}}
 	}},
-	{"fixed, 20", func(int) func() (func(), bool) { return rule(isolation.Rule{MaxInFlight: fixed}) }},
-	{"none", func(int) func() (func(), bool) {
-		return func() (func(), bool) { return func() {}, true }
+	{"fixed, 20", func(int) limiter {
+		return limiterOf(leapgate.Rules{Isolation: []isolation.Rule{{Resource: "api", MaxInFlight: fixed}}})
+	}},
+	{"none", func(int) limiter {
+		return limiter{enter: func() (func(), bool) { return func() {}, true }}
 	}},
 }
 
-func rule(r isolation.Rule) func() (func(), bool) {
-	start := time.Now()
-	gate := leapgate.Must(leapgate.Config{Now: func() int64 { return int64(time.Since(start)) + int64(time.Hour) }})
-	r.Resource = "api"
-	if err := gate.LoadRules(leapgate.Rules{Isolation: []isolation.Rule{r}}); err != nil {
+func limiterOf(rules leapgate.Rules) limiter {
+	start, signals, cpu := time.Now(), new(load.Given), 0.0
+	gate := leapgate.Must(leapgate.Config{Load: signals, Now: func() int64 { return int64(time.Since(start)) + int64(time.Hour) }})
+	if err := gate.LoadRules(rules); err != nil {
 		panic(err)
 	}
 	api := gate.Resource("api")
-	return func() (func(), bool) {
+	l := limiter{enter: func() (func(), bool) {
 		e, err := api.Entry()
 		return func() { e.Exit() }, err == nil
+	}}
+	if rules.System != nil {
+		l.busy = func(share float64) {
+			cpu += (share - cpu) * (1 - math.Exp2(-0.25)) // a half-life of 1 s, as package load has
+			signals.Set(load.Signals{CPU: load.Signal{Value: cpu, Raw: share, Known: true}})
+		}
 	}
+	return l
 }
 
 // scene is what happens to a service, from the begin of its step on.
@@ -85,11 +107,11 @@ func scenes() (all []scene) {
 		all = append(all, scene{"5 of 20 servers left, " + shape.String(), at(p, 0.7), few, time.Minute})
 		slow := service(4, shape)
 		slow.Delay = simulate.Times{Mean: 24 * time.Millisecond, Shape: shape}
-		for _, load := range []float64{0.7, 3} {
-			quick := at(slow, load)
+		for _, demand := range []float64{0.7, 3} {
+			quick := at(slow, demand)
 			slower := quick
 			slower.Delay.Mean *= 5
-			all = append(all, scene{fmt.Sprintf("dependency 5 × slower at load %v, %s", load, shape), quick, slower, time.Minute})
+			all = append(all, scene{fmt.Sprintf("dependency 5 × slower at load %v, %s", demand, shape), quick, slower, time.Minute})
 		}
 		p = service(10, shape)
 		p.Times.Mean = 200 * time.Millisecond
@@ -103,8 +125,8 @@ func service(servers int, shape simulate.Shape) simulate.Phase {
 	return simulate.Phase{Servers: servers, Times: simulate.Times{Mean: time.Duration(servers) * 2 * time.Millisecond, Shape: shape}}
 }
 
-func at(p simulate.Phase, load float64) simulate.Phase {
-	p.Rate = load * p.Capacity()
+func at(p simulate.Phase, demand float64) simulate.Phase {
+	p.Rate = demand * p.Capacity()
 	return p
 }
 
@@ -125,13 +147,16 @@ func TestTable(t *testing.T) {
 }
 
 // row goes through a scene and prints what came of it.
-func row(s scene, name string, enter func() (func(), bool), unit time.Duration) {
+func row(s scene, name string, l limiter, unit time.Duration) {
 	start := time.Now()
 	sim := simulate.Simulation{
 		Patience: 20 * (s.after.Times.Mean + s.after.Delay.Mean),
 		// The limiters beside read the clock of the runtime, which a bubble sets.
 		Set:   func(now int64) { time.Sleep(time.Until(start.Add(time.Duration(now)))) },
-		Enter: func(int) (func(), bool) { return enter() },
+		Enter: func(int) (func(), bool) { return l.enter() },
+	}
+	if l.busy != nil {
+		sim.Every, sim.Tick = 250*time.Millisecond, func(_ int64, share float64) { l.busy(share) }
 	}
 	warm, first, rest := s.before, s.after, s.after
 	warm.For, s.before.For, first.For, rest.For = 20*unit, 20*unit, 10*unit, s.length/time.Second*unit

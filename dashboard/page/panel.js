@@ -171,8 +171,8 @@ class Panel {
     };
     const required = rule[kind?.fields.find((field) => field.required)?.name];
     const threshold = f.threshold ?? (typeof required === "string" ? rule.threshold : required);
-    const lower = f.effective !== undefined && f.effective !== f.threshold;
-    show("threshold", threshold === undefined ? null : lower ? `${number(f.effective)} now, of ${number(threshold)}` : number(threshold));
+    const moved = f.effective !== undefined && f.effective !== (f.threshold === undefined ? threshold : f.threshold);
+    show("threshold", moved ? `${number(f.effective)} now${f.effective < threshold ? `, of ${number(threshold)}` : ""}` : threshold === undefined ? null : number(threshold));
     show("admitted", count(f.admitted ?? 0));
     show("blocked", count(f.blocked ?? 0));
     show("would", this.current === "shadow" || f.wouldBlock ? count(f.wouldBlock ?? 0) : null);

@@ -79,8 +79,8 @@ export class RulesView {
   }
 
   #figures(rule) {
-    const { admitted, blocked, wouldBlock, candidateWouldBlock, states = [] } = this.store.rules.get(rule.kind + " " + query(rule.id, rule.raw)) ?? {};
+    const { states = [], effective, ...figures } = this.store.rules.get(rule.kind + " " + query(rule.id, rule.raw)) ?? {};
     const state = worst(states);
-    return { admitted, blocked, wouldBlock, candidateWouldBlock, state, on: states.filter((s) => s === state).length };
+    return { ...figures, effective: effective ?? undefined, state, on: states.filter((s) => s === state).length };
   }
 }

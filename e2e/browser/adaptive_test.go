@@ -22,7 +22,9 @@ func TestAdaptive_LimitIsALineThatMoves(t *testing.T) {
 	require.NoError(t, gate.LoadRules(leapgate.Rules{Isolation: []isolation.Rule{{
 		ID: "search-places", Resource: "search", Strategy: isolation.Adaptive, MinInFlight: 2, InitialInFlight: 2, MaxInFlight: 12, Tolerance: 10,
 	}}}))
-	p := open(t, serve(t, gate, dashboard.Config{}).url+"#/resource/search")
+	p := open(t, serve(t, gate, dashboard.Config{}).url+"#/rules")
+	p.until("the first limit in the list", `document.querySelector(".rule .threshold dd")?.textContent === "2 now, of 12"`)
+	ask[bool](p, `location.hash = "#/resource/search", true`)
 	flight := `document.querySelectorAll(".chart")[2]`
 	p.until("the first limit", flight+`?.querySelector("text.threshold")?.textContent === "search-places 2"`)
 

@@ -29,6 +29,7 @@ import (
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
+	"github.com/leapgate-go/leapgate/system"
 )
 
 // tally is what the load generator has counted itself, by what it was told.
@@ -78,7 +79,11 @@ func newProgram(t *testing.T) *program {
 		{ID: `<b>"quoted"</b>` + "\n\xff", Resource: "hostile " + strings.Repeat("\xff\"\n", 300), Threshold: 1},
 	}))
 	require.NoError(t, p.gate.EditRules(func(all *leapgate.Rules) error {
-		all.Isolation = []isolation.Rule{{ID: "db", Resource: "db.query", MaxInFlight: 2}}
+		all.Isolation = []isolation.Rule{
+			{ID: "db", Resource: "db.query", MaxInFlight: 2},
+			{ID: "batches", Resource: "batch", Strategy: isolation.Adaptive, MaxInFlight: 50},
+		}
+		all.System = []system.Rule{{ID: "inbound", Resource: "batch", MaxCPU: 0.9, MaxInFlight: 1}}
 		return nil
 	}))
 
@@ -162,6 +167,25 @@ func (p *program) run(t *testing.T, length time.Duration) {
 			}
 		})
 	}
+	for id := range 2 { // so that a system rule knows how many it can take, and blocks some
+		workers.Go(func() {
+			random := rand.New(rand.NewPCG(2, uint64(id)))
+			tick := time.NewTicker(3 * time.Millisecond)
+			defer tick.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+					c := leapgate.Critical
+					if random.IntN(2) == 0 {
+						c = leapgate.Background
+					}
+					p.enter(random, "batch", 1, leapgate.WithCriticality(c))
+				}
+			}
+		})
+	}
 	workers.Go(func() { p.breakOften(ctx, t) })
 	tick := time.NewTicker(1500 * time.Millisecond)
 	defer tick.Stop()
@@ -177,7 +201,7 @@ func (p *program) run(t *testing.T, length time.Duration) {
 	}
 }
 
-// call makes one call, and counts it.
+// call makes one call of any resource.
 func (p *program) call(random *rand.Rand) {
 	names := []string{
 		"GET /orders", "GET /orders", "GET /search", "db.query", "plugin", "free",
@@ -190,6 +214,11 @@ func (p *program) call(random *rand.Rand) {
 	if name == "GET /orders" && random.IntN(4) == 0 {
 		options = append(options, leapgate.WithPriority())
 	}
+	p.enter(random, name, n, options...)
+}
+
+// enter makes a call that counts n, and counts it.
+func (p *program) enter(random *rand.Rand, name string, n int64, options ...leapgate.EntryOption) {
 	e, err := p.gate.EntryContext(context.Background(), name, options...)
 	var refused *leapgate.BlockError
 	if errors.As(err, &refused) {

@@ -3,7 +3,11 @@
 // made from these descriptions.
 package field
 
-import "github.com/leapgate-go/leapgate/rule"
+import (
+	"slices"
+
+	"github.com/leapgate-go/leapgate/rule"
+)
 
 // Field is one field of the rules of a kind, which are of type R. Make one with [Define].
 type Field[R any] struct {
@@ -34,6 +38,9 @@ type About struct {
 	// With names the other fields, by their names in Go, which a fault of this one may be
 	// due to: while one of them cannot be read, such a fault is not told.
 	With []string
+	// Instead names the fields of which one may be set in place of this one: while one of them
+	// cannot be read, it is not told that this one is missing.
+	Instead []string
 	// Only is the one choice of another field with which this one means something:
 	// {"strategy", "warm-up"}.
 	Only Choice
@@ -45,6 +52,12 @@ type About struct {
 	// Switch marks an enumeration that is an operator's switch: a page has buttons for it, and
 	// whoever changes it there must say why. The first choice lets the rule decide.
 	Switch bool
+}
+
+// IsDue reports whether a fault of the field may be due to fields that cannot be read, by their names in Go.
+func (a *About) IsDue(code rule.Code, isUnread func(goName string) bool) bool {
+	return isUnread(a.GoName) || slices.ContainsFunc(a.With, isUnread) ||
+		code == rule.Missing && slices.ContainsFunc(a.Instead, isUnread)
 }
 
 // Choice is one value of a field that is an enumeration, both by their names in files. The

@@ -41,6 +41,11 @@ func (r *Report) Fault(field string, value any, want string) {
 	r.note(rule.Invalid, field, value, inGo(want), r.inFile(want))
 }
 
+// Missing is Fault of a field that must hold something unless one of its [field.About.Instead] does.
+func (r *Report) Missing(field string, value any, want string) {
+	r.note(rule.Missing, field, value, inGo(want), r.inFile(want))
+}
+
 func (r *Report) note(code rule.Code, field string, value any, want, fileWant string) {
 	r.faults = append(r.faults, &rule.Fault{
 		Kind: r.kind, Index: r.index, ID: r.id, Resource: r.resource,

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+
+	"github.com/leapgate-go/leapgate/internal/escape"
 )
 
 // maxCauses bounds the memory of a reading whose errors differ every time.
@@ -19,7 +21,7 @@ type Causes struct {
 // Log logs a message with an error, and what else there is to say, if it has not logged that
 // error.
 func (c *Causes) Log(level slog.Level, message string, err error, attributes ...any) {
-	text := fmt.Sprint(err) // not err.Error(), which may panic
+	text := escape.Text(fmt.Sprint(err)) // not err.Error(), which may panic; names of cgroups may have any characters
 	cause := fmt.Sprintf("%.200s", text)
 	if c.logged[cause] || len(c.logged) >= maxCauses {
 		return
