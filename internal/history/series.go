@@ -4,7 +4,6 @@ package history
 import (
 	"encoding/binary"
 	"iter"
-	"math"
 	"math/bits"
 )
 
@@ -143,21 +142,3 @@ func (s *Series) From(step int64) iter.Seq2[int64, []int64] {
 		}
 	}
 }
-
-// PackTime returns a time in nanoseconds as a small number, at most 0.6 % off, for a figure.
-func PackTime(ns int64) int64 {
-	if ns <= 0 {
-		return 0
-	}
-	return 1 + int64(math.Round(math.Log2(float64(ns))*timeScale))
-}
-
-// UnpackTime returns the nanoseconds that a small number is.
-func UnpackTime(packed int64) int64 {
-	if packed <= 0 {
-		return 0
-	}
-	return int64(math.Round(math.Exp2(float64(packed-1) / timeScale)))
-}
-
-const timeScale = 64 // numbers for a time twice as long
