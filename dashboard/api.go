@@ -18,6 +18,7 @@ func (d *Dashboard) endpoints() map[string]endpoint {
 		"events":    {get, d.serveEvents},
 		"resources": {get, d.serveResources},
 		"resource":  {get, d.serveResource},
+		"history":   {get, d.serveHistory},
 		"rules":     {[]string{http.MethodGet, http.MethodPost}, d.serveRules},
 		"rule":      {[]string{http.MethodGet, http.MethodPut, http.MethodDelete}, d.serveRule},
 		"limiters":  {get, d.serveLimiters},

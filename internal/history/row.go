@@ -24,7 +24,7 @@ var (
 // far as they fit into so many bytes.
 func NewRow(length, steps int64, bytes int, join ...Join) *Row {
 	return &Row{
-		Series: New(len(join), steps, max(1, steps/60), bytes),
+		Series: New(len(join), steps, (steps+11)/12, bytes),
 		length: length, join: join, now: make([]int64, len(join)),
 	}
 }

@@ -1,0 +1,152 @@
+package dashboard
+
+import (
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leapgate-go/leapgate/internal/history"
+)
+
+// column is a figure of the history, as it is told.
+type column struct {
+	name  string
+	value func(packed int64) any
+}
+
+func count(v int64) any    { return v }
+func duration(v int64) any { return millis(history.UnpackTime(v)) }
+func amount(v int64) any   { return number(history.UnpackNumber(v)) }
+
+var (
+	pastColumns = [pastFigures]column{
+		pastPass: {"pass", count}, pastBlock: {"block", count}, pastException: {"exception", count},
+		pastWouldBlock: {"wouldBlock", count}, pastConcurrency: {"maxConcurrency", count}, pastWaiting: {"waiting", count},
+		pastWaitP95: {"waitP95", duration}, pastP50: {"p50", duration}, pastP95: {"p95", duration}, pastP99: {"p99", duration},
+	}
+	pastRuleColumns = [pastRuleFigures]column{
+		pastBlocked: {"blocked", count}, pastRuleWouldBlock: {"wouldBlock", count},
+		pastCandidateWouldBlock: {"candidateWouldBlock", count}, pastMissing: {"withoutArgument", count},
+		pastEffective: {"effective", amount}, pastCandidate: {"candidate", amount},
+	}
+	demandColumns = []column{{"demand", count}}
+)
+
+// rowsView is steps of the history: when each began, and its figures in the order of Columns.
+type rowsView struct {
+	Columns []string `json:"columns"`
+	Rows    [][]any  `json:"rows"`
+}
+
+func rowsOf(row *history.Row, now, length, steps int64, columns []column) rowsView {
+	v := rowsView{Columns: []string{"at"}, Rows: [][]any{}}
+	for _, c := range columns {
+		v.Columns = append(v.Columns, c.name)
+	}
+	for step, figures := range row.From(now/length - steps) {
+		values := []any{step * length}
+		for i, c := range columns {
+			values = append(values, c.value(figures[i]))
+		}
+		v.Rows = append(v.Rows, values)
+	}
+	return v
+}
+
+type historyView struct {
+	Name      string            `json:"name"`
+	Step      int64             `json:"step"` // seconds
+	Forgotten int64             `json:"forgotten"`
+	Resource  rowsView          `json:"resource"`
+	Rules     []ruleHistoryView `json:"rules,omitempty"`
+}
+
+type ruleHistoryView struct {
+	Kind string `json:"kind"`
+	ID   string `json:"id"`
+	rowsView
+}
+
+// spans are the parts of the history that can be asked for.
+var spans = []string{"hour", "minute", "demand"}
+
+// view returns the part of the history of a resource, and reports whether there is any.
+func (p *past) view(name, span string, now int64) (historyView, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.resources[name]
+	if r == nil || r.hour == nil {
+		return historyView{}, false
+	}
+	v := historyView{Name: name, Step: 1, Forgotten: p.forgotten}
+	switch span {
+	case "minute":
+		v.Resource = rowsOf(r.minute, now, 1, minuteSeconds, pastColumns[:])
+	case "demand":
+		v.Resource = rowsOf(r.demand, now, 1, hourSeconds, demandColumns)
+	default:
+		v.Step = stepSeconds
+		v.Resource = rowsOf(r.hour, now, stepSeconds, hourSteps, pastColumns[:])
+		for key, rule := range r.rules {
+			v.Rules = append(v.Rules, ruleHistoryView{key.kind, key.id, rowsOf(rule.hour, now, stepSeconds, hourSteps, pastRuleColumns[:])})
+		}
+		slices.SortFunc(v.Rules, func(a, b ruleHistoryView) int {
+			return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.ID, b.ID))
+		})
+	}
+	return v, true
+}
+
+func (d *Dashboard) serveHistory(w http.ResponseWriter, r *http.Request) {
+	q := parameters(r, "name", "span", "format")
+	name := q.required("name", "the name of a resource")
+	span := q.oneOf("span", "hour", spans...)
+	format := q.oneOf("format", "json", "json", "csv")
+	if q.failed(w) {
+		return
+	}
+	if d.past == nil {
+		fail(w, problem{Status: http.StatusNotFound, Detail: "no history is kept: the program has not set KeepHistory"})
+		return
+	}
+	v, ok := d.past.view(name, span, d.timeOf(nil).Unix())
+	if !ok {
+		fail(w, problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no history of a resource %s", quoted(name))})
+		return
+	}
+	if format == "csv" {
+		writeCSV(w, v.Resource)
+		return
+	}
+	answer(w, http.StatusOK, v)
+}
+
+// writeCSV writes steps as a table with a header, its times as in the rest of the API.
+func writeCSV(w http.ResponseWriter, v rowsView) {
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="history.csv"`)
+	w.Header().Set("Cache-Control", "no-store")
+	out := csv.NewWriter(w)
+	_ = out.Write(v.Columns) // what cannot be written has no reader
+	for _, row := range v.Rows {
+		line := make([]string, len(row))
+		for i, value := range row {
+			switch value := value.(type) {
+			case int64:
+				line[i] = strconv.FormatInt(value, 10)
+			case millis:
+				line[i] = string(appendMillis(nil, time.Duration(value)))
+			case number:
+				line[i] = string(appendNumber(nil, float64(value)))
+			}
+		}
+		line[0] = time.Unix(row[0].(int64), 0).UTC().Format(time.RFC3339)
+		_ = out.Write(line)
+	}
+	out.Flush()
+}
