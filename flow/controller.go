@@ -326,7 +326,7 @@ func (c *controller) Snapshot(now int64) stat.RuleSnapshot {
 	if c.rule.Associated == "" {
 		s.Effective = c.live.at(now)
 		s.Admitted = c.live.history.admitted()
-		if c.live.history.quota != nil {
+		if s.Used = -1; c.live.history.quota != nil {
 			s.Used = c.live.history.quota.Window(now)
 		}
 	}

@@ -6,6 +6,7 @@ import { Limiters } from "./limiters.js";
 import { Overview } from "./overview.js";
 import { ResourceView } from "./resource.js";
 import { parts } from "./span.js";
+import { RuleView } from "./rule.js";
 import { RulesView } from "./rules.js";
 import { Store } from "./store.js";
 import { refused, trouble } from "./sources.js";
@@ -24,7 +25,8 @@ const routes = [
     const [key, chosen] = parts(rest);
     return new ResourceView(key, context, chosen.get("span"));
   }, "nav-resources"],
-  ["#/rules", () => new RulesView(context), "nav-rules"],
+  ["#/rules", (rest) => new RulesView(context, parts(rest)[1]), "nav-rules"],
+  ["#/rule/", (rest) => new RuleView(context, ...parts(rest)), "nav-rules"],
   ["#/limiters", () => new Limiters(context), "nav-limiters"],
   ["", () => new Overview(), "nav-resources"],
 ];

@@ -1,13 +1,18 @@
 // The limits of rules: as lines in the charts of what they bound, and as gauges of how much of them is used.
 
 import { el, setAttr, setText, shown } from "./dom.js";
-import { count, number, share, span } from "./format.js";
+import { count, number, rate, share, span } from "./format.js";
 
 const longest = 60e3; // ms; of a longer window no line is drawn: what is used of it says more than a rate
 
 /** isLong reports whether the window of a rule is too long for a rate per second. */
 export function isLong(figures) {
   return figures?.interval > longest;
+}
+
+/** isLimited reports whether it is known how much of the limit of a rule is used. */
+export function isLimited({ live, bounds }) {
+  return live?.effective > 0 && (live.used > 0 || Boolean(bounds) && live.used === 0);
 }
 
 /** per says in what time a limit holds. */
@@ -37,6 +42,8 @@ export function lines(rules, figure, held) {
   });
 }
 
+const limitText = (v) => (Number.isInteger(v) ? number(v) : rate(v));
+
 /** A Gauge shows how much of a limit is used. It may say so in words beside its bar. */
 export class Gauge {
   constructor(label) {
@@ -48,14 +55,14 @@ export class Gauge {
 
   /** set shows a limit of so much in an interval, 0 if it has none. */
   set(used, limit, interval) {
-    const text = interval ? `${count(used)} of ${number(limit)} in this window` : `${count(used)} of ${number(limit)} in flight`;
+    const text = interval ? `${count(used)} of ${limitText(limit)} in this window` : `${count(used)} of ${limitText(limit)} in flight`;
     setText(this.text, `${text}, ${share(used, limit)}`);
     this.#bar(used, limit, this.text.textContent);
   }
 
   /** short shows it with few words. */
   short(used, limit) {
-    setText(this.text, `${count(used)} of ${number(limit)}`);
+    setText(this.text, `${count(used)} of ${limitText(limit)}`);
     this.#bar(used, limit, this.text.textContent);
   }
 
@@ -79,7 +86,7 @@ export class Gauges {
   set(rules) {
     const left = new Map(this.all);
     for (const { kind, id, figures: f } of rules) {
-      if (!isLong(f) || f.mode === "off" || f.used === undefined && !f.admitted) continue;
+      if (!isLong(f) || f.mode === "off" || f.used < 0) continue;
       const key = kind + " " + id;
       if (!this.all.has(key)) {
         const gauge = new Gauge(shown(id));

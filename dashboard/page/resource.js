@@ -42,7 +42,7 @@ export class ResourceView {
     this.flight = new Chart({ title: "Calls in flight", format: rate, least: 4, none: "no calls", series: [{ key: "maxConcurrency", label: "in flight", class: "flight", area: true }] });
     this.trial = new Trial(this.key, this.context, again);
     this.gauges = new Gauges();
-    this.rates.element.append(this.trial.element, this.gauges.element);
+    this.rates.stage.after(this.trial.element, this.gauges.element);
     this.spans = new SpanButtons(span, (span) => {
       this.past.span = span;
       this.past.asked = -Infinity;
