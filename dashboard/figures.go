@@ -47,20 +47,38 @@ func (f resourceFigures) append(b []byte) []byte {
 type ruleKey struct{ kind, id string }
 
 // ruleFigures are those of a rule over all resources that it binds. They compare.
-type ruleFigures struct{ admitted, blocked, wouldBlock, candidateWouldBlock int64 }
+type ruleFigures struct {
+	admitted, blocked, wouldBlock, candidateWouldBlock int64
 
-var ruleColumns = []string{"row", "admitted", "blocked", "wouldBlock", "candidateWouldBlock"}
+	resources   int64   // that the rule binds
+	used        int64   // of effective, on the one that uses most of it
+	effective   float64 // there
+	interval    time.Duration
+	lastRefusal int64 // in ms since 1970; 0 if there was none
+}
+
+var ruleColumns = []string{
+	"row", "admitted", "blocked", "wouldBlock", "candidateWouldBlock", "resources", "used", "effective", "interval", "lastRefusal",
+}
 
 func (f *ruleFigures) add(r *stat.RuleSnapshot) {
 	f.admitted += r.Admitted
 	f.blocked += r.Blocked
 	f.wouldBlock += r.WouldBlock
 	f.candidateWouldBlock += r.CandidateWouldBlock
+	if f.resources == 0 || float64(r.Used)*f.effective > float64(f.used)*r.Effective {
+		f.used, f.effective, f.interval = r.Used, r.Effective, r.Interval
+	}
+	f.resources++
+	if at := r.LastRefusal.At; !at.IsZero() {
+		f.lastRefusal = max(f.lastRefusal, at.UnixMilli())
+	}
 }
 
 func (f ruleFigures) append(b []byte) []byte {
-	for _, n := range [...]int64{f.admitted, f.blocked, f.wouldBlock, f.candidateWouldBlock} {
+	for _, n := range [...]int64{f.admitted, f.blocked, f.wouldBlock, f.candidateWouldBlock, f.resources, f.used} {
 		b = strconv.AppendInt(append(b, ','), n, 10)
 	}
-	return b
+	b = appendMillis(append(appendNumber(append(b, ','), f.effective), ','), f.interval)
+	return strconv.AppendInt(append(b, ','), f.lastRefusal, 10)
 }

@@ -159,6 +159,7 @@ type figuresView struct {
 	Threshold           number       `json:"threshold"`
 	Effective           number       `json:"effective"`
 	Interval            millis       `json:"interval"`
+	Used                int64        `json:"used,omitempty"`
 	Admitted            int64        `json:"admitted"`
 	Blocked             int64        `json:"blocked"`
 	WouldBlock          int64        `json:"wouldBlock"`
@@ -310,7 +311,7 @@ func (d *Dashboard) rulesOf(s *stat.Snapshot) []boundView {
 		f := &s.Rules[i]
 		v := boundView{ruleView: ruleView{Kind: f.Kind, ID: f.ID, Raw: rawOf(f.ID)}, Figures: figuresView{
 			Mode: f.Mode.String(), Threshold: number(f.Threshold), Effective: number(f.Effective), Interval: millis(f.Interval),
-			Admitted: f.Admitted, Blocked: f.Blocked, WouldBlock: f.WouldBlock,
+			Used: f.Used, Admitted: f.Admitted, Blocked: f.Blocked, WouldBlock: f.WouldBlock,
 			Candidate: number(f.Candidate), CandidateWouldBlock: f.CandidateWouldBlock,
 			Missing: f.Missing, Values: f.Values, Busiest: valuesOf(f.Busiest), RefusedMost: valuesOf(f.RefusedMost), Shed: shedOf(f.Shed),
 			stateView: stateOf(f),

@@ -43,13 +43,20 @@ func (w *watching) agree(g *leapgate.Gate) {
 		for _, r := range s.Rules {
 			sum := sums[r.Kind+" "+r.ID]
 			if sum == nil {
-				sum = map[string]float64{}
+				sum = map[string]float64{"lastRefusal": 0}
 				sums[r.Kind+" "+r.ID] = sum
 			}
 			sum["admitted"] += float64(r.Admitted)
 			sum["blocked"] += float64(r.Blocked)
 			sum["wouldBlock"] += float64(r.WouldBlock)
 			sum["candidateWouldBlock"] += float64(r.CandidateWouldBlock)
+			sum["resources"]++
+			if sum["resources"] == 1 || float64(r.Used)/r.Effective > sum["used"]/sum["effective"] {
+				sum["used"], sum["effective"], sum["interval"] = float64(r.Used), r.Effective, float64(r.Interval.Milliseconds())
+			}
+			if !r.LastRefusal.At.IsZero() {
+				sum["lastRefusal"] = max(sum["lastRefusal"], float64(r.LastRefusal.At.UnixMilli()))
+			}
 		}
 	}
 	require.Equal(w.t, want, w.figures)
@@ -74,7 +81,7 @@ func TestEvents_FramesTellWhatHasChanged(t *testing.T) {
 		require.Zero(t, time.Since(began), "at once")
 		require.Equal(t, "row passQPS blockQPS successQPS exceptionQPS avgRT p50 p95 p99 concurrency pass block success exception wouldBlock rules",
 			strings.Join(first.Columns["resources"], " "))
-		require.Equal(t, "row admitted blocked wouldBlock candidateWouldBlock", strings.Join(first.Columns["rules"], " "))
+		require.Equal(t, "row admitted blocked wouldBlock candidateWouldBlock resources used effective interval lastRefusal", strings.Join(first.Columns["rules"], " "))
 		require.Equal(t, "2023-11-14T22:13:20.007Z", first.At.Format(time.RFC3339Nano))
 		require.JSONEq(t, "[]", string(first.Limiters))
 		w.agree(g)

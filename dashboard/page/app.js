@@ -5,6 +5,7 @@ import { setAttr, setText, shown } from "./dom.js";
 import { Limiters } from "./limiters.js";
 import { Overview } from "./overview.js";
 import { ResourceView } from "./resource.js";
+import { parts } from "./span.js";
 import { RulesView } from "./rules.js";
 import { Store } from "./store.js";
 import { refused, trouble } from "./sources.js";
@@ -19,7 +20,10 @@ let view = null;
 
 // Views by the beginning of the address after #; what follows is theirs.
 const routes = [
-  ["#/resource/", (rest) => new ResourceView(rest, context), "nav-resources"],
+  ["#/resource/", (rest) => {
+    const [key, chosen] = parts(rest);
+    return new ResourceView(key, context, chosen.get("span"));
+  }, "nav-resources"],
   ["#/rules", () => new RulesView(context), "nav-rules"],
   ["#/limiters", () => new Limiters(context), "nav-limiters"],
   ["", () => new Overview(), "nav-resources"],

@@ -124,9 +124,10 @@ func newMetrics(shop *shop) (http.Handler, error) {
 
 func newPage(shop *shop, token string, logger *slog.Logger) (*dashboard.Dashboard, error) {
 	cfg := dashboard.Config{
-		Title:    "Shop",
-		Limiters: []dashboard.Limiter{shop.perAddress, shop.logins},
-		Logger:   logger,
+		Title:       "Shop",
+		Limiters:    []dashboard.Limiter{shop.perAddress, shop.logins},
+		Logger:      logger,
+		KeepHistory: true,
 	}
 	if token != "" {
 		cfg.Authorize = func(r *http.Request) (who string, err error) {
