@@ -19,6 +19,7 @@ func (d *Dashboard) endpoints() map[string]endpoint {
 		"resources": {get, d.serveResources},
 		"resource":  {get, d.serveResource},
 		"history":   {get, d.serveHistory},
+		"demand":    {get, d.serveDemand},
 		"rules":     {[]string{http.MethodGet, http.MethodPost}, d.serveRules},
 		"rule":      {[]string{http.MethodGet, http.MethodPut, http.MethodDelete}, d.serveRule},
 		"limiters":  {get, d.serveLimiters},

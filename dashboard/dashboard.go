@@ -55,8 +55,9 @@ type Dashboard struct {
 	secret      []byte       // of keys that are not shown
 	attempts    *attempts
 
-	reading sync.Mutex // one request at a time reads all figures
-	editing sync.Mutex // one rule at a time is changed
+	reading    sync.Mutex // one request at a time reads all figures
+	editing    sync.Mutex // one rule at a time is changed
+	estimating sync.Mutex // one request at a time has what a threshold would refuse estimated
 
 	hostFault, limiterFault, sourceFault sync.Once // each is logged once
 }

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"cmp"
 	"encoding/csv"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -48,7 +47,7 @@ func rowsOf(row *history.Row, now, length, steps int64, columns []column) rowsVi
 	for _, c := range columns {
 		v.Columns = append(v.Columns, c.name)
 	}
-	for step, figures := range row.From(now/length - steps) {
+	for step, figures := range row.From((now-1)/length - steps) {
 		values := []any{step * length}
 		for i, c := range columns {
 			values = append(values, c.value(figures[i]))
@@ -102,6 +101,12 @@ func (p *past) view(name, span string, now int64) (historyView, bool) {
 	return v, true
 }
 
+var noHistory = problem{Status: http.StatusNotFound, Detail: "no history is kept: the program has not set KeepHistory"}
+
+func noHistoryOf(resource string) problem {
+	return problem{Status: http.StatusNotFound, Detail: "there is no history of a resource " + quoted(resource)}
+}
+
 func (d *Dashboard) serveHistory(w http.ResponseWriter, r *http.Request) {
 	q := parameters(r, "name", "span", "format")
 	name := q.required("name", "the name of a resource")
@@ -111,12 +116,12 @@ func (d *Dashboard) serveHistory(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if d.past == nil {
-		fail(w, problem{Status: http.StatusNotFound, Detail: "no history is kept: the program has not set KeepHistory"})
+		fail(w, noHistory)
 		return
 	}
 	v, ok := d.past.view(name, span, d.timeOf(nil).Unix())
 	if !ok {
-		fail(w, problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no history of a resource %s", quoted(name))})
+		fail(w, noHistoryOf(name))
 		return
 	}
 	if format == "csv" {

@@ -174,7 +174,7 @@ func TestHistory_AsATable(t *testing.T) {
 		lines, err := csv.NewReader(w.Body).ReadAll()
 		require.NoError(t, err)
 		require.Equal(t, []string{"at", "demand"}, lines[0])
-		require.Equal(t, []string{"2000-01-01T00:00:01Z", "1"}, lines[1])
+		require.Equal(t, []string{"2000-01-01T00:00:00Z", "1"}, lines[1])
 	})
 }
 

@@ -96,17 +96,22 @@ type rulePast struct {
 
 func newPast(max int) *past { return &past{max: max, resources: make(map[string]*resourcePast)} }
 
-// run feeds it every second until it is stopped.
+// run feeds it until it is stopped: at once, and then as each second begins, so that what is fed
+// is that of the second before. The windows of rules begin with the seconds too.
 func (p *past) run(read func() (time.Time, []stat.Snapshot), stop <-chan struct{}) {
-	tick := time.NewTicker(time.Second)
+	p.feed(read())
+	tick := time.NewTicker(time.Second - time.Duration(time.Now().Nanosecond()))
 	defer tick.Stop()
-	for {
-		p.feed(read())
+	for first := true; ; first = false {
 		select {
 		case <-tick.C:
 		case <-stop:
 			return
 		}
+		if first {
+			tick.Reset(time.Second)
+		}
+		p.feed(read())
 	}
 }
 
@@ -116,8 +121,9 @@ func (p *past) feed(at time.Time, all []stat.Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.round++
+	second := at.Add(-time.Second / 2).Unix() // the one that has ended
 	for i := range all {
-		p.feedResource(at.Unix(), &all[i])
+		p.feedResource(second, &all[i])
 	}
 	for name, r := range p.resources {
 		if r.round != p.round {
