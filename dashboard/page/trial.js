@@ -4,7 +4,7 @@
 import { query, request } from "./api.js";
 import { ask } from "./dialog.js";
 import { el, setText, shown } from "./dom.js";
-import { count, number, span } from "./format.js";
+import { count, number } from "./format.js";
 import { per, scaleOf } from "./limits.js";
 import { put } from "./panel.js";
 import { ruleKey } from "./past.js";
@@ -122,7 +122,7 @@ function stepOf(threshold) {
 export function tell({ threshold, untold, blocked, seconds }) {
   if (!blocked) return `At ${number(threshold)}: what it would have refused cannot be told: ${untold}.`;
   const { now, then, low, high } = blocked;
-  const time = seconds === 3600 ? "hour" : span(1000 * seconds);
+  const time = seconds > 3540 ? "hour" : seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
   const more = then > now;
   const [about, from, to] = more ? [then - now, low - now, high - now] : [now - then, now - high, now - low];
   const other = from < 0 && to > 0;
