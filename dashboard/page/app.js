@@ -2,6 +2,7 @@
 
 import { request } from "./api.js";
 import { setAttr, setText, shown } from "./dom.js";
+import { Beside } from "./beside.js";
 import { Limiters } from "./limiters.js";
 import { Overview } from "./overview.js";
 import { ResourceView } from "./resource.js";
@@ -23,7 +24,7 @@ let view = null;
 const routes = [
   ["#/resource/", (rest) => {
     const [key, chosen] = parts(rest);
-    return new ResourceView(key, context, chosen.get("span"));
+    return new (chosen.has("beside") ? Beside : ResourceView)(key, context, chosen);
   }, "nav-resources"],
   ["#/rules", (rest) => new RulesView(context, parts(rest)[1]), "nav-rules"],
   ["#/rule/", (rest) => new RuleView(context, ...parts(rest)), "nav-rules"],

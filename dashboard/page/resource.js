@@ -14,9 +14,12 @@ import { Trial } from "./trial.js";
 
 const totals = [["pass", "Pass"], ["block", "Block"], ["success", "Success"], ["exception", "Exception"], ["ignored", "Ignored"], ["wouldBlock", "Would block"], ["occupiedPass", "Occupied pass"], ["waits", "Waits"]];
 
-/** ResourceView is the view of one resource. key is its name as it is in a query. */
+const most = 500; // resources that are offered for comparing
+
+/** ResourceView is the view of one resource. key is its name as it is in a query. chosen is what else the address
+ * says; beside is the key of the other resource, if this is one of two. */
 export class ResourceView {
-  constructor(key, context, span) {
+  constructor(key, context, chosen, beside) {
     this.context = { ...context, changed: (text) => {
       context.changed(text);
       this.#load();
@@ -43,12 +46,7 @@ export class ResourceView {
     this.trial = new Trial(this.key, this.context, again);
     this.gauges = new Gauges();
     this.rates.stage.after(this.trial.element, this.gauges.element);
-    this.spans = new SpanButtons(span, (span) => {
-      this.past.span = span;
-      this.past.asked = -Infinity;
-      again();
-      this.#load();
-    });
+    this.spans = new SpanButtons(chosen.get("span"), (span) => this.show(span));
     this.past.span = this.spans.span;
     this.csv = el("a", { class: "csv", text: "Export as CSV", download: true });
     this.lost = el("p", { class: "note", hidden: true });
@@ -59,13 +57,36 @@ export class ResourceView {
     this.totals = Object.fromEntries(totals.map(([k]) => [k, el("dd")]));
     this.gone = el("p", { class: "empty", hidden: true });
     const name = shown(this.title);
-    this.tools = el("div", { class: "tools past-tools" }, this.spans.element, this.csv);
+    this.others = el("datalist", { id: "others" });
+    this.other = el("input", { type: "search", list: "others", placeholder: "Compare with …", "aria-label": "Compare with another resource", autocomplete: "off", spellcheck: "false",
+      onfocus: () => this.#offer(), onchange: () => this.#compare() });
+    this.tools = el("div", { class: "tools" }, !beside && this.spans.element,
+      beside ? el("a", { href: "#/resource/" + this.key, text: "This one alone" }) : el("div", { class: "filter" }, this.other, this.others), this.csv);
     this.body = el("div", {}, this.strip.element, this.tools, this.lost, el("div", { class: "charts" }, this.rates.element, this.latencies.element, this.flight.element),
       el("div", { class: "section" }, el("h2", { text: "Rules" }), this.adds.element), this.note, this.none, this.panels.element,
       el("div", { class: "section" }, el("h2", { text: "Since the beginning" })),
       el("div", { class: "panel" }, el("dl", { class: "figures" }, ...totals.map(([k, label]) => el("div", {}, el("dt", { text: label }), this.totals[k])))));
-    this.element = el("div", {}, el("p", { class: "crumb" }, el("a", { href: "#/", text: "← Resources" })),
-      el("div", { class: "name-line" }, el("h1", { class: "two", text: name, title: name })), this.gone, this.body);
+    this.element = el("div", {}, !beside && el("p", { class: "crumb" }, el("a", { href: "#/", text: "← Resources" })),
+      el("div", { class: "name-line" }, el(beside ? "h2" : "h1", { class: "two", text: name, title: name })), this.gone, this.body);
+  }
+
+  /** show shows the minute or the hour. */
+  show(span) {
+    this.past.span = span;
+    this.past.asked = -Infinity;
+    this.#draw(this.past.newest);
+    this.#load();
+  }
+
+  // offer names the resources that this one can be compared with.
+  #offer() {
+    const all = [...this.context.store.resources.values()].filter(({ key }) => key !== this.key).sort((a, b) => (a.name < b.name ? -1 : 1));
+    this.others.replaceChildren(...all.slice(0, most).map(({ name }) => el("option", { value: name })));
+  }
+
+  #compare() {
+    const other = [...this.context.store.resources.values()].find(({ name }) => name === this.other.value);
+    if (other) location.hash = `#/resource/${this.key}?` + new URLSearchParams({ ...(this.past.span === "hour" && { span: "hour" }), beside: other.key });
   }
 
   close() {
