@@ -57,6 +57,7 @@ type Dashboard struct {
 
 	reading    sync.Mutex // one request at a time reads all figures
 	editing    sync.Mutex // one rule at a time is changed
+	edits      edits
 	estimating sync.Mutex // one request at a time has what a threshold would refuse estimated
 
 	hostFault, limiterFault, sourceFault sync.Once // each is logged once

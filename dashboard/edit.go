@@ -132,6 +132,7 @@ func (d *Dashboard) perform(ctx context.Context, e *edit, who string) error {
 	}
 	if err == nil {
 		e.log(ctx, d.cfg.Logger, who)
+		d.edits.add(e, who, d.timeOf(nil))
 	}
 	return err
 }

@@ -263,6 +263,7 @@ func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
 		resourceView
 		History []secondView `json:"history"`
 		Rules   []boundView  `json:"rules"`
+		Edits   []edited     `json:"edits,omitempty"`
 	}
 	v := view{At: stamp(s.At), Started: stamp(d.started), resourceView: viewOf(&s), History: make([]secondView, len(history))}
 	for i, second := range history {
@@ -271,9 +272,14 @@ func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	v.Rules = d.rulesOf(&s)
-	if haveNames(v.Rules) && d.visibilityOf(r) == keysHidden {
+	made, named := d.edits.of(name, v.Rules, s.At)
+	v.Edits = made
+	if (named || haveNames(v.Rules)) && d.visibilityOf(r) == keysHidden {
 		for i := range v.Rules {
 			d.hideNames(&v.Rules[i].Figures)
+		}
+		for i := range v.Edits {
+			v.Edits[i].Who = ""
 		}
 	}
 	answer(w, http.StatusOK, v)

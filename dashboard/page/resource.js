@@ -8,7 +8,7 @@ import { AddButtons } from "./kinds.js";
 import { Gauges, lines } from "./limits.js";
 import { strip } from "./overview.js";
 import { Panels, changes } from "./panel.js";
-import { Past, spans } from "./past.js";
+import { Past, ruleKey, spans } from "./past.js";
 import { SpanButtons } from "./span.js";
 import { Trial } from "./trial.js";
 
@@ -32,6 +32,7 @@ export class ResourceView {
     }
     const again = () => this.#draw(this.past.newest);
     this.past = new Past(this.key, this.context, again);
+    this.versions = new Map(); // of the rules, when they were seen last
     this.marks = new Map(); // the changes of rules that were seen, also those of a server before this one
     this.strip = strip([["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exceptions/s"], ["avg", "Avg RT"], ["p99", "p99"], ["concurrency", "In flight"], ["waiting", "Waiting"], ["waitP95", "Wait p95"]]);
     this.rates = new Chart({ title: "Demand per second", format: rate, least: 5, marked: true, stacked: "wanted", series: [
@@ -122,7 +123,7 @@ export class ResourceView {
   #take(r) {
     this.past.take(r);
     this.rules = r.rules;
-    for (const mark of changes(r.rules)) this.marks.set(mark.key, mark);
+    for (const mark of [...changes(r.rules), ...this.#edits(r)]) this.marks.set(mark.key, mark);
     const now = this.past.newest * 1000;
     for (const { key, at } of this.marks.values()) if (at < now - 3600e3 || at > now + 2000) this.marks.delete(key);
     const known = this.context.store.resources.get(this.key);
@@ -143,6 +144,23 @@ export class ResourceView {
     setAttr(this.csv, "href", `api/v1/history?name=${this.key}&span=${this.past.span}&format=csv`);
     this.gauges.set(r.rules);
     this.#draw(this.past.newest);
+  }
+
+  // edits are the changes of rules that were made on a page like this, and those that this one has noticed, as marks.
+  #edits({ rules, edits = [], at, started }) {
+    if (started !== this.started) this.versions.clear(); // those of another process mean nothing
+    this.started = started;
+    const marks = edits.map(({ at, kind, id, action, who, what }) => ({
+      key: `${at} ${kind} ${id}`, at: Date.parse(at), label: "edit", text: `${shown(id)}: ${shown(what || action)}${who ? ", by " + shown(who) : ""}`, quiet: true,
+    }));
+    for (const rule of rules) {
+      const before = this.versions.get(ruleKey(rule));
+      this.versions.set(ruleKey(rule), rule.version);
+      const told = edits.some((e) => e.kind === rule.kind && e.id === rule.id && Date.parse(at) - Date.parse(e.at) < 5000);
+      if (before === undefined || before === rule.version || told) continue;
+      marks.push({ key: `${rule.version} ${ruleKey(rule)}`, at: Date.parse(at), label: "change", text: `${shown(rule.id)}: changed by ${rule.source ? shown(rule.source) : "the program"}`, quiet: true });
+    }
+    return marks;
   }
 
   #draw(second) {

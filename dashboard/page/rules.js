@@ -12,7 +12,7 @@ import { Sources } from "./sources.js";
 import { keep } from "./span.js";
 import { setState, worst } from "./states.js";
 
-const few = 6; // rules that are shown with their panels
+const few = 12; // rules that are shown with their panels
 
 const refuses = ({ live }) => live?.rates.blocked || 0;
 const would = ({ live }) => Math.max(live?.rates.wouldBlock || 0, live?.rates.candidateWouldBlock || 0);
