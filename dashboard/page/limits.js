@@ -47,7 +47,7 @@ const limitText = (v) => (Number.isInteger(v) ? number(v) : rate(v));
 /** A Gauge shows how much of a limit is used. It may say so in words beside its bar. */
 export class Gauge {
   constructor(label) {
-    this.fill = el("i");
+    this.fill = el("span");
     this.bar = el("div", { class: "fill", role: "meter", "aria-label": label, "aria-valuemin": 0 }, this.fill);
     this.text = el("span", { class: "gauge-text" });
     this.element = el("div", { class: "gauge" }, this.text, this.bar);
