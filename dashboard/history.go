@@ -31,6 +31,7 @@ var (
 	pastRuleColumns = [pastRuleFigures]column{
 		pastBlocked: {"blocked", count}, pastRuleWouldBlock: {"wouldBlock", count},
 		pastCandidateWouldBlock: {"candidateWouldBlock", count}, pastMissing: {"withoutArgument", count},
+		pastChanges: {"changes", count}, pastState: {"state", count}, pastUsed: {"used", count},
 		pastEffective: {"effective", amount}, pastCandidate: {"candidate", amount},
 	}
 	demandColumns = []column{{"demand", count}}
@@ -68,6 +69,9 @@ type historyView struct {
 type ruleHistoryView struct {
 	Kind string `json:"kind"`
 	ID   string `json:"id"`
+	Raw  string `json:"raw,omitempty"`
+
+	States []string `json:"states,omitempty"`
 	rowsView
 }
 
@@ -92,7 +96,10 @@ func (p *past) view(name, span string, now int64) (historyView, bool) {
 		v.Step = stepSeconds
 		v.Resource = rowsOf(r.hour, now, stepSeconds, hourSteps, pastColumns[:])
 		for key, rule := range r.rules {
-			v.Rules = append(v.Rules, ruleHistoryView{key.kind, key.id, rowsOf(rule.hour, now, stepSeconds, hourSteps, pastRuleColumns[:])})
+			v.Rules = append(v.Rules, ruleHistoryView{
+				Kind: key.kind, ID: key.id, Raw: rawOf(key.id), States: rule.states,
+				rowsView: rowsOf(rule.hour, now, stepSeconds, hourSteps, pastRuleColumns[:]),
+			})
 		}
 		slices.SortFunc(v.Rules, func(a, b ruleHistoryView) int {
 			return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.ID, b.ID))
