@@ -18,8 +18,8 @@ const (
 	hourSeconds   = 3600
 	minuteSeconds = 60
 
-	pastBytes     = 20 << 10 // at most, of the steps of the hour
-	demandBytes   = 10 << 10
+	pastBytes     = 15 << 10 // at most, of the steps of the hour
+	demandBytes   = 15 << 10
 	minuteBytes   = 2 << 10
 	pastRuleBytes = 6 << 10
 
@@ -51,18 +51,18 @@ const (
 	pastBlocked = iota
 	pastRuleWouldBlock
 	pastCandidateWouldBlock
-	pastMissing // without the argument
-	pastChanges // of the state
-	pastState   // its number in all that there are
-	pastUsed
-	pastEffective // packed
+	pastMissing   // without the argument
+	pastChanges   // of the state
+	pastEffective // 0 if it is the threshold, or one more than a packed level
+	pastState     // its number in all that there are
+	pastThreshold // packed
 	pastCandidate // packed
 	pastRuleFigures
 )
 
 var pastRuleJoins = [pastRuleFigures]history.Join{
 	history.Sum, history.Sum, history.Sum, history.Sum, history.Sum,
-	history.Newest, history.Most, history.Newest, history.Newest,
+	history.Newest, history.Newest, history.Newest, history.Newest,
 }
 
 // The totals of a resource and of a rule, in the order of their figures.
@@ -202,8 +202,11 @@ func (p *past) feedRules(second int64, r *resourcePast, calls counts, rules []st
 		past.totals, past.round, past.states = totals, p.round, f.States
 		var row [pastRuleFigures]int64
 		copy(row[:], grown[:])
-		row[pastState], row[pastUsed] = int64(max(0, slices.Index(f.States, f.State))), f.Used
-		row[pastEffective], row[pastCandidate] = history.PackNumber(f.Effective), history.PackNumber(f.Candidate)
+		row[pastState] = int64(max(0, slices.Index(f.States, f.State)))
+		row[pastThreshold], row[pastCandidate] = history.PackNumber(f.Threshold), history.PackNumber(f.Candidate)
+		if f.Effective != f.Threshold {
+			row[pastEffective] = 1 + history.PackLevel(f.Effective)
+		}
 		past.hour.Fill(second, row[:]...)
 	}
 	for key, past := range r.rules {
