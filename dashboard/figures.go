@@ -55,10 +55,11 @@ type ruleFigures struct {
 	effective   float64 // there
 	interval    time.Duration
 	lastRefusal int64 // in ms since 1970; 0 if there was none
+	missing     int64 // calls without the argument
 }
 
 var ruleColumns = []string{
-	"row", "admitted", "blocked", "wouldBlock", "candidateWouldBlock", "resources", "used", "effective", "interval", "lastRefusal",
+	"row", "admitted", "blocked", "wouldBlock", "candidateWouldBlock", "resources", "used", "effective", "interval", "lastRefusal", "withoutArgument",
 }
 
 func (f *ruleFigures) add(r *stat.RuleSnapshot) {
@@ -70,6 +71,7 @@ func (f *ruleFigures) add(r *stat.RuleSnapshot) {
 		f.used, f.effective, f.interval = r.Used, r.Effective, r.Interval
 	}
 	f.resources++
+	f.missing += r.Missing
 	if at := r.LastRefusal.At; !at.IsZero() {
 		f.lastRefusal = max(f.lastRefusal, at.UnixMilli())
 	}
@@ -80,5 +82,6 @@ func (f ruleFigures) append(b []byte) []byte {
 		b = strconv.AppendInt(append(b, ','), n, 10)
 	}
 	b = appendMillis(append(appendNumber(append(b, ','), f.effective), ','), f.interval)
-	return strconv.AppendInt(append(b, ','), f.lastRefusal, 10)
+	b = strconv.AppendInt(append(b, ','), f.lastRefusal, 10)
+	return strconv.AppendInt(append(b, ','), f.missing, 10)
 }

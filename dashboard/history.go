@@ -12,28 +12,54 @@ import (
 	"github.com/leapgate-go/leapgate/internal/history"
 )
 
-// column is a figure of the history, as it is told.
+// column is something that the figures of a step tell.
 type column struct {
 	name  string
-	value func(packed int64) any
+	value func(figures []int64) any
 }
 
-func count(v int64) any    { return v }
-func duration(v int64) any { return millis(history.UnpackTime(v)) }
-func amount(v int64) any   { return number(history.UnpackNumber(v)) }
+func count(i int) func([]int64) any { return func(f []int64) any { return f[i] } }
+
+func duration(i int) func([]int64) any {
+	return func(f []int64) any { return millis(history.UnpackTime(f[i])) }
+}
+
+func amount(i int) func([]int64) any {
+	return func(f []int64) any { return number(history.UnpackNumber(f[i])) }
+}
+
+func effective(f []int64) any {
+	if f[pastEffective] == 0 {
+		return number(history.UnpackNumber(f[pastThreshold]))
+	}
+	return number(history.UnpackLevel(f[pastEffective] - 1))
+}
 
 var (
-	pastColumns = [pastFigures]column{
-		pastPass: {"pass", count}, pastBlock: {"block", count}, pastException: {"exception", count},
-		pastWouldBlock: {"wouldBlock", count}, pastConcurrency: {"maxConcurrency", count}, pastWaiting: {"waiting", count},
-		pastWaitP95: {"waitP95", duration}, pastP50: {"p50", duration}, pastP95: {"p95", duration}, pastP99: {"p99", duration},
+	pastColumns = []column{
+		{"pass", count(pastPass)},
+		{"block", count(pastBlock)},
+		{"exception", count(pastException)},
+		{"wouldBlock", count(pastWouldBlock)},
+		{"maxConcurrency", count(pastConcurrency)},
+		{"waiting", count(pastWaiting)},
+		{"waitP95", duration(pastWaitP95)},
+		{"p50", duration(pastP50)},
+		{"p95", duration(pastP95)},
+		{"p99", duration(pastP99)},
 	}
-	pastRuleColumns = [pastRuleFigures]column{
-		pastBlocked: {"blocked", count}, pastRuleWouldBlock: {"wouldBlock", count},
-		pastCandidateWouldBlock: {"candidateWouldBlock", count}, pastMissing: {"withoutArgument", count},
-		pastEffective: {"effective", amount}, pastCandidate: {"candidate", amount},
+	pastRuleColumns = []column{
+		{"blocked", count(pastBlocked)},
+		{"wouldBlock", count(pastRuleWouldBlock)},
+		{"candidateWouldBlock", count(pastCandidateWouldBlock)},
+		{"withoutArgument", count(pastMissing)},
+		{"changes", count(pastChanges)},
+		{"state", count(pastState)},
+		{"threshold", amount(pastThreshold)},
+		{"effective", effective},
+		{"candidate", amount(pastCandidate)},
 	}
-	demandColumns = []column{{"demand", count}}
+	demandColumns = []column{{"demand", count(0)}}
 )
 
 // rowsView is steps of the history: when each began, and its figures in the order of Columns.
@@ -49,8 +75,8 @@ func rowsOf(row *history.Row, now, length, steps int64, columns []column) rowsVi
 	}
 	for step, figures := range row.From((now-1)/length - steps) {
 		values := []any{step * length}
-		for i, c := range columns {
-			values = append(values, c.value(figures[i]))
+		for _, c := range columns {
+			values = append(values, c.value(figures))
 		}
 		v.Rows = append(v.Rows, values)
 	}
@@ -68,6 +94,9 @@ type historyView struct {
 type ruleHistoryView struct {
 	Kind string `json:"kind"`
 	ID   string `json:"id"`
+	Raw  string `json:"raw,omitempty"`
+
+	States []string `json:"states,omitempty"`
 	rowsView
 }
 
@@ -85,14 +114,17 @@ func (p *past) view(name, span string, now int64) (historyView, bool) {
 	v := historyView{Name: name, Step: 1, Forgotten: p.forgotten}
 	switch span {
 	case "minute":
-		v.Resource = rowsOf(r.minute, now, 1, minuteSeconds, pastColumns[:])
+		v.Resource = rowsOf(r.minute, now, 1, minuteSeconds, pastColumns)
 	case "demand":
 		v.Resource = rowsOf(r.demand, now, 1, hourSeconds, demandColumns)
 	default:
 		v.Step = stepSeconds
-		v.Resource = rowsOf(r.hour, now, stepSeconds, hourSteps, pastColumns[:])
+		v.Resource = rowsOf(r.hour, now, stepSeconds, hourSteps, pastColumns)
 		for key, rule := range r.rules {
-			v.Rules = append(v.Rules, ruleHistoryView{key.kind, key.id, rowsOf(rule.hour, now, stepSeconds, hourSteps, pastRuleColumns[:])})
+			v.Rules = append(v.Rules, ruleHistoryView{
+				Kind: key.kind, ID: key.id, Raw: rawOf(key.id), States: rule.states,
+				rowsView: rowsOf(rule.hour, now, stepSeconds, hourSteps, pastRuleColumns),
+			})
 		}
 		slices.SortFunc(v.Rules, func(a, b ruleHistoryView) int {
 			return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.ID, b.ID))

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/breaker"
 	"github.com/leapgate-go/leapgate/dashboard"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
@@ -26,6 +28,7 @@ type pastView struct {
 	Resource  pastRows
 	Rules     []struct {
 		Kind, ID string
+		States   []string
 		pastRows
 	}
 }
@@ -113,6 +116,54 @@ func TestHistory_HasEveryCallOfTheHour(t *testing.T) {
 			require.InDelta(t, demand.Resource.Rows[i][0]+1, row[0], 0, "every second is there")
 		}
 		require.Len(t, pastOf(t, d, "name=a&span=minute").Resource.Rows, 60)
+	})
+}
+
+// column returns the values of a column, oldest first.
+func (v pastRows) column(t *testing.T, name string) (values []float64) {
+	t.Helper()
+	i := slices.Index(v.Columns, name)
+	require.GreaterOrEqual(t, i, 0, name)
+	for _, row := range v.Rows {
+		values = append(values, row[i])
+	}
+	return values
+}
+
+// A breaker opens and closes again, and a threshold is lowered.
+func TestHistory_HasStatesAndThresholdsAsTheyWere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := leapgate.Must(leapgate.Config{})
+		load := func(threshold float64) {
+			require.NoError(t, g.LoadRules(leapgate.Rules{
+				Flow:    []flow.Rule{{ID: "day", Resource: "a", Threshold: threshold, Interval: 24 * time.Hour}},
+				Breaker: []breaker.Rule{{ID: "trip", Resource: "a", Consecutive: 3, OpenFor: 20 * time.Second}},
+			}))
+		}
+		load(100)
+		d := keeping(t, g, 0)
+		for second := range 60 {
+			if second == 31 {
+				load(50)
+			}
+			if e, err := g.Entry("a"); err == nil {
+				if second < 10 { // it opens with the tenth
+					e.SetError(errAway)
+				}
+				e.Exit()
+			}
+			time.Sleep(time.Second)
+		}
+		time.Sleep(5 * time.Second)
+		v := pastOf(t, d, "name=a")
+		require.Len(t, v.Rules, 2)
+		trip, day := v.Rules[0], v.Rules[1]
+		require.Equal(t, []string{"closed", "open", "half-open"}, trip.States[:3])
+		require.Equal(t, []float64{0, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0}, trip.column(t, "state")[:12])
+		require.InDelta(t, float64(gates.Snapshot(t, g, "a").Rules[1].Changes), trip.sum(t, "changes"), 0)
+		require.InDelta(t, 20, trip.sum(t, "blocked"), 3)
+		require.Equal(t, []float64{100, 100, 100, 100, 100, 100, 50, 50, 50, 50, 50, 50}, day.column(t, "effective")[:12])
 	})
 }
 

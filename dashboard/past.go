@@ -18,8 +18,8 @@ const (
 	hourSeconds   = 3600
 	minuteSeconds = 60
 
-	pastBytes     = 20 << 10 // at most, of the steps of the hour
-	demandBytes   = 10 << 10
+	pastBytes     = 15 << 10 // at most, of the steps of the hour
+	demandBytes   = 15 << 10
 	minuteBytes   = 2 << 10
 	pastRuleBytes = 6 << 10
 
@@ -52,17 +52,24 @@ const (
 	pastRuleWouldBlock
 	pastCandidateWouldBlock
 	pastMissing   // without the argument
-	pastEffective // packed
+	pastChanges   // of the state
+	pastEffective // 0 if it is the threshold, or one more than a packed level
+	pastState     // its number in all that there are
+	pastThreshold // packed
 	pastCandidate // packed
 	pastRuleFigures
 )
 
 var pastRuleJoins = [pastRuleFigures]history.Join{
-	history.Sum, history.Sum, history.Sum, history.Sum, history.Newest, history.Newest,
+	history.Sum, history.Sum, history.Sum, history.Sum, history.Sum,
+	history.Newest, history.Newest, history.Newest, history.Newest,
 }
 
-// counts are the totals of a resource or a rule, in the order of its figures.
-type counts [4]int64
+// The totals of a resource and of a rule, in the order of their figures.
+type (
+	counts     [pastWouldBlock + 1]int64
+	ruleCounts [pastChanges + 1]int64
+)
 
 // past is what resources and their rules did in the last hour. It is fed every second, and takes
 // a bounded memory: what has not been called for longest is forgotten first. A resource that was
@@ -89,7 +96,8 @@ type resourcePast struct {
 }
 
 type rulePast struct {
-	totals counts
+	totals ruleCounts
+	states []string
 	round  int64
 	hour   *history.Row
 }
@@ -146,7 +154,8 @@ func (p *past) feedResource(second int64, s *stat.Snapshot) {
 		}
 		p.resources[s.Resource] = r
 	}
-	grown := growth(r.totals, totals)
+	grown := totals
+	grow(grown[:], r.totals[:])
 	r.totals, r.round = totals, p.round
 	demand := grown[pastPass] + grown[pastBlock]
 	if demand > 0 || s.Concurrency+s.Waiting > 0 {
@@ -177,22 +186,27 @@ func (p *past) feedResource(second int64, s *stat.Snapshot) {
 func (p *past) feedRules(second int64, r *resourcePast, calls counts, rules []stat.RuleSnapshot) {
 	for i := range rules {
 		f := &rules[i]
-		totals := counts{f.Blocked, f.WouldBlock, f.CandidateWouldBlock, f.Missing}
+		totals := ruleCounts{f.Blocked, f.WouldBlock, f.CandidateWouldBlock, f.Missing, f.Changes}
 		past := r.rules[ruleKey{f.Kind, f.ID}]
 		if past == nil {
 			// What it counted before is not known, but it decided no more calls than there were.
 			past = &rulePast{hour: history.NewRow(stepSeconds, hourSteps, pastRuleBytes, pastRuleJoins[:]...)}
 			demand := calls[pastPass] + calls[pastBlock]
-			for i, most := range [...]int64{calls[pastBlock], calls[pastWouldBlock], demand, demand} {
+			for i, most := range [...]int64{calls[pastBlock], calls[pastWouldBlock], demand, demand, 0} {
 				past.totals[i] = max(0, totals[i]-most)
 			}
 			r.rules[ruleKey{f.Kind, f.ID}] = past
 		}
-		grown := growth(past.totals, totals)
-		past.totals, past.round = totals, p.round
+		grown := totals
+		grow(grown[:], past.totals[:])
+		past.totals, past.round, past.states = totals, p.round, f.States
 		var row [pastRuleFigures]int64
 		copy(row[:], grown[:])
-		row[pastEffective], row[pastCandidate] = history.PackNumber(f.Effective), history.PackNumber(f.Candidate)
+		row[pastState] = int64(max(0, slices.Index(f.States, f.State)))
+		row[pastThreshold], row[pastCandidate] = history.PackNumber(f.Threshold), history.PackNumber(f.Candidate)
+		if f.Effective != f.Threshold {
+			row[pastEffective] = 1 + history.PackLevel(f.Effective)
+		}
 		past.hour.Fill(second, row[:]...)
 	}
 	for key, past := range r.rules {
@@ -217,14 +231,13 @@ func (r *resourcePast) size() int {
 	return bytes
 }
 
-// growth is how much totals have grown. Those that fell began anew.
-func growth(before, now counts) counts {
+// grow makes totals what they have grown by. Those that fell began anew.
+func grow(now, before []int64) {
 	for i := range now {
 		if now[i] >= before[i] {
 			now[i] -= before[i]
 		}
 	}
-	return now
 }
 
 // forget makes room: a sixteenth of it at once, so that it is not sought every second. The caller

@@ -51,6 +51,7 @@ func (w *watching) agree(g *leapgate.Gate) {
 			sum["wouldBlock"] += float64(r.WouldBlock)
 			sum["candidateWouldBlock"] += float64(r.CandidateWouldBlock)
 			sum["resources"]++
+			sum["withoutArgument"] += float64(r.Missing)
 			if sum["resources"] == 1 || float64(r.Used)/r.Effective > sum["used"]/sum["effective"] {
 				sum["used"], sum["effective"], sum["interval"] = float64(r.Used), r.Effective, float64(r.Interval.Milliseconds())
 			}
@@ -81,7 +82,7 @@ func TestEvents_FramesTellWhatHasChanged(t *testing.T) {
 		require.Zero(t, time.Since(began), "at once")
 		require.Equal(t, "row passQPS blockQPS successQPS exceptionQPS avgRT p50 p95 p99 concurrency pass block success exception wouldBlock rules",
 			strings.Join(first.Columns["resources"], " "))
-		require.Equal(t, "row admitted blocked wouldBlock candidateWouldBlock resources used effective interval lastRefusal", strings.Join(first.Columns["rules"], " "))
+		require.Equal(t, "row admitted blocked wouldBlock candidateWouldBlock resources used effective interval lastRefusal withoutArgument", strings.Join(first.Columns["rules"], " "))
 		require.Equal(t, "2023-11-14T22:13:20.007Z", first.At.Format(time.RFC3339Nano))
 		require.JSONEq(t, "[]", string(first.Limiters))
 		w.agree(g)

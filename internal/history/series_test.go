@@ -100,3 +100,19 @@ func TestPackTime_IsAlmostExact(t *testing.T) {
 		require.Equal(t, PackTime(ns), PackTime(UnpackTime(PackTime(ns))))
 	})
 }
+
+func TestPackLevel_IsAlmostExact(t *testing.T) {
+	t.Parallel()
+	require.Zero(t, PackLevel(0))
+	require.Zero(t, PackLevel(-1))
+	require.Zero(t, PackLevel(math.NaN()))
+	require.Zero(t, UnpackLevel(0))
+	for n := range 500 {
+		require.InDelta(t, n, UnpackLevel(PackLevel(float64(n))), 0.5)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		f := rapid.Float64Range(1e-9, 1e18).Draw(t, "level")
+		require.InEpsilon(t, f, UnpackLevel(PackLevel(f)), 0.006)
+		require.InDelta(t, PackLevel(f), PackLevel(f*1.01), 9, "near it")
+	})
+}
