@@ -25,7 +25,7 @@ export class Chart {
       ...series.map((s) => el("span", { class: "key " + s.class }, el("i"), s.label + " ", this.keys.get(s.key))));
     this.svg = svg("svg", { "aria-hidden": "true", focusable: "false" });
     this.plot = el("div", {
-      class: "plot", tabindex: "0", role: "slider", "aria-label": title + ": the time to read", "aria-valuemax": 0,
+      class: "plot", tabindex: "0", role: "slider", "aria-label": title + ": the time to read", "aria-valuemin": 0, "aria-valuemax": 0, "aria-valuenow": 0,
       onpointermove: (e) => this.#point(e), onpointerdown: (e) => this.#point(e),
       onpointerleave: () => this.#read(null), onblur: () => this.#read(null), onkeydown: (e) => this.#key(e),
     }, this.svg);
