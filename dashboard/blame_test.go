@@ -46,6 +46,7 @@ func TestEvents_WhichRuleRefusedLastAndWhichIsFullest(t *testing.T) {
 		w.next()
 		require.Equal(t, 0.25, w.figures["a"]["use"], "one of four in flight, one of ten a second")
 		require.Equal(t, "isolation places", w.blamed("a", "fullest"))
+		require.Equal(t, 10.0, w.figures["a"]["limit"], "that of the day is no limit of a second")
 		require.Empty(t, w.blamed("a", "refusedBy"))
 
 		e.Exit()

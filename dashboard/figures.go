@@ -17,16 +17,16 @@ type resourceFigures struct {
 	waiting int64
 	waitP95 time.Duration
 	// refusedBy is the row of the rule that refused last, use the largest share of a rule's limit that is
-	// in use, and fullest the row of that rule; 0 if there is none.
+	// in use, fullest the row of that rule, and limit the lowest bound of passes per second; 0 if there is none.
 	refusedBy, fullest int64
-	use                float64
+	use, limit         float64
 }
 
 // resourceColumns names what append appends, after the number of the row.
 var resourceColumns = []string{
 	"row", "passQPS", "blockQPS", "successQPS", "exceptionQPS", "avgRT", "p50", "p95", "p99",
 	"concurrency", "pass", "block", "success", "exception", "wouldBlock", "rules",
-	"waiting", "waitP95", "refusedBy", "use", "fullest",
+	"waiting", "waitP95", "refusedBy", "use", "fullest", "limit",
 }
 
 func figuresOf(s *stat.Snapshot) resourceFigures {
@@ -54,7 +54,8 @@ func (f resourceFigures) append(b []byte) []byte {
 	b = appendMillis(append(b, ','), f.waitP95)
 	b = strconv.AppendInt(append(b, ','), f.refusedBy, 10)
 	b = appendNumber(append(b, ','), f.use)
-	return strconv.AppendInt(append(b, ','), f.fullest, 10)
+	b = strconv.AppendInt(append(b, ','), f.fullest, 10)
+	return appendNumber(append(b, ','), f.limit)
 }
 
 type ruleKey struct{ kind, id string }

@@ -158,25 +158,22 @@ func (e *frameEncoder) blame(f *resourceFigures, s *stat.Snapshot) {
 		if r.LastRefusal.At.After(last) {
 			last, f.refusedBy = r.LastRefusal.At, e.rules.rows[key].number
 		}
-		if use := useOf(e.bounds[key], r, s); use > f.use {
+		var use float64
+		switch figure := e.bounds[key]; {
+		case r.Effective <= 0:
+		case figure == ruleset.InFlight:
+			use = float64(s.Concurrency) / r.Effective
+		case figure == ruleset.Passes && r.Interval <= time.Second: // of a longer one, the passes are not known here
+			limit := r.Effective / r.Interval.Seconds()
+			use = s.PassQPS / limit
+			if f.limit == 0 || limit < f.limit {
+				f.limit = limit
+			}
+		}
+		if use = math.Round(use*1000) / 1000; use > f.use {
 			f.use, f.fullest = use, e.rules.rows[key].number
 		}
 	}
-}
-
-// useOf returns the share of a rule's limit that is in use, to the thousandth. The passes of more than
-// a second are not known here: a rule with a longer interval has none.
-func useOf(figure ruleset.Figure, r *stat.RuleSnapshot, s *stat.Snapshot) float64 {
-	var used float64
-	switch {
-	case r.Effective <= 0:
-		return 0
-	case figure == ruleset.InFlight:
-		used = float64(s.Concurrency)
-	case figure == ruleset.Passes && r.Interval <= time.Second:
-		used = s.PassQPS * r.Interval.Seconds()
-	}
-	return math.Round(used/r.Effective*1000) / 1000
 }
 
 // appendStates appends the rules that are in another state than the one in which they began, by the
