@@ -31,8 +31,8 @@ const figures = columns.filter((c) => c.show);
 const [named, needy] = columns;
 
 const most = 8; // resources that are named above the table
-const calm = 5000; // ms for which rows stay where they are
-const soon = 2000; // the same when one is to come up that is worse than before
+const calm = 4900; // ms for which rows stay where they are: frames come every second, more or less
+const soon = 1900; // the same when one is to come up that is worse than before
 const other = "other"; // the name of what has no place of its own
 
 // What was chosen holds when the view is left and come back to.
@@ -61,7 +61,7 @@ export class Overview {
     remember();
     this.rows = new Rows({ make: makeRow, fill: (row, r, i) => fillRow(row, r, i, this.store) });
     this.ranks = new Map(); // by key, when the rows were sorted last
-    this.sorted = -Infinity;
+    this.moved = -Infinity; // when rows moved last
     this.strip = strip([["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exceptions/s"], ["concurrency", "In flight"], ["waiting", "Waiting"], ["resources", "Resources"], ["sources", "Rule sources"]]);
     this.load = new Load();
     this.filter = el("input", {
@@ -127,31 +127,30 @@ export class Overview {
     return (matchMedia("(hover: hover)").matches && at.matches(":hover")) || at.contains(document.activeElement);
   }
 
-  // due reports whether it is time to sort the rows: they do not move while somebody reads them.
-  #due() {
-    const since = performance.now() - this.sorted;
-    if (since >= calm - 100) return true;
-    return since >= soon - 100 && chosen.column === needy && [...this.store.resources.values()].some((r) => r.why.rank < (this.ranks.get(r.key) ?? words.length));
+  // due reports whether rows may move again: not while somebody reads them, unless one is worse than it was.
+  #due(all) {
+    const since = performance.now() - this.moved;
+    return since >= calm || since >= soon && chosen.column === needy && all.some((r) => r.why.rank < (this.ranks.get(r.key) ?? words.length));
   }
 
-  // list shows the rows, sorted anew if it is time, or if somebody wants them now.
+  // list shows the rows, in another order if it is time for that, or if somebody wants it now.
   #list(now) {
     const { column, descending, filter } = chosen;
     const want = filter.trim().toLowerCase();
     const all = [...this.store.resources.values()];
-    const items = want ? all.filter((r) => r.name.toLowerCase().includes(want)) : all;
-    const held = !now && this.#held();
-    const sign = descending ? -1 : 1;
+    const place = new Map(this.rows.items.map((r, i) => [r.key, i]));
     const byName = (a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
-    if (now || !held && this.#due()) {
-      this.sorted = performance.now();
-      this.ranks = new Map(all.map((r) => [r.key, r.why.rank]));
-      items.sort(column === needy ? (a, b) => -sign * worse(a, b)
+    let items = (want ? all.filter((r) => r.name.toLowerCase().includes(want)) : all)
+      .sort((a, b) => (place.get(a.key) ?? Infinity) - (place.get(b.key) ?? Infinity) || byName(a, b));
+    const held = !now && this.#held();
+    if (now || !held && this.#due(all)) {
+      const sign = descending ? -1 : 1;
+      const sorted = items.toSorted(column === needy ? (a, b) => -sign * worse(a, b)
         : column === named ? (a, b) => sign * byName({ key: a.name }, { key: b.name }) || byName(a, b)
           : (a, b) => sign * (column.by(a) - column.by(b)) || byName(a, b));
-    } else {
-      const place = new Map(this.rows.items.map((r, i) => [r.key, i]));
-      items.sort((a, b) => (place.get(a.key) ?? Infinity) - (place.get(b.key) ?? Infinity) || byName(a, b));
+      if (now || sorted.some((r, i) => r !== items[i])) this.moved = performance.now();
+      this.ranks = new Map(all.map((r) => [r.key, r.why.rank]));
+      items = sorted;
     }
     this.rows.set(items);
     setAttr(this.table, "aria-rowcount", items.length + 1);

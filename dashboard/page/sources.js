@@ -12,8 +12,10 @@ export function trouble(sources) {
   const bad = refused(sources);
   if (bad.length === 0) return "";
   if (bad.length > 1) return `${count(bad.length)} sources of rules are refused: their latest changes are not in force.`;
-  const [{ source, loadedAt }] = bad;
-  return loadedAt ? `${shown(source)} is refused: its latest change is not in force.` : `${shown(source)} is refused: no rules could be loaded from it.`;
+  const [{ source, loadedAt, errors: [{ line, message }, ...more] }] = bad;
+  const why = ` ${line ? `Line ${line}: ` : ""}${shown(message)}${more.length ? ` (and ${count(more.length)} more)` : ""}.`;
+  return (loadedAt ? `${shown(source)} is refused: its latest change is not in force.` : `${shown(source)} is refused: no rules could be loaded from it.`) +
+    why + (loadedAt ? ` In force is what was loaded ${age(Date.now() - Date.parse(loadedAt))}.` : "");
 }
 
 /** warning is a text for those who are about to change rules of a source: that saving loses comments, or nothing.
