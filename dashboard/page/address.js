@@ -18,3 +18,9 @@ export function choose(choices) {
   const hash = (path() || "#/") + (text ? "?" + text : "");
   if (hash !== location.hash && (text || location.hash)) history.replaceState(history.state, "", hash);
 }
+
+/** selected is the second that charts show until another is read, in ms; null if none was. */
+export const selected = () => Number(chosenIn().get("at")) * 1000 || null;
+
+/** select puts that second into the address. */
+export const select = (at) => choose({ at: at === null ? "" : String(at / 1000) });

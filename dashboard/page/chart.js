@@ -1,6 +1,7 @@
 // A chart of one minute, second by second: lines, areas, thresholds, gaps, and a read-out for
 // pointer, finger and keyboard. It is drawn in SVG, so that the style sheet colours it.
 
+import { select, selected } from "./address.js";
 import { el, svg, setAttr, setText, shown } from "./dom.js";
 import { time } from "./format.js";
 import { apart, reach, ticks } from "./scale.js";
@@ -25,8 +26,9 @@ export class Chart {
     this.plot = el("div", {
       class: "plot", tabindex: "0", role: "slider", "aria-label": title + ": the second to read", "aria-valuemin": -59, "aria-valuemax": 0,
       onpointermove: (e) => this.#point(e), onpointerdown: (e) => this.#point(e),
-      onpointerleave: () => this.#read(null), onblur: () => this.#read(null), onkeydown: (e) => this.#key(e),
+      onpointerleave: () => this.#read(selected()), onblur: () => this.#read(selected()), onkeydown: (e) => this.#key(e),
     }, this.svg);
+    for (const what of ["click", "keydown"]) this.plot.addEventListener(what, () => select(this.cursor));
     this.summary = el("p", { class: "unseen" });
     this.beyond = el("p", { class: "beyond" });
     this.marks = el("p", { class: "marks", hidden: !marked });
@@ -47,6 +49,7 @@ export class Chart {
    * values like those of a series if the line moves, and marks, by time, [{at, label, text, quiet}]. */
   update({ end, values, lines = [], marks = [] }) {
     this.data = { end, values, lines, marks: marks.filter(({ at }) => at >= end - (seconds - 1) * 1000 && at < end + 1000) };
+    if (!this.plot.matches(":hover, :focus")) this.cursor = selected(); // in all charts the same
     if (this.cursor <= end - seconds * 1000 || this.cursor > end) this.cursor = null;
     this.#draw();
     this.#legend();

@@ -5,6 +5,7 @@ package browser
 import (
 	"context"
 	"errors"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -108,6 +109,10 @@ func TestOverview_WhatNeedsAttentionComesFirst(t *testing.T) {
 	p.do(chromedp.Focus(chromedp.CSS(".meanings summary")))
 	p.press("\r")
 	p.until("what all columns say, and what other is", `document.querySelectorAll(".meanings dt").length === 13 && document.querySelector(".meanings").innerText.includes("no room")`)
+	look := func(string) {}
+	if os.Getenv("AXE") != "" {
+		look = p.withAxe(axeSource(t))
+	}
 	for _, theme := range []string{"light", "dark"} {
 		p.choose("#theme", theme)
 		for _, width := range []int64{1440, 1280, 1024, 800, 768, 761, 390, 360} {
@@ -117,6 +122,7 @@ func TestOverview_WhatNeedsAttentionComesFirst(t *testing.T) {
 				const box = r.getBoundingClientRect();
 				return [...r.children].filter((c) => c.checkVisibility() && c.getBoundingClientRect().right > box.right + 1).map((c) => c.className);
 			}).join()`), "cells run out of the table at %d", width)
+			look(theme + " at " + strconv.FormatInt(width, 10))
 			p.shoot("attention-" + theme + "-" + strconv.FormatInt(width, 10))
 		}
 	}
@@ -191,4 +197,25 @@ func TestOverview_IsInTheAddress(t *testing.T) {
 	p.until("the resource, from its top", `location.hash.startsWith("#/resource/") && scrollY === 0`)
 	ask[bool](p, `document.querySelector(".crumb a").click(), true`)
 	p.until("a link begins at the top, with what was chosen", `location.hash === "#/?sort=name&order=desc" && scrollY === 0`)
+}
+
+// TestChart_SelectedSecondIsInTheAddress: what was chosen in one chart is shown in all, and to those who get the address.
+func TestChart_SelectedSecondIsInTheAddress(t *testing.T) {
+	t.Parallel()
+	s := serve(t, newShop(t), dashboard.Config{})
+	p := open(t, s.url+ofOrders)
+	p.until("some seconds", `(document.querySelector(".line.pass").getAttribute("d").match(/L/g) ?? []).length > 4`)
+	p.do(chromedp.Focus(chromedp.CSS(".chart.wide .plot")))
+	p.press(kb.ArrowLeft)
+	p.press(kb.ArrowLeft)
+	p.until("a second", `/^#\/resource\/GET%20%2Forders\?at=\d+$/.test(location.hash)`)
+	when := ask[string](p, `document.querySelector(".chart.wide .when").textContent`)
+	p.do(chromedp.Focus(chromedp.CSS(".crumb a")))
+	all := `String([...document.querySelectorAll(".chart .when")].map((w) => w.textContent))`
+	p.until("the same in all charts", all+" === "+quote(when+","+when+","+when))
+	sent := open(t, ask[string](p, "location.href"))
+	sent.until("the same for others", all+" === "+quote(when+","+when+","+when))
+	p.do(chromedp.Focus(chromedp.CSS(".chart.wide .plot")))
+	p.press(kb.Escape)
+	p.until("none", `location.hash === "#/resource/GET%20%2Forders" && !document.querySelector(".cross")`)
 }
