@@ -13,12 +13,20 @@ type resourceFigures struct {
 	avgRT, p50, p95, p99                               time.Duration
 	concurrency                                        int64
 	pass, block, success, exception, wouldBlock, rules int64
+
+	waiting int64
+	waitP95 time.Duration
+	// refusedBy is the row of the rule that refused last, use the largest share of a rule's limit that is
+	// in use, fullest the row of that rule, and limit the lowest bound of passes per second; 0 if there is none.
+	refusedBy, fullest int64
+	use, limit         float64
 }
 
 // resourceColumns names what append appends, after the number of the row.
 var resourceColumns = []string{
 	"row", "passQPS", "blockQPS", "successQPS", "exceptionQPS", "avgRT", "p50", "p95", "p99",
 	"concurrency", "pass", "block", "success", "exception", "wouldBlock", "rules",
+	"waiting", "waitP95", "refusedBy", "use", "fullest", "limit",
 }
 
 func figuresOf(s *stat.Snapshot) resourceFigures {
@@ -28,6 +36,7 @@ func figuresOf(s *stat.Snapshot) resourceFigures {
 		concurrency: s.Concurrency,
 		pass:        s.Pass, block: s.Block, success: s.Success, exception: s.Exception,
 		wouldBlock: s.WouldBlock, rules: int64(len(s.Rules)),
+		waiting: s.Waiting, waitP95: s.WaitP95,
 	}
 }
 
@@ -41,7 +50,12 @@ func (f resourceFigures) append(b []byte) []byte {
 	for _, n := range [...]int64{f.concurrency, f.pass, f.block, f.success, f.exception, f.wouldBlock, f.rules} {
 		b = strconv.AppendInt(append(b, ','), n, 10)
 	}
-	return b
+	b = strconv.AppendInt(append(b, ','), f.waiting, 10)
+	b = appendMillis(append(b, ','), f.waitP95)
+	b = strconv.AppendInt(append(b, ','), f.refusedBy, 10)
+	b = appendNumber(append(b, ','), f.use)
+	b = strconv.AppendInt(append(b, ','), f.fullest, 10)
+	return appendNumber(append(b, ','), f.limit)
 }
 
 type ruleKey struct{ kind, id string }

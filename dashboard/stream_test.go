@@ -38,7 +38,10 @@ func (w *watching) agree(g *leapgate.Gate) {
 			"passQPS": s.PassQPS, "blockQPS": s.BlockQPS, "successQPS": s.SuccessQPS, "exceptionQPS": s.ExceptionQPS,
 			"avgRT": ms(s.AvgRT), "p50": ms(s.P50), "p95": ms(s.P95), "p99": ms(s.P99), "concurrency": float64(s.Concurrency),
 			"pass": float64(s.Pass), "block": float64(s.Block), "success": float64(s.Success), "exception": float64(s.Exception),
-			"wouldBlock": float64(s.WouldBlock), "rules": float64(len(s.Rules)),
+			"wouldBlock": float64(s.WouldBlock), "rules": float64(len(s.Rules)), "waiting": float64(s.Waiting), "waitP95": ms(s.WaitP95),
+		}
+		for _, which := range []string{"refusedBy", "use", "fullest", "limit"} { // of rules, and in rows: there is a test of its own
+			want[s.Resource][which] = w.figures[s.Resource][which]
 		}
 		for _, r := range s.Rules {
 			sum := sums[r.Kind+" "+r.ID]
@@ -80,7 +83,7 @@ func TestEvents_FramesTellWhatHasChanged(t *testing.T) {
 		first := w.next()
 		require.True(t, first.Full)
 		require.Zero(t, time.Since(began), "at once")
-		require.Equal(t, "row passQPS blockQPS successQPS exceptionQPS avgRT p50 p95 p99 concurrency pass block success exception wouldBlock rules",
+		require.Equal(t, "row passQPS blockQPS successQPS exceptionQPS avgRT p50 p95 p99 concurrency pass block success exception wouldBlock rules waiting waitP95 refusedBy use fullest limit",
 			strings.Join(first.Columns["resources"], " "))
 		require.Equal(t, "row admitted blocked wouldBlock candidateWouldBlock resources used effective interval lastRefusal withoutArgument", strings.Join(first.Columns["rules"], " "))
 		require.Equal(t, "2023-11-14T22:13:20.007Z", first.At.Format(time.RFC3339Nano))

@@ -1,6 +1,7 @@
 // A chart of the last minute, or of another time, step by step: lines, areas, thresholds, gaps, and a
 // read-out for pointer, finger and keyboard. It is drawn in SVG, so that the style sheet colours it.
 
+import { select, selected } from "./address.js";
 import { el, svg, setAttr, setText, shown } from "./dom.js";
 import { span, time } from "./format.js";
 import { Handle } from "./handle.js";
@@ -27,8 +28,9 @@ export class Chart {
     this.plot = el("div", {
       class: "plot", tabindex: "0", role: "slider", "aria-label": title + ": the time to read", "aria-valuemin": 0, "aria-valuemax": 0, "aria-valuenow": 0,
       onpointermove: (e) => this.#point(e), onpointerdown: (e) => this.#point(e),
-      onpointerleave: () => this.#read(null), onblur: () => this.#read(null), onkeydown: (e) => this.#key(e),
+      onpointerleave: () => this.#read(selected()), onblur: () => this.#read(selected()), onkeydown: (e) => this.#key(e),
     }, this.svg);
+    for (const what of ["click", "keydown"]) this.plot.addEventListener(what, () => select(this.cursor));
     this.handles = new Map(); // of the lines that can be dragged, by their keys
     this.stage = el("div", { class: "stage" }, this.plot);
     this.summary = el("p", { class: "unseen" });
@@ -56,7 +58,8 @@ export class Chart {
     this.shown = this.series.filter((s) => !s.rare || values[s.key].some((v) => v > 0));
     const since = end - (this.count - 1) * this.step;
     this.data = { end, values, lines, marks: marks.filter(({ at }) => at >= since && at < end + this.step) };
-    if (this.cursor < since || this.cursor > end || (end - this.cursor) % this.step) this.cursor = null;
+    this.cursor = this.#stepOf(this.plot.matches(":hover, :focus") ? this.cursor : selected()); // in all charts the same
+    if (this.cursor < since || this.cursor > end) this.cursor = null;
     setAttr(this.plot, "aria-valuemin", 1 - this.count);
     for (const s of this.series) this.keys.get(s.key).parentNode.hidden = !this.shown.includes(s);
     this.#draw();
@@ -96,6 +99,11 @@ export class Chart {
   // indexOf is the index of the step of a time, and at the time at which a step begins.
   #indexOf(at) {
     return this.count - 1 + Math.floor((at - this.data.end) / this.step);
+  }
+
+  // stepOf is when the step of a time began.
+  #stepOf(at) {
+    return at === null || !this.data ? null : this.#at(this.#indexOf(at));
   }
 
   #at(i) {
@@ -168,7 +176,8 @@ export class Chart {
     event.stopPropagation();
   }
 
-  #read(cursor) {
+  #read(at) {
+    const cursor = this.#stepOf(at);
     if (this.cursor === cursor) return;
     this.cursor = cursor;
     this.#legend();

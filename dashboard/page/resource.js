@@ -16,10 +16,9 @@ const totals = [["pass", "Pass"], ["block", "Block"], ["success", "Success"], ["
 
 const most = 500; // resources that are offered for comparing
 
-/** ResourceView is the view of one resource. key is its name as it is in a query. chosen is what else the address
- * says; beside is the key of the other resource, if this is one of two. */
+/** ResourceView is the view of one resource. key is its name as it is in a query; beside says that it is one of two. */
 export class ResourceView {
-  constructor(key, context, chosen, beside) {
+  constructor(key, context, beside) {
     this.context = { ...context, changed: (text) => {
       context.changed(text);
       this.#load();
@@ -47,7 +46,7 @@ export class ResourceView {
     this.trial = new Trial(this.key, this.context, again);
     this.gauges = new Gauges();
     this.rates.stage.after(this.trial.element, this.gauges.element);
-    this.spans = new SpanButtons(chosen.get("span"), (span) => this.show(span));
+    this.spans = new SpanButtons((span) => this.show(span));
     this.past.span = this.spans.span;
     this.csv = el("a", { class: "csv", text: "Export as CSV", download: true });
     this.lost = el("p", { class: "note", hidden: true });

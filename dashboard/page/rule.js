@@ -19,7 +19,7 @@ const series = [
 
 /** RuleView is the view of one rule. place is its kind and its ID, as they are in the address. */
 export class RuleView {
-  constructor(context, place, chosen) {
+  constructor(context, place) {
     const cut = place.indexOf("/");
     let id = place.slice(cut + 1);
     try {
@@ -41,7 +41,7 @@ export class RuleView {
     this.chart = new Chart({ title: "Refused per second", format: rate, least: 2, none: "nothing refused", series });
     this.chart.element.classList.add("wide");
     this.chart.table.before(this.shares, this.gauge.element);
-    this.spans = new SpanButtons(chosen.get("span"), () => {
+    this.spans = new SpanButtons(() => {
       if (this.past) Object.assign(this.past, { span: this.spans.span, asked: -Infinity });
       this.#load();
       this.#show();

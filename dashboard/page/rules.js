@@ -1,5 +1,6 @@
 // All rules, whether their resources were called or not: a table, and of few the panels too.
 
+import { choose, chosenIn } from "./address.js";
 import { el, setAttr, setText, shown, svg } from "./dom.js";
 import { age, count, rate } from "./format.js";
 import { trace } from "./chart.js";
@@ -9,7 +10,6 @@ import { Panels } from "./panel.js";
 import { RuleList } from "./rulelist.js";
 import { Rows } from "./rows.js";
 import { Sources } from "./sources.js";
-import { keep } from "./span.js";
 import { setState, worst } from "./states.js";
 
 const few = 12; // rules that are shown with their panels
@@ -32,9 +32,10 @@ const columns = [
   { key: "state", label: "State", by: (r) => worst(r.live?.states ?? []) ?? mode(r), text: true },
 ];
 
-/** RulesView is the view of all rules. chosen is what the address says. */
+/** RulesView is the view of all rules. */
 export class RulesView {
-  constructor(context, chosen) {
+  constructor(context) {
+    const chosen = chosenIn();
     this.title = "Rules";
     this.context = { ...context, changed: (text) => {
       context.changed(text);
@@ -47,7 +48,7 @@ export class RulesView {
     this.panels = new Panels(this.context, "h2");
     this.rows = new Rows({ make: makeRow, fill: (row, rule, i) => fillRow(row, rule, i, this.store) });
     this.filter = el("input", { type: "search", placeholder: "Filter rules", "aria-label": "Filter rules by ID or resource", "aria-keyshortcuts": "/", autocomplete: "off", spellcheck: "false", value: chosen.get("filter") ?? "", oninput: () => {
-      keep("filter", this.filter.value.trim());
+      choose({ filter: this.filter.value.trim() });
       this.#show();
     } });
     this.matched = el("p", { class: "muted" });
@@ -82,8 +83,7 @@ export class RulesView {
   #sort(column) {
     this.descending = this.column === column ? !this.descending : !column.text;
     this.column = column;
-    keep("sort", column.key);
-    keep("order", this.descending ? "desc" : "asc");
+    choose({ sort: column.key, order: this.descending ? "desc" : "asc" });
     this.#show(true);
   }
 
@@ -139,7 +139,7 @@ function makeRow(rule) {
   const link = el("a", { class: "clip", href: ruleLink(rule), text: name });
   const cells = Object.fromEntries(columns.slice(1).map((c) => [c.key, el("div", { class: "cell " + c.key, role: "cell" })]));
   const spark = svg("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true", preserveAspectRatio: "none" },
-    svg("path", { class: "area pass" }), svg("path", { class: "area block" }), svg("path", { class: "spark-line pass" }), svg("path", { class: "spark-line block" }), svg("path", { class: "spark-limit" }));
+    svg("path", { class: "area pass" }), svg("path", { class: "area block" }), svg("path", { class: "spark-line pass" }), svg("path", { class: "spark-line block" }), svg("path", { class: "spark-line limit" }));
   cells.spark.append(spark);
   const gauge = new Gauge("Use of the limit of " + name);
   cells.use.append(gauge.element);

@@ -1,30 +1,17 @@
 // The buttons that choose what time charts show, which the address of the page keeps.
 
+import { choose as keep, chosenIn } from "./address.js";
 import { el, setAttr } from "./dom.js";
 
 const all = [["minute", "Last minute"], ["hour", "Last hour"]];
 
-/** parts are those of what follows a view's name in the address: the rest, and what was chosen. */
-export function parts(rest) {
-  const [name, chosen = ""] = rest.split("?");
-  return [name, new URLSearchParams(chosen)];
-}
-
-/** keep writes what was chosen into the address, without another step to go back. */
-export function keep(name, value) {
-  const [rest, chosen] = parts(location.hash);
-  if (value) chosen.set(name, value);
-  else chosen.delete(name);
-  history.replaceState(null, "", rest + (chosen.size ? "?" + chosen : ""));
-}
-
-/** SpanButtons begin with a span, and call choose with another. */
+/** SpanButtons begin with the span in the address, and call choose with another. */
 export class SpanButtons {
-  constructor(span, choose) {
-    this.span = span === "hour" ? "hour" : "minute";
+  constructor(choose) {
+    this.span = chosenIn().get("span") === "hour" ? "hour" : "minute";
     this.buttons = all.map(([value, text]) => el("button", { type: "button", value, text, onclick: () => {
       this.span = value;
-      keep("span", value === "hour" && value);
+      keep({ span: value === "hour" && value });
       this.#show();
       choose(value);
     } }));

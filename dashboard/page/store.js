@@ -8,7 +8,7 @@ export const minute = 60;
 // slotOf is where a second is kept. Seconds may be below 0: the clock of a gate can begin anywhere.
 const slotOf = (second) => ((second % minute) + minute) % minute;
 
-const kept = ["passQPS", "blockQPS", "p50", "p95", "p99"];
+const kept = ["passQPS", "blockQPS", "successQPS", "exceptionQPS", "p50", "p95", "p99", "waiting", "use"];
 const keptOfRules = ["admitted", "blocked", "wouldBlock", "candidateWouldBlock"]; // as they grow
 const signals = ["cpu", "throttled", "pressure", "schedLatency"];
 
@@ -128,13 +128,30 @@ export class Store {
     return values;
   }
 
+  /** recent are the figures that are known of the last seconds of a resource, so many at most. */
+  recent(resource, key, seconds) {
+    const values = [];
+    for (let s = this.second; s > this.second - seconds; s--) {
+      const v = resource.past[key][slotOf(s)];
+      if (!Number.isNaN(v)) values.push(v);
+    }
+    return values;
+  }
+
+  /** rule is the one in a row of the frames, as a resource names it. */
+  rule(row) {
+    return this.rows.rules.get(row);
+  }
+
   /** totals are the figures of all resources together. */
   totals() {
-    const sum = { pass: 0, block: 0, concurrency: 0, resources: this.resources.size };
+    const sum = { pass: 0, block: 0, exception: 0, concurrency: 0, waiting: 0, resources: this.resources.size };
     for (const r of this.resources.values()) {
       sum.pass += r.passQPS;
       sum.block += r.blockQPS;
+      sum.exception += r.exceptionQPS;
       sum.concurrency += r.concurrency;
+      sum.waiting += r.waiting;
     }
     return sum;
   }

@@ -27,7 +27,7 @@ func TestRules_TableSorts(t *testing.T) {
 	p.until("when it refused last", `/now|s ago/.test(`+cell("orders-qps", "refusal")+`)`)
 	require.Equal(t, "shadow", ask[string](p, cell("search-try", "state")))
 	p.until("a sparkline", `document.querySelector(".of-rules .spark-line.block").getAttribute("d").includes("L")`)
-	p.until("with the limit in it", `document.querySelector(".of-rules .spark-limit").getAttribute("d").includes("H")`)
+	p.until("with the limit in it", `document.querySelector(".of-rules .spark-line.limit").getAttribute("d").includes("H")`)
 
 	p.do(chromedp.Focus(chromedp.CSS(".of-rules .column.name button")))
 	p.press("\r")
