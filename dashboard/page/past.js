@@ -74,10 +74,12 @@ export class Past {
     });
   }
 
-  /** end is the newest step of the span that is done at a second. */
+  /** end is the newest step of the span that is done at a second. The server may not have told of it yet. */
   end(second) {
-    const { step } = spans[this.span];
-    return second + 1 - ((second + 1) % step) - step;
+    if (this.span === "minute") return second;
+    const { step } = spans.hour;
+    const done = second + 1 - ((second + 1) % step) - step;
+    return [done, done - step, done - 2 * step].find((at) => this.steps.hour.has(at)) ?? done;
   }
 
   #each(end, value) {
