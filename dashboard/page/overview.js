@@ -33,6 +33,7 @@ const [named, needy] = columns;
 const most = 8; // resources that are named above the table
 const calm = 4900; // ms for which rows stay where they are: frames come every second, more or less
 const soon = 1900; // the same when one is to come up that is worse than before
+const resting = 10000; // ms after which a pointer is not being moved any more
 const other = "other"; // the name of what has no place of its own
 
 // What was chosen holds when the view is left and come back to.
@@ -60,6 +61,8 @@ export class Overview {
     recall();
     remember();
     this.rows = new Rows({ make: makeRow, fill: (row, r, i) => fillRow(row, r, i, this.store) });
+    this.pointed = -Infinity; // when a mouse was moved over the rows last
+    this.rows.element.addEventListener("pointermove", (e) => { if (e.pointerType === "mouse") this.pointed = performance.now(); });
     this.ranks = new Map(); // by key, when the rows were sorted last
     this.moved = -Infinity; // when rows moved last
     this.strip = strip([["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exceptions/s"], ["concurrency", "In flight"], ["waiting", "Waiting"], ["resources", "Resources"], ["sources", "Rule sources"]]);
@@ -121,10 +124,11 @@ export class Overview {
     this.filter.select();
   }
 
-  // held reports whether the rows should stay where they are: somebody is about to choose one.
+  // held reports whether the rows should stay where they are: somebody is about to choose one. A pointer that
+  // was left lying there chooses nothing.
   #held() {
     const at = this.rows.element;
-    return (matchMedia("(hover: hover)").matches && at.matches(":hover")) || at.contains(document.activeElement);
+    return (performance.now() - this.pointed < resting && at.matches(":hover")) || at.contains(document.activeElement);
   }
 
   // due reports whether rows may move again: not while somebody reads them, unless one is worse than it was.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
@@ -146,8 +147,15 @@ func TestOverview_RowsStayWhileOneReads(t *testing.T) {
 	p.until("the reason", why("z")+`.startsWith("blocking")`)
 	time.Sleep(2500 * time.Millisecond) // nothing must happen for some frames
 	require.Equal(t, "a,m,z", ask[string](p, `String(`+names+`)`))
-	p.click("#sort-now")
+	p.do(chromedp.Focus(chromedp.CSS("#sort-now")))
+	p.press("\r")
 	p.until("moved when asked", `String(`+names+`) === "z,a,m"`)
+
+	// So it does with a mouse over a row.
+	box := ask[[]float64](p, `(() => { const b = document.querySelector(".row").getBoundingClientRect(); return [b.left + 40, b.top + 10] })()`)
+	p.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, box[0], box[1]))
+	p.until("it is said", `document.querySelector("#matched").textContent === "Order held while you choose"`)
+	p.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 5, 5))
 	require.NoError(t, gate.LoadFlowRules(nil))
 	p.until("all is well", why("z")+` === ""`)
 	p.until("moved by itself", `String(`+names+`) === "a,m,z"`)
