@@ -389,5 +389,5 @@ func TestGuard_SnapshotTellsWhatIsUsed(t *testing.T) {
 	for _, r := range gates.Snapshot(t, g, "a").Rules {
 		used[r.ID] = r.Used
 	}
-	require.Equal(t, map[string]int64{"day": 3, "second": 1, "paced": 0}, used)
+	require.Equal(t, map[string]int64{"day": 3, "second": 1, "paced": -1}, used)
 }

@@ -165,7 +165,7 @@ func (r *ruleSeries) collect(c *Collector, s *samples) {
 	s.gauge(c.descs.threshold, r.labels, r.now.Threshold)
 	s.gauge(c.descs.effective, r.labels, r.now.Effective)
 	s.gauge(c.descs.interval, r.labels, r.now.Interval.Seconds())
-	if r.used {
+	if r.used && r.now.Used >= 0 {
 		s.gauge(c.descs.used, r.labels, float64(r.now.Used))
 	}
 	if r.now.Candidate > 0 {

@@ -51,7 +51,7 @@ export class Chart {
   /** update gives the chart its data: end is when the newest step began, in ms, and step how many seconds
    * each takes. values has a list for each series, oldest first, null where nothing is known, lines are
    * [{label, value, values, drag}], with values like those of a series if the line moves, and drag for a
-   * Handle if it can be dragged; and marks, by time, [{at, label, text, quiet}]. */
+   * Handle if it can be dragged; and marks, by time, [{at, label, text, quiet, minor}]. */
   update({ end, step = 1, values, lines = [], marks = [] }) {
     this.count = values[this.series[0].key].length;
     this.step = 1000 * step;
@@ -301,21 +301,22 @@ export class Chart {
   }
 
   // marks draws the marks, with what is from there on beside it. Of labels that would stand on each other, the
-  // newest is seen.
+  // newest is seen, and those of minor marks are not.
   #marks(x, right, bottom) {
-    let free = right; // up to here there is room for labels
-    const [drawn, labels] = [[], []];
-    for (const { at, label, quiet } of [...this.data.marks].reverse()) {
+    const newest = [...this.data.marks].reverse();
+    const taken = []; // by labels, from where to where
+    return [...newest.filter((m) => !m.minor), ...newest.filter((m) => m.minor)].flatMap(({ at, label, quiet }) => {
       const here = x(this.#indexOf(at));
-      const width = 7 * label.length + 2;
-      const left = free === right ? Math.min(here + 3, right - width) : here + 3;
-      const fits = left + width <= free;
-      if (fits) free = left - 4;
+      const width = 7 * label.length + 6;
+      const left = Math.min(here + 3, right + 4 - width);
+      const fits = !taken.some(([from, to]) => left < to && left + width > from);
+      if (fits) taken.push([left, left + width]);
       const look = { class: quiet ? "mark shadow" : "mark", "data-state": label };
-      drawn.push(svg("line", { ...look, x1: crisp(here), x2: crisp(here), y1: edge.top - 16, y2: bottom }));
-      if (fits) labels.push(svg("text", { ...look, x: left, y: edge.top - 6, text: label }));
-    }
-    return [...drawn, ...labels];
+      return [
+        svg("line", { ...look, x1: crisp(here), x2: crisp(here), y1: edge.top - 16, y2: bottom }),
+        ...(fits ? [svg("text", { ...look, x: left, y: edge.top - 6, text: label })] : []),
+      ];
+    });
   }
 
   #crosshair(values, x, y, bottom) {

@@ -122,7 +122,7 @@ export class ResourceView {
   #take(r) {
     this.past.take(r);
     this.rules = r.rules;
-    for (const mark of [...changes(r.rules), ...this.#edits(r)]) this.marks.set(mark.key, mark);
+    for (const mark of [...this.#edits(r), ...changes(r.rules)]) this.marks.set(mark.key, mark);
     const now = this.past.newest * 1000;
     for (const { key, at } of this.marks.values()) if (at < now - 3600e3 || at > now + 2000) this.marks.delete(key);
     const known = this.context.store.resources.get(this.key);
@@ -150,16 +150,30 @@ export class ResourceView {
     if (started !== this.started) this.versions.clear(); // those of another process mean nothing
     this.started = started;
     const marks = edits.map(({ at, kind, id, action, who, what }) => ({
-      key: `${at} ${kind} ${id}`, at: Date.parse(at), label: "edit", text: `${shown(id)}: ${shown(what || action)}${who ? ", by " + shown(who) : ""}`, quiet: true,
+      key: `${at} ${kind} ${id}`, at: Date.parse(at), label: "edit", minor: true, text: `${shown(id)}: ${shown(what || action)}${who ? ", by " + shown(who) : ""}`, quiet: true,
     }));
     for (const rule of rules) {
       const before = this.versions.get(ruleKey(rule));
       this.versions.set(ruleKey(rule), rule.version);
       const told = edits.some((e) => e.kind === rule.kind && e.id === rule.id && Date.parse(at) - Date.parse(e.at) < 5000);
       if (before === undefined || before === rule.version || told) continue;
-      marks.push({ key: `${rule.version} ${ruleKey(rule)}`, at: Date.parse(at), label: "change", text: `${shown(rule.id)}: changed by ${rule.source ? shown(rule.source) : "the program"}`, quiet: true });
+      marks.push({ key: `${rule.version} ${ruleKey(rule)}`, at: Date.parse(at), label: "change", minor: true, text: `${shown(rule.id)}: changed by ${rule.source ? shown(rule.source) : "the program"}`, quiet: true });
     }
     return marks;
+  }
+
+  // before are the changes of states in the hour that were before those that the rules tell of, as marks.
+  #before() {
+    const { step } = spans.hour;
+    return this.rules.flatMap((rule) => {
+      const { kind, id, figures: f } = rule;
+      const first = Math.min(...(f.lastChanges ?? []).map(({ at }) => Date.parse(at)));
+      if (!f.states || !(f.changes > f.lastChanges?.length)) return [];
+      return [...this.past.rules.hour].filter(([at, all]) => all.get(ruleKey(rule))?.changes > 0 && (at + step) * 1000 <= first).map(([at, all]) => {
+        const { changes, state } = all.get(ruleKey(rule));
+        return { key: `${kind} ${id} ${at}`, at: at * 1000, label: f.states[state], text: `${shown(id)}: ${count(changes)} ${changes === 1 ? "change" : "changes"}, then ${f.states[state]}`, quiet: f.mode !== "enforce" };
+      });
+    });
   }
 
   #draw(second) {
@@ -176,7 +190,7 @@ export class ResourceView {
     };
     const held = (rule, figure) => past.held(rule, figure, end);
     const at = { end: end * 1000, step };
-    const marks = [...this.marks.values()].sort((a, b) => a.at - b.at);
+    const marks = [...this.marks.values(), ...this.#before()].sort((a, b) => a.at - b.at);
     this.rates.update({ ...at, marks, lines: this.trial.lines(lines(this.rules, "pass", held)),
       values: { pass: past.values("pass", end, true), block: past.values("block", end, true), exception: past.values("exception", end, true) } });
     this.latencies.update({ ...at, values: { p50: percentile("p50"), p95: percentile("p95"), p99: percentile("p99") } });

@@ -58,7 +58,7 @@ func TestThreshold_IsDragged(t *testing.T) {
 	const handle = `document.querySelector(".handle")`
 	says := `document.querySelector(".trial [role=status]").textContent`
 	p.until("a handle", handle)
-	p.until("steps of the history", points("pass")+" > 14")
+	p.until("enough of the history", `window.told?.seconds > 4 || (fetch("api/v1/demand?resource=GET%20%2Forders&rule=orders-qps&threshold=60").then((r) => r.json()).then((v) => { window.told = v }), false)`)
 	require.Equal(t, "60/s", ask[string](p, handle+".ariaValueText"))
 
 	p.do(chromedp.Focus(chromedp.CSS(".handle")))
@@ -98,5 +98,7 @@ func TestThreshold_IsDragged(t *testing.T) {
 	p.click("dialog button[type=submit]")
 	p.until("the limit", `!document.querySelector("dialog")`)
 	require.InDelta(t, 61, gate.Rules().Flow[0].Threshold, 0)
+	p.until("who changed what, as marks", `[...document.querySelectorAll(".chart.wide text.mark")].some((m) => m.textContent === "edit")
+		&& /^\d\d:\d\d:\d\d orders-qps: threshold 60 → 61, by somebody$/.test(document.querySelector(".chart.wide .marks").textContent)`)
 	p.until("as a stair in the chart", `document.querySelector("path.threshold")?.getAttribute("d").includes("L")`)
 }
