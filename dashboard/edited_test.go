@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -76,4 +77,17 @@ func TestEdits_WhoIsForThoseWhoMayEdit(t *testing.T) {
 	require.NotContains(t, list(get(t, d, "resource?name=a"), "edits")[0], "who")
 	_, v = ask(t, d, "GET", "resource?name=a", "", "Authorization", "Bearer x")
 	require.Equal(t, "ann", list(v, "edits")[0]["who"])
+}
+
+func TestResource_TellsWhetherItsHistoryIsKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := leapgate.Must(leapgate.Config{})
+		defer g.Close()
+		d := keeping(t, g, 0)
+		gates.Enter(t, g, "a")
+		require.NotContains(t, get(t, d, "resource?name=a"), "kept", "nobody has looked yet")
+		time.Sleep(2 * time.Second)
+		require.Equal(t, true, get(t, d, "resource?name=a")["kept"])
+	})
 }

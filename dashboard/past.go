@@ -216,6 +216,17 @@ func (p *past) feedRules(second int64, r *resourcePast, calls counts, rules []st
 	}
 }
 
+// keeps reports whether there is any history of a resource.
+func (p *past) keeps(resource string) bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.resources[resource]
+	return r != nil && r.hour != nil
+}
+
 func (r *resourcePast) begin() {
 	r.hour = history.NewRow(stepSeconds, hourSteps, pastBytes, pastJoins[:]...)
 	r.minute = history.NewRow(1, minuteSeconds, minuteBytes, pastJoins[:]...)

@@ -264,6 +264,7 @@ func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
 		History []secondView `json:"history"`
 		Rules   []boundView  `json:"rules"`
 		Edits   []edited     `json:"edits,omitempty"`
+		Kept    bool         `json:"kept,omitempty"` // there is GET history of it
 	}
 	v := view{At: stamp(s.At), Started: stamp(d.started), resourceView: viewOf(&s), History: make([]secondView, len(history))}
 	for i, second := range history {
@@ -271,7 +272,7 @@ func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
 			second.Pass, second.Block, second.Success, second.Exception, millis(second.AvgRT), second.MaxConcurrency,
 		}
 	}
-	v.Rules = d.rulesOf(&s)
+	v.Rules, v.Kept = d.rulesOf(&s), d.past.keeps(name)
 	made, named := d.edits.of(name, v.Rules, s.At)
 	v.Edits = made
 	if (named || haveNames(v.Rules)) && d.visibilityOf(r) == keysHidden {

@@ -14,12 +14,11 @@ export function ruleKey({ kind, id, raw }) {
 
 /** A Past is that of the resource of a key. changed is called when more is known. */
 export class Past {
-  constructor(key, context, changed) {
-    Object.assign(this, { key, context, changed });
+  constructor(key, changed) {
+    Object.assign(this, { key, changed });
     this.span = "minute";
     this.steps = { minute: new Map(), hour: new Map() }; // by the second in which they begin: what the resource did
     this.rules = { minute: new Map(), hour: new Map() }; // likewise: what held and what was refused, by rule
-    this.forgotten = 0;
     this.newest = 0; // the newest whole second of which there are figures
   }
 
@@ -42,7 +41,7 @@ export class Past {
     if (missed) this.again = running + 3; // then the server has those seconds too that it was about to write down
     const later = this.again <= running;
     if (later) this.again = Infinity;
-    if (r.pass + r.block > 0 && (missed || later || (this.span === "hour" && running >= this.asked + spans.hour.step))) this.#ask(running, missed || later);
+    if (r.kept && (missed || later || (this.span === "hour" && running >= this.asked + spans.hour.step))) this.#ask(running, missed || later);
   }
 
   /** values are those of a figure in the steps of the span that end with this second: null where nothing is known.
@@ -102,13 +101,12 @@ export class Past {
   }
 
   async #ask(now, minuteToo) {
-    if (!this.context.about.capabilities.history || this.asking) return;
+    if (this.asking) return;
     this.asking = true;
     this.asked = now;
     try {
       const ask = (span) => request(`history?name=${this.key}&span=${span}`, { signal: AbortSignal.timeout(5000) });
       const [hour, last] = await Promise.all([ask("hour"), minuteToo ? ask("minute") : null]);
-      this.forgotten = hour.forgotten;
       for (const [span, answer] of [["hour", hour], ["minute", last]]) if (answer) this.#merge(span, answer);
       this.#forget();
       this.changed();

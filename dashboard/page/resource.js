@@ -30,7 +30,7 @@ export class ResourceView {
       this.title = this.key = key; // not UTF-8
     }
     const again = () => this.#draw(this.past.newest);
-    this.past = new Past(this.key, this.context, again);
+    this.past = new Past(this.key, again);
     this.versions = new Map(); // of the rules, when they were seen last
     this.marks = new Map(); // the changes of rules that were seen, also those of a server before this one
     this.strip = strip([["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exceptions/s"], ["avg", "Avg RT"], ["p99", "p99"], ["concurrency", "In flight"], ["waiting", "Waiting"], ["waitP95", "Wait p95"]]);
@@ -49,7 +49,6 @@ export class ResourceView {
     this.spans = new SpanButtons((span) => this.show(span));
     this.past.span = this.spans.span;
     this.csv = el("a", { class: "csv", text: "Export as CSV", download: true });
-    this.lost = el("p", { class: "note", hidden: true });
     this.panels = new Panels(this.context, "h3");
     this.note = el("p", { class: "note" });
     this.adds = new AddButtons(this.context, { resource: this.title });
@@ -62,7 +61,7 @@ export class ResourceView {
       onfocus: () => this.#offer(), onchange: () => this.#compare() });
     this.tools = el("div", { class: "tools" }, !beside && this.spans.element,
       beside ? el("a", { href: "#/resource/" + this.key, text: "This one alone" }) : el("div", { class: "filter" }, this.other, this.others), this.csv);
-    this.body = el("div", {}, this.strip.element, this.tools, this.lost, el("div", { class: "charts" }, this.rates.element, this.latencies.element, this.flight.element),
+    this.body = el("div", {}, this.strip.element, this.tools, el("div", { class: "charts" }, this.rates.element, this.latencies.element, this.flight.element),
       el("div", { class: "section" }, el("h2", { text: "Rules" }), this.adds.element), this.note, this.none, this.panels.element,
       el("div", { class: "section" }, el("h2", { text: "Since the beginning" })),
       el("div", { class: "panel" }, el("dl", { class: "figures" }, ...totals.map(([k, label]) => el("div", {}, el("dt", { text: label }), this.totals[k])))));

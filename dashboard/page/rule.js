@@ -72,7 +72,7 @@ export class RuleView {
     if (!rule?.rule || (rule.rule.match ?? "exact") !== "exact" || rule.live === undefined || this.loading) return;
     const key = query(rule.rule.resource);
     if (this.past?.key !== key) {
-      this.past = new Past(key, this.context, () => this.#show());
+      this.past = new Past(key, () => this.#show());
       this.past.span = this.spans.span;
     }
     this.loading = true;
