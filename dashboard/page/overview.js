@@ -65,7 +65,7 @@ export class Overview {
     this.rows.element.addEventListener("pointermove", (e) => { if (e.pointerType === "mouse") this.pointed = performance.now(); });
     this.ranks = new Map(); // by key, when the rows were sorted last
     this.moved = -Infinity; // when rows moved last
-    this.strip = strip([["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exceptions/s"], ["concurrency", "In flight"], ["waiting", "Waiting"], ["resources", "Resources"], ["sources", "Rule sources"]]);
+    this.strip = strip([["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exc./s"], ["concurrency", "In flight"], ["waiting", "Waiting"], ["resources", "Resources"], ["sources", "Rule sources"]]);
     this.load = new Load();
     this.filter = el("input", {
       type: "search", id: "filter", placeholder: "Filter resources", "aria-label": "Filter resources by name", "aria-keyshortcuts": "/",
