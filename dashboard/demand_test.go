@@ -71,6 +71,7 @@ func TestDemand_IsWhatAnotherThresholdRefuses(t *testing.T) {
 	want := refused(t, 14, func(*testing.T, *dashboard.Dashboard) {})
 	var v demandView
 	now := refused(t, 12, func(t *testing.T, d *dashboard.Dashboard) {
+		t.Helper()
 		v = demandOf(t, d, "resource=a&rule=a-qps&threshold=14")
 	})
 	require.Equal(t, "a", v.Resource)

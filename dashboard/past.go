@@ -102,7 +102,7 @@ type rulePast struct {
 	hour   *history.Row
 }
 
-func newPast(max int) *past { return &past{max: max, resources: make(map[string]*resourcePast)} }
+func newPast(most int) *past { return &past{max: most, resources: make(map[string]*resourcePast)} }
 
 // run feeds it until it is stopped: at once, and then as each second begins, so that what is fed
 // is that of the second before. The windows of rules begin with the seconds too.

@@ -14,7 +14,7 @@ import (
 // changes takes hardly any memory: a step in which nothing changes takes one byte. It must not be
 // used by two goroutines at once.
 type Series struct {
-	figures int   // in each step; at most maxFigures
+	figures int   // in each step; at most 62
 	chunk   int64 // steps in a chunk
 	steps   int64 // that are kept
 	bytes   int   // that may be used
@@ -31,11 +31,8 @@ type chunk struct {
 	data  []byte
 }
 
-const (
-	maxFigures = 62
-	// overhead is about what a chunk takes besides its data.
-	overhead = 48
-)
+// overhead is about what a chunk takes besides its data.
+const overhead = 48
 
 // New makes a series of steps with some figures, at most 62. It keeps at least so many steps, as
 // far as they fit into so many bytes, and forgets chunks of steps together.
