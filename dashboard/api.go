@@ -18,6 +18,8 @@ func (d *Dashboard) endpoints() map[string]endpoint {
 		"events":    {get, d.serveEvents},
 		"resources": {get, d.serveResources},
 		"resource":  {get, d.serveResource},
+		"history":   {get, d.serveHistory},
+		"demand":    {get, d.serveDemand},
 		"rules":     {[]string{http.MethodGet, http.MethodPost}, d.serveRules},
 		"rule":      {[]string{http.MethodGet, http.MethodPut, http.MethodDelete}, d.serveRule},
 		"limiters":  {get, d.serveLimiters},
@@ -67,6 +69,8 @@ type about struct {
 type capabilities struct {
 	Edit bool `json:"edit"`
 	Keys bool `json:"keys"` // those who may change rules see keys, and others do not
+
+	History bool `json:"history,omitempty"` // there is GET history
 }
 
 func (d *Dashboard) serveAbout(w http.ResponseWriter, r *http.Request) {
@@ -74,6 +78,7 @@ func (d *Dashboard) serveAbout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := about{Title: d.cfg.Title, Version: 1, HiddenKeys: d.cfg.ShowKeys != Everybody, Sources: []string{}, RuleSources: d.sourceStates(d.loaded())}
+	a.Capabilities.History = d.cfg.KeepHistory
 	if d.cfg.Authorize != nil {
 		a.Capabilities.Edit, a.Sources = true, d.sources
 		who, ok := d.editor(r)

@@ -17,7 +17,10 @@ const (
 	defaultMaxViewers = 32
 	maxMaxViewers     = 10_000
 	defaultTitle      = "Leapgate"
-	maxTitle          = 256
+
+	defaultHistoryBytes = 64 << 20
+	minHistoryBytes     = 1 << 20
+	maxTitle            = 256
 )
 
 // Config says what a dashboard shows and allows. The zero Config is a good one: figures only.
@@ -57,6 +60,16 @@ type Config struct {
 	// MaxViewersPerAddress is how many of them may come from one Address: 1 to MaxViewers; 0
 	// is half of MaxViewers, rounded up.
 	MaxViewersPerAddress int
+
+	// KeepHistory has the last hour of every resource that is called kept, so that a page that is
+	// opened or loaded again begins with it. It reads the figures of all resources every second,
+	// in a goroutine that lives until [Dashboard.Close].
+	KeepHistory bool
+
+	// HistoryBytes is about how much memory the history may take in all: at least 1 MiB; 0 is
+	// 64 MiB. A resource takes at most 32 KiB and 6 KiB for each of its rules. When there is no more
+	// room, the history of the resource that was not called for longest is dropped, and counted.
+	HistoryBytes int
 
 	// Address returns the address that a request comes from, by which viewers and failed
 	// authorisations are counted. Behind a proxy it should be that of the client, as the Key
@@ -165,6 +178,15 @@ func (c *Config) complete(gate *leapgate.Gate) error {
 	}
 	if c.MaxViewersPerAddress == 0 {
 		c.MaxViewersPerAddress = (c.MaxViewers + 1) / 2
+	}
+	if c.HistoryBytes != 0 && c.HistoryBytes < minHistoryBytes {
+		fault("HistoryBytes is %d; want at least %d, or 0 for %d", c.HistoryBytes, minHistoryBytes, defaultHistoryBytes)
+	}
+	if c.HistoryBytes != 0 && !c.KeepHistory {
+		fault("HistoryBytes is %d and KeepHistory is not set; want both or neither", c.HistoryBytes)
+	}
+	if c.HistoryBytes == 0 {
+		c.HistoryBytes = defaultHistoryBytes
 	}
 	if c.ShowKeys > Nobody {
 		fault("ShowKeys is %v; want Editors, Everybody or Nobody", c.ShowKeys)

@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/stat"
 )
 
 // Dashboard is the handler of one gate. Make one with [New] or [Handler].
@@ -45,19 +46,24 @@ type Dashboard struct {
 	keepers map[string]RuleKeeper // by their sources
 	stream  *stream
 
+	past     *past  // nil if none is kept
+	stopPast func() // once; it waits until the goroutine has ended
+
 	ruleSources []RuleSource // whose state is shown
 	hosts       hosts
 	seed        maphash.Seed // of versions
 	secret      []byte       // of keys that are not shown
 	attempts    *attempts
 
-	reading sync.Mutex // one request at a time reads all figures
-	editing sync.Mutex // one rule at a time is changed
+	reading    sync.Mutex // one request at a time reads all figures
+	editing    sync.Mutex // one rule at a time is changed
+	edits      edits
+	estimating sync.Mutex // one request at a time has what a threshold would refuse estimated
 
 	hostFault, limiterFault, sourceFault sync.Once // each is logged once
 }
 
-// New makes a dashboard. It starts no goroutine. The error, if any, is [ErrConfig] and says
+// New makes a dashboard. It starts no goroutine, unless KeepHistory is set. The error, if any, is [ErrConfig] and says
 // everything that is wrong.
 func New(gate *leapgate.Gate, cfg Config) (*Dashboard, error) {
 	if err := cfg.complete(gate); err != nil {
@@ -80,13 +86,35 @@ func New(gate *leapgate.Gate, cfg Config) (*Dashboard, error) {
 			d.keepers[k.Source()] = k
 		}
 	}
+	d.keepPast()
 	return d, nil
 }
 
+func (d *Dashboard) keepPast() {
+	d.stopPast = func() {}
+	if !d.cfg.KeepHistory {
+		return
+	}
+	d.past = newPast(d.cfg.HistoryBytes)
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		d.past.run(func() (time.Time, []stat.Snapshot) {
+			all := d.snapshot()
+			return d.timeOf(all), all
+		}, stop)
+	})
+	d.stopPast = sync.OnceFunc(func() {
+		close(stop)
+		running.Wait()
+	})
+}
+
 // Close ends all viewers, for [http.Server.RegisterOnShutdown], since a server waits for them
-// when it shuts down. Further ones get 503; all else goes on. Closing again does nothing. The
-// error is always nil.
+// when it shuts down, and no more history is kept. Further viewers get 503; all else goes on.
+// Closing again does nothing. The error is always nil.
 func (d *Dashboard) Close() error {
+	d.stopPast()
 	d.stream.close()
 	return nil
 }

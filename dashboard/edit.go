@@ -112,6 +112,7 @@ func (e *edit) explained() error {
 func (d *Dashboard) perform(ctx context.Context, e *edit, who string) error {
 	d.editing.Lock()
 	defer d.editing.Unlock()
+	began := d.timeOf(nil) // what follows from the edit comes after it
 	if e.action != add {
 		rules := d.loaded()
 		if i := indexOf(e.kind, rules, e.id); i >= 0 {
@@ -132,6 +133,7 @@ func (d *Dashboard) perform(ctx context.Context, e *edit, who string) error {
 	}
 	if err == nil {
 		e.log(ctx, d.cfg.Logger, who)
+		d.edits.add(e, who, began)
 	}
 	return err
 }

@@ -3,9 +3,12 @@ package dashboard
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"strconv"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/kinds"
+	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
@@ -14,6 +17,7 @@ import (
 type reading struct {
 	at           time.Time
 	resources    []stat.Snapshot
+	rules        *kinds.Rules
 	rulesVersion string
 	ruleSources  []byte               // JSON
 	load         []byte               // JSON
@@ -24,6 +28,7 @@ func (d *Dashboard) read() reading {
 	r := reading{resources: d.gate.Snapshot()}
 	r.at = d.timeOf(r.resources)
 	rules := d.loaded()
+	r.rules = rules
 	r.rulesVersion = d.versionOfAll(rules)
 	r.ruleSources = jsonOf(d.sourceStates(rules))
 	r.load = jsonOf(d.load())
@@ -60,6 +65,7 @@ type frameEncoder struct {
 	newLoad      bool
 	newLimiters  bool
 	sums         map[ruleKey]ruleFigures
+	bounds       map[ruleKey]ruleset.Figure
 
 	// The last frame, as it is sent; nil until somebody needs it. It is not written again,
 	// for viewers may be about to send it.
@@ -92,9 +98,11 @@ func (e *frameEncoder) update(r reading) {
 	e.resources.begin()
 	e.rules.begin()
 	clear(e.sums)
+	if e.rulesVersion != r.rulesVersion {
+		e.bounds = boundsOf(r.rules)
+	}
 	for i := range r.resources {
 		s := &r.resources[i]
-		e.resources.set(s.Resource, figuresOf(s))
 		for k := range s.Rules {
 			key := ruleKey{s.Rules[k].Kind, s.Rules[k].ID}
 			sum := e.sums[key]
@@ -104,6 +112,12 @@ func (e *frameEncoder) update(r reading) {
 	}
 	for key, sum := range e.sums {
 		e.rules.set(key, sum)
+	}
+	for i := range r.resources {
+		s := &r.resources[i]
+		f := figuresOf(s)
+		e.blame(&f, s)
+		e.resources.set(s.Resource, f)
 	}
 	e.resources.end()
 	e.rules.end()
@@ -116,6 +130,51 @@ func (e *frameEncoder) update(r reading) {
 	e.at, e.rulesVersion, e.ruleSources, e.load, e.limiters = r.at, r.rulesVersion, r.ruleSources, r.load, r.limiters
 	clear(e.delta[:])
 	clear(e.full[:])
+}
+
+// boundsOf returns which figure of its resource each rule bounds, whoever calls.
+func boundsOf(rules *kinds.Rules) map[ruleKey]ruleset.Figure {
+	bounds := make(map[ruleKey]ruleset.Figure)
+	for _, k := range kinds.All {
+		for i := range k.Len(rules) {
+			figure := k.Bounds(rules, i)
+			if figure == ruleset.InFlight || figure == ruleset.Passes && k.Admits(rules, i) != (ruleset.Calls{}) {
+				bounds[ruleKey{k.Name(), *k.Head(rules, i).ID}] = figure
+			}
+		}
+	}
+	return bounds
+}
+
+// blame notes in the figures of a resource which of its rules refused last, and which is nearest to
+// its limit. Those that block nothing are left out.
+func (e *frameEncoder) blame(f *resourceFigures, s *stat.Snapshot) {
+	var last time.Time
+	for k := range s.Rules {
+		r := &s.Rules[k]
+		if r.Mode != rule.Enforce {
+			continue
+		}
+		key := ruleKey{r.Kind, r.ID}
+		if r.LastRefusal.At.After(last) {
+			last, f.refusedBy = r.LastRefusal.At, e.rules.rows[key].number
+		}
+		var use float64
+		switch figure := e.bounds[key]; {
+		case r.Effective <= 0:
+		case figure == ruleset.InFlight:
+			use = float64(s.Concurrency) / r.Effective
+		case figure == ruleset.Passes && r.Interval <= time.Second: // of a longer one, the passes are not known here
+			limit := r.Effective / r.Interval.Seconds()
+			use = s.PassQPS / limit
+			if f.limit == 0 || limit < f.limit {
+				f.limit = limit
+			}
+		}
+		if use = math.Round(use*1000) / 1000; use > f.use {
+			f.use, f.fullest = use, e.rules.rows[key].number
+		}
+	}
 }
 
 // appendStates appends the rules that are in another state than the one in which they began, by the

@@ -9,6 +9,36 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 )
 
+// busyGate returns a gate with n resources, each with a rule, that have been busy for a minute, and
+// calls them all: between frames, all figures change.
+func busyGate(b *testing.B, n int) (gate *leapgate.Gate, traffic func()) {
+	b.Helper()
+	now := int64(1_700_000_000_000_000_000)
+	gate = leapgate.Must(leapgate.Config{Now: func() int64 { return now }})
+	rules := make([]flow.Rule, n)
+	for i := range rules {
+		rules[i] = flow.Rule{Resource: fmt.Sprintf("GET /orders/items/%05d", i), Threshold: 100}
+	}
+	if err := gate.LoadFlowRules(rules); err != nil {
+		b.Fatal(err)
+	}
+	traffic = func() {
+		for i := range rules {
+			for range 1 + i%5 {
+				if e, err := gate.Entry(rules[i].Resource); err == nil {
+					now += int64(time.Microsecond)
+					e.Exit()
+				}
+			}
+		}
+		now += int64(time.Second)
+	}
+	for range 61 {
+		traffic()
+	}
+	return gate, traffic
+}
+
 // BenchmarkFrame is what a second costs while anybody watches: reading the figures of all
 // resources, each with a rule, all of which have changed, writing the frame, and handing it to
 // so many viewers.
@@ -16,29 +46,7 @@ func BenchmarkFrame(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		for _, viewers := range []int{1, 5, 32} {
 			b.Run(fmt.Sprintf("%d/viewers=%d", n, viewers), func(b *testing.B) {
-				now := int64(1_700_000_000_000_000_000)
-				gate := leapgate.Must(leapgate.Config{Now: func() int64 { return now }})
-				rules := make([]flow.Rule, n)
-				for i := range rules {
-					rules[i] = flow.Rule{Resource: fmt.Sprintf("GET /orders/items/%05d", i), Threshold: 100}
-				}
-				if err := gate.LoadFlowRules(rules); err != nil {
-					b.Fatal(err)
-				}
-				traffic := func() {
-					for i := range rules {
-						for range 1 + i%5 {
-							if e, err := gate.Entry(rules[i].Resource); err == nil {
-								now += int64(time.Microsecond)
-								e.Exit()
-							}
-						}
-					}
-					now += int64(time.Second)
-				}
-				for range 61 {
-					traffic()
-				}
+				gate, traffic := busyGate(b, n)
 				d := Handler(gate, Config{})
 				s := d.stream
 				s.stop = make(chan struct{})

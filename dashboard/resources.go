@@ -159,6 +159,7 @@ type figuresView struct {
 	Threshold           number       `json:"threshold"`
 	Effective           number       `json:"effective"`
 	Interval            millis       `json:"interval"`
+	Used                int64        `json:"used,omitempty"`
 	Admitted            int64        `json:"admitted"`
 	Blocked             int64        `json:"blocked"`
 	WouldBlock          int64        `json:"wouldBlock"`
@@ -262,6 +263,8 @@ func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
 		resourceView
 		History []secondView `json:"history"`
 		Rules   []boundView  `json:"rules"`
+		Edits   []edited     `json:"edits,omitempty"`
+		Kept    bool         `json:"kept,omitempty"` // there is GET history of it
 	}
 	v := view{At: stamp(s.At), Started: stamp(d.started), resourceView: viewOf(&s), History: make([]secondView, len(history))}
 	for i, second := range history {
@@ -269,10 +272,15 @@ func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
 			second.Pass, second.Block, second.Success, second.Exception, millis(second.AvgRT), second.MaxConcurrency,
 		}
 	}
-	v.Rules = d.rulesOf(&s)
-	if haveNames(v.Rules) && d.visibilityOf(r) == keysHidden {
+	v.Rules, v.Kept = d.rulesOf(&s), d.past.keeps(name)
+	made, named := d.edits.of(name, v.Rules, s.At)
+	v.Edits = made
+	if (named || haveNames(v.Rules)) && d.visibilityOf(r) == keysHidden {
 		for i := range v.Rules {
 			d.hideNames(&v.Rules[i].Figures)
+		}
+		for i := range v.Edits {
+			v.Edits[i].Who = ""
 		}
 	}
 	answer(w, http.StatusOK, v)
@@ -310,7 +318,7 @@ func (d *Dashboard) rulesOf(s *stat.Snapshot) []boundView {
 		f := &s.Rules[i]
 		v := boundView{ruleView: ruleView{Kind: f.Kind, ID: f.ID, Raw: rawOf(f.ID)}, Figures: figuresView{
 			Mode: f.Mode.String(), Threshold: number(f.Threshold), Effective: number(f.Effective), Interval: millis(f.Interval),
-			Admitted: f.Admitted, Blocked: f.Blocked, WouldBlock: f.WouldBlock,
+			Used: f.Used, Admitted: f.Admitted, Blocked: f.Blocked, WouldBlock: f.WouldBlock,
 			Candidate: number(f.Candidate), CandidateWouldBlock: f.CandidateWouldBlock,
 			Missing: f.Missing, Values: f.Values, Busiest: valuesOf(f.Busiest), RefusedMost: valuesOf(f.RefusedMost), Shed: shedOf(f.Shed),
 			stateView: stateOf(f),

@@ -38,20 +38,31 @@ func (w *watching) agree(g *leapgate.Gate) {
 			"passQPS": s.PassQPS, "blockQPS": s.BlockQPS, "successQPS": s.SuccessQPS, "exceptionQPS": s.ExceptionQPS,
 			"avgRT": ms(s.AvgRT), "p50": ms(s.P50), "p95": ms(s.P95), "p99": ms(s.P99), "concurrency": float64(s.Concurrency),
 			"pass": float64(s.Pass), "block": float64(s.Block), "success": float64(s.Success), "exception": float64(s.Exception),
-			"wouldBlock": float64(s.WouldBlock), "rules": float64(len(s.Rules)),
+			"wouldBlock": float64(s.WouldBlock), "rules": float64(len(s.Rules)), "waiting": float64(s.Waiting), "waitP95": ms(s.WaitP95),
+		}
+		for _, which := range []string{"refusedBy", "use", "fullest", "limit"} { // of rules, and in rows: there is a test of its own
+			want[s.Resource][which] = w.figures[s.Resource][which]
 		}
 		for _, r := range s.Rules {
 			sum := sums[r.Kind+" "+r.ID]
 			if sum == nil {
-				sum = map[string]float64{"effective": 0} // as null is read
+				sum = map[string]float64{"lastRefusal": 0, "moved": 0}
 				sums[r.Kind+" "+r.ID] = sum
 			}
 			sum["admitted"] += float64(r.Admitted)
 			sum["blocked"] += float64(r.Blocked)
 			sum["wouldBlock"] += float64(r.WouldBlock)
 			sum["candidateWouldBlock"] += float64(r.CandidateWouldBlock)
-			if least := sum["effective"]; r.Effective != r.Threshold && (least == 0 || r.Effective < least) {
-				sum["effective"] = r.Effective
+			sum["resources"]++
+			sum["withoutArgument"] += float64(r.Missing)
+			if sum["resources"] == 1 || float64(r.Used)/r.Effective > sum["used"]/sum["effective"] {
+				sum["used"], sum["effective"], sum["interval"] = float64(r.Used), r.Effective, float64(r.Interval.Milliseconds())
+				if sum["moved"] = 0; r.Effective != r.Threshold {
+					sum["moved"] = 1
+				}
+			}
+			if !r.LastRefusal.At.IsZero() {
+				sum["lastRefusal"] = max(sum["lastRefusal"], float64(r.LastRefusal.At.UnixMilli()))
 			}
 		}
 	}
@@ -75,9 +86,9 @@ func TestEvents_FramesTellWhatHasChanged(t *testing.T) {
 		first := w.next()
 		require.True(t, first.Full)
 		require.Zero(t, time.Since(began), "at once")
-		require.Equal(t, "row passQPS blockQPS successQPS exceptionQPS avgRT p50 p95 p99 concurrency pass block success exception wouldBlock rules",
+		require.Equal(t, "row passQPS blockQPS successQPS exceptionQPS avgRT p50 p95 p99 concurrency pass block success exception wouldBlock rules waiting waitP95 refusedBy use fullest limit",
 			strings.Join(first.Columns["resources"], " "))
-		require.Equal(t, "row admitted blocked wouldBlock candidateWouldBlock effective", strings.Join(first.Columns["rules"], " "))
+		require.Equal(t, "row admitted blocked wouldBlock candidateWouldBlock resources used effective interval lastRefusal withoutArgument moved", strings.Join(first.Columns["rules"], " "))
 		require.Equal(t, "2023-11-14T22:13:20.007Z", first.At.Format(time.RFC3339Nano))
 		require.JSONEq(t, "[]", string(first.Limiters))
 		w.agree(g)

@@ -90,7 +90,7 @@ func TestTable_NothingIsSaidOfWhatStays(t *testing.T) {
 	b.resources.begin()
 	b.resources.set("a\xff", resourceFigures{pass: 1})
 	b.resources.end()
-	require.JSONEq(t, `{"new": [[1, "a\ufffd", "a%FF"]], "rows": [[1, 0,0,0,0, 0,0,0,0, 0,1,0,0,0,0,0]]}`, string(b.resources.appendUpdate(nil)))
+	require.JSONEq(t, `{"new": [[1, "a\ufffd", "a%FF"]], "rows": [[1, 0,0,0,0, 0,0,0,0, 0,1,0,0,0,0,0, 0,0,0,0,0,0]]}`, string(b.resources.appendUpdate(nil)))
 	b.resources.begin()
 	b.resources.set("a\xff", resourceFigures{pass: 1})
 	b.resources.end()
@@ -99,7 +99,7 @@ func TestTable_NothingIsSaidOfWhatStays(t *testing.T) {
 	b.resources.end()
 	require.JSONEq(t, `{"gone": [1]}`, string(b.resources.appendUpdate(nil)))
 	require.JSONEq(t, `{}`, string(b.resources.appendAll(nil)))
-	require.Len(t, resourceColumns, 16)
+	require.Len(t, resourceColumns, 22)
 	require.Equal(t, len(resourceColumns)-1, countCommas(resourceFigures{}.append(nil)))
 	require.Equal(t, len(ruleColumns)-1, countCommas(ruleFigures{}.append(nil)))
 }

@@ -326,6 +326,9 @@ func (c *controller) Snapshot(now int64) stat.RuleSnapshot {
 	if c.rule.Associated == "" {
 		s.Effective = c.live.at(now)
 		s.Admitted = c.live.history.admitted()
+		if s.Used = -1; c.live.history.quota != nil {
+			s.Used = c.live.history.quota.Window(now)
+		}
 	}
 	return s
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
@@ -368,4 +370,24 @@ func TestRule_AllocatesOnlyTheBlockError(t *testing.T) {
 		}
 		require.Equal(t, want, testing.AllocsPerRun(100, batch), name)
 	}
+}
+
+// What a window holds is what of the threshold is used. A rule that paces has no window.
+func TestGuard_SnapshotTellsWhatIsUsed(t *testing.T) {
+	t.Parallel()
+	c := gatetest.NewClock()
+	g := gates.New(t, c,
+		flow.Rule{ID: "day", Resource: "a", Threshold: 1000, Interval: 24 * time.Hour},
+		flow.Rule{ID: "second", Resource: "a", Threshold: 1000},
+		flow.Rule{ID: "paced", Resource: "a", Threshold: 1000, Behavior: flow.Pace, MaxWait: time.Second},
+	)
+	for range 3 {
+		gates.Enter(t, g, "a")
+		c.Advance(600 * time.Millisecond)
+	}
+	used := make(map[string]int64)
+	for _, r := range gates.Snapshot(t, g, "a").Rules {
+		used[r.ID] = r.Used
+	}
+	require.Equal(t, map[string]int64{"day": 3, "second": 1, "paced": -1}, used)
 }

@@ -71,7 +71,7 @@ var fields = []field.Field[Rule]{
 		Synonyms: []string{"controlBehavior", "behaviour"},
 	}),
 	field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.MaxWait }, field.About{
-		Name: "maxWait", GoName: "MaxWait", Label: "Longest wait", Hint: "With pace: how long a call waits for its turn.",
+		Name: "maxWait", GoName: "MaxWait", Label: "Longest wait", Hint: "With pace: how long a call waits for its turn. Else: how long one with priority does.",
 		With:     []string{"Interval", "Behavior", "Associated"},
 		Synonyms: []string{"maxQueueingTimeMs", "timeout", "wait"},
 	}),

@@ -176,6 +176,7 @@ func (c *controller) Snapshot(int64) stat.RuleSnapshot {
 		ID: c.rule.ID, Kind: kindName, Mode: c.rule.Mode,
 		Threshold:  float64(c.rule.MaxInFlight),
 		Effective:  float64(limit),
+		Used:       c.state.places.Taken(),
 		Admitted:   c.state.admitted.Load(),
 		Blocked:    c.state.blocked.Load(),
 		WouldBlock: c.state.wouldBlock.Load(),

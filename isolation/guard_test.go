@@ -438,3 +438,12 @@ func TestRules_AreCopiesWithTheirIDs(t *testing.T) {
 	g.load(t, given...)
 	require.Len(t, g.hold(t, "a", 5), 1)
 }
+
+func TestGuard_SnapshotTellsWhatIsUsed(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, true, Rule{ID: "places", Resource: "a", MaxInFlight: 5})
+	for i := range int64(3) {
+		defer g.try(t, "a", 1).Exit()
+		require.Equal(t, i+1, g.rule(t, "a", "places").Used)
+	}
+}

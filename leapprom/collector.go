@@ -22,6 +22,7 @@
 //	candidate_would_blocks_total{…}              what its candidate threshold would have
 //	rule_threshold{resource, guard, rule}        also rule_effective_threshold,
 //	                                             rule_candidate_threshold, rule_interval_seconds
+//	rule_used{resource, guard, rule}             what of a flow or isolation rule is used now
 //	rule_info{resource, guard, rule, mode}       1
 //	rule_state{resource, guard, rule, state}     1 for the state that it is in, 0 for the others
 //	rule_changes_total{resource, guard, rule}    how often it went over to another
@@ -78,8 +79,8 @@
 //
 // The edges of the native histograms are those by which the gate counts: schema 3, from a
 // zero bucket that ends at 2^−20 s (0.95 µs) to 108 s; what took longer is in the bucket
-// above. The classic buckets end at 2^−11 s (0.49 ms), and at each doubling up to 16 s.
-// Both are exact sums. Prometheus takes the native ones if it is told to.
+// above. They are exact. The classic buckets are those of Config.Buckets, and are sums of native ones: their
+// edges are off by up to 4.4 %. Prometheus takes the native ones if it is told to.
 package leapprom
 
 import (
@@ -108,6 +109,7 @@ type Collector struct {
 	descs       *descs
 	limiters    []*limiter
 	ruleSources []*ruleSource
+	classic     *classicBuckets // nil with NativeOnly
 
 	mu       sync.Mutex // guards what is below: one reading at a time
 	sources  map[string]*source
@@ -132,14 +134,18 @@ func New(gate *leapgate.Gate, cfg Config) (*Collector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Collector{
+	c := &Collector{
 		gate: gate, cfg: cfg, descs: newDescs(cfg.Gate), limiters: limiters, ruleSources: ruleSources,
 		sources: make(map[string]*source),
 		values:  map[string]bool{resource.Other: true},
 		other:   newSource(cfg.Gate, resource.Other, resource.Other),
 		guards:  make(map[string]string),
 		rests:   make(map[string][]*dto.LabelPair),
-	}, nil
+	}
+	if !cfg.NativeOnly {
+		c.classic = newClassicBuckets(cfg.Buckets)
+	}
+	return c, nil
 }
 
 // Must is [New] for a configuration that is known to be good. It panics otherwise.
@@ -296,7 +302,7 @@ func (c *Collector) source(t *resource.Totals) *source {
 }
 
 func (c *Collector) collect(s *samples, src *source, of *series) {
-	d, counts, classic := c.descs, &of.counts, !c.cfg.NativeOnly
+	d, counts, classic := c.descs, &of.counts, c.classic
 	s.count(d.entries, src.block, src.created, counts[metric.Block])
 	s.count(d.entries, src.pass, src.created, counts[metric.Pass])
 	s.count(d.exceptions, src.labels, src.created, counts[metric.Exception])

@@ -90,6 +90,9 @@ func TestCollect_ExactValues(t *testing.T) {
 		`rule_interval_seconds{guard="flow",resource="b",rule="off"}`:         1,
 		`rule_interval_seconds{guard="isolation",resource="b",rule="qps"}`:    0,
 		`rule_candidate_threshold{guard="flow",resource="a",rule="qps"}`:      1,
+		`rule_used{guard="flow",resource="a",rule="qps"}`:                     2,
+		`rule_used{guard="flow",resource="a",rule="try"}`:                     1,
+		`rule_used{guard="isolation",resource="b",rule="qps"}`:                2,
 		`resources{}`:          3,
 		`guard_faults_total{}`: 0,
 	}, r.only("rule", "resources", "guard"))
@@ -105,7 +108,11 @@ func TestCollect_HistogramsAreExact(t *testing.T) {
 	t.Parallel()
 	c := gatetest.NewClock()
 	g := gates.Small(t, c, 10)
-	registry := registryOf(t, g, leapprom.Config{})
+	var doublings []float64
+	for k := -11; k <= 4; k++ {
+		doublings = append(doublings, math.Exp2(float64(k)))
+	}
+	registry := registryOf(t, g, leapprom.Config{Buckets: doublings})
 	var calls []int64
 	for i := -168; i <= 64; i++ {
 		edge := int64(math.Exp2(float64(i)/8) * 1e9)
@@ -130,13 +137,10 @@ func TestCollect_HistogramsAreExact(t *testing.T) {
 		}
 		return n
 	}
-	buckets := 0
-	for k := -11; k <= 4; k++ {
-		edge := math.Exp2(float64(k))
-		buckets++
+	for _, edge := range doublings {
 		require.Equal(t, below(edge), r[`leapgate_response_time_seconds_bucket{resource="a",le=`+strconv.FormatFloat(edge, 'g', -1, 64)+`}`], "%v", edge)
 	}
-	require.Len(t, r.only(`response_time_seconds_bucket{resource="a"`), buckets)
+	require.Len(t, r.only(`response_time_seconds_bucket{resource="a"`), len(doublings))
 	native := r.only(`response_time_seconds_native{resource="a"`)
 	require.Equal(t, below(math.Exp2(-20)), native[`response_time_seconds_native{resource="a",i=zero}`])
 	for i := -159; i <= 54; i++ {
@@ -145,6 +149,54 @@ func TestCollect_HistogramsAreExact(t *testing.T) {
 	}
 	require.Equal(t, float64(len(calls))-below(math.Exp2(54./8)), native[`response_time_seconds_native{resource="a",i=55}`])
 	require.Len(t, native, 1+159+54+1+1)
+}
+
+// The classic buckets are those of which objectives are made. Each tells the calls up to an edge that
+// is at most 4.4 % off.
+func TestCollect_ClassicBuckets(t *testing.T) {
+	t.Parallel()
+	c := gatetest.NewClock()
+	g := gates.Small(t, c, 10)
+	const step = 1.01
+	for took := 1e-5; took < 50; took *= step {
+		e, err := g.Entry("a")
+		require.NoError(t, err)
+		c.Advance(time.Duration(took * 1e9))
+		e.Exit()
+	}
+	r := scrape(t, registryOf(t, g, leapprom.Config{}))
+	edges := []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.3, 0.5, 1, 2.5, 5, 10}
+	for _, edge := range edges {
+		got := r[`leapgate_response_time_seconds_bucket{resource="a",le=`+strconv.FormatFloat(edge, 'g', -1, 64)+`}`]
+		below := math.Log(edge/1e-5) / math.Log(step)
+		require.InDelta(t, below, got, 6, "%v", edge) // 4.4 % are so many steps
+	}
+	require.Len(t, r.only(`response_time_seconds_bucket{resource="a"`), len(edges))
+}
+
+func TestNew_BucketsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	g := leapgate.Must(leapgate.Config{})
+	for _, test := range []struct {
+		buckets []float64
+		want    string
+	}{
+		{[]float64{}, "there are 0 Buckets; want 1 to 64, or nil"},
+		{make([]float64, 65), "there are 65 Buckets"},
+		{[]float64{math.NaN()}, "Buckets[0] is NaN; want 1e-06 to 100, in seconds"},
+		{[]float64{0.1, 250}, "Buckets[1] is 250"},
+		{[]float64{0.5, 0.1}, "Buckets[1] is 0.1; want at least 1.1 times the one before, which is 0.5"},
+		{[]float64{0.1, 0.101}, "Buckets[1] is 0.101"},
+	} {
+		_, err := leapprom.New(g, leapprom.Config{Buckets: test.buckets})
+		require.ErrorContains(t, err, test.want)
+	}
+	_, err := leapprom.New(g, leapprom.Config{NativeOnly: true, Buckets: []float64{1}})
+	require.ErrorContains(t, err, "NativeOnly is set and there are 1 Buckets")
+	for _, good := range [][]float64{{1e-6}, {100}, {0.1, 0.11}} {
+		_, err := leapprom.New(g, leapprom.Config{Buckets: good})
+		require.NoError(t, err)
+	}
 }
 
 // Few cells far from each other: the spans must say where they are.

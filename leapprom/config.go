@@ -3,6 +3,7 @@ package leapprom
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -24,13 +25,20 @@ type Config struct {
 	// more and the gate has evicted them. Of names that make the same label value, only the
 	// first has.
 	//
-	// A resource has 24 series, or 6 where Prometheus reads native histograms, and 5 or
+	// A resource has 23 series, or 6 where Prometheus reads native histograms, and 5 or
 	// more for each of its rules.
 	MaxResources int
 
 	// NativeOnly leaves the classic buckets of the response times out. Scrapers that do
 	// not read native histograms see their count and their sum then, no more.
 	NativeOnly bool
+
+	// Buckets are the upper edges of the classic buckets of response and wait times, in seconds: 1 to 64 of them,
+	// rising, each 1 µs to 100 s and at least 1.1 times the one before. Times are counted more finely than
+	// that, but not to the edge: a bucket has those up to the edge of a native one that is nearest, at most
+	// 4.4 % off. Powers of 2 are exact. Nil is 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 300 and 500 ms and 1, 2.5, 5 and 10 s. With
+	// NativeOnly it must be nil.
+	Buckets []float64
 
 	// Limiters are exported beside the gate. Each must have a name (limit.Config.Name),
 	// which is not that of another one.
@@ -88,6 +96,7 @@ func (cfg *Config) complete(gate *leapgate.Gate) (limiters []*limiter, sources [
 	if cfg.MaxResources == 0 {
 		cfg.MaxResources = defaultMaxResources
 	}
+	cfg.completeBuckets(fault)
 	first := make(map[string]int)
 	for i, l := range cfg.Limiters {
 		if l == nil {
@@ -130,4 +139,26 @@ func (cfg *Config) complete(gate *leapgate.Gate) (limiters []*limiter, sources [
 		sources = append(sources, &ruleSource{r, pairs("gate", cfg.Gate, "source", name)})
 	}
 	return limiters, sources, errors.Join(faults...)
+}
+
+func (cfg *Config) completeBuckets(fault func(format string, args ...any)) {
+	switch {
+	case cfg.NativeOnly && cfg.Buckets != nil:
+		fault("NativeOnly is set and there are %d Buckets; want one of both", len(cfg.Buckets))
+		return
+	case cfg.Buckets == nil:
+		cfg.Buckets = defaultBuckets
+		return
+	case len(cfg.Buckets) == 0 || len(cfg.Buckets) > maxBuckets:
+		fault("there are %d Buckets; want 1 to %d, or nil", len(cfg.Buckets), maxBuckets)
+		return
+	}
+	for i, edge := range cfg.Buckets {
+		if !(edge >= lowestBucket && edge <= mostBucket) { // NaN compares false
+			fault("Buckets[%d] is %v; want %v to %v, in seconds", i, edge, lowestBucket, mostBucket)
+		} else if i > 0 && edge < leastApart*cfg.Buckets[i-1] {
+			fault("Buckets[%d] is %v; want at least 1.1 times the one before, which is %v", i, edge, cfg.Buckets[i-1])
+		}
+	}
+	cfg.Buckets = slices.Clone(cfg.Buckets)
 }

@@ -7,7 +7,7 @@ type descs struct {
 	entries, exceptions, ignored, occupied, responseTime, inFlight, waitTime, waiting *prometheus.Desc
 	// by resource, guard and rule
 	blocks, wouldBlocks, candidateWouldBlocks, missing, shed *prometheus.Desc
-	mode, threshold, effective, candidate, interval          *prometheus.Desc
+	mode, threshold, effective, candidate, interval, used    *prometheus.Desc
 	state, changes                                           *prometheus.Desc
 	// of the gate
 	resources, guardFaults                         *prometheus.Desc
@@ -61,6 +61,9 @@ func newDescs(gate string) *descs {
 	d.candidate = of("rule_candidate_threshold", "Candidate threshold of a rule, if it has one.", "resource", "guard", "rule")
 	d.interval = of("rule_interval_seconds",
 		"Time in which the threshold of a rule is admitted; 0 for rules without, such as those on calls in flight.",
+		"resource", "guard", "rule")
+	d.used = of("rule_used",
+		"What of the threshold that holds now is used: calls that the window of a flow rule holds, or that are in flight by an isolation rule.",
 		"resource", "guard", "rule")
 	d.state = of("rule_state", "1 for the state that a rule is in, and 0 for each other one that it can be in.",
 		"resource", "guard", "rule", "state")

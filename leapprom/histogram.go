@@ -12,26 +12,45 @@ import (
 )
 
 // The response times are counted in cells whose edges are those of schema 3, so the
-// native buckets are the cells as they are. The classic ones are sums of cells: their
-// edges are whole powers of 2, which are every eighth edge. Both are exact.
+// native buckets are the cells as they are, exactly. A classic one is a sum of cells, up to
+// the edge that is nearest to its own.
 const (
-	perDoubling   = 8
-	classicLowest = -11 // 2^−11 s = 0.49 ms
-	classicMost   = 4   // 16 s
-	classicEdges  = classicMost - classicLowest + 1
-	numCells      = meter.LastCell - meter.FirstCell + 1
+	perDoubling = 8
+	numCells    = meter.LastCell - meter.FirstCell + 1
+
+	maxBuckets   = 64
+	lowestBucket = 1e-6 // s
+	mostBucket   = 100  // s
+	leastApart   = 1.0999
 )
 
 var (
 	schema        int32 = 3
 	zeroThreshold       = math.Exp2(float64(meter.FirstCell) / perDoubling)
-	classicEdge         = func() (edges [classicEdges]float64) {
-		for i := range edges {
-			edges[i] = math.Exp2(float64(classicLowest + i))
-		}
-		return edges
-	}()
 )
+
+// defaultBuckets are the upper edges of the classic buckets, in seconds, of which objectives are
+// made.
+var defaultBuckets = []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.3, 0.5, 1, 2.5, 5, 10}
+
+// classicBuckets are the classic buckets of every histogram.
+type classicBuckets struct {
+	edges []float64
+	last  []int // the last cell of each
+}
+
+func newClassicBuckets(edges []float64) *classicBuckets {
+	c := &classicBuckets{edges: edges}
+	for _, edge := range edges {
+		c.last = append(c.last, lastCell(edge))
+	}
+	return c
+}
+
+// lastCell returns the cell whose upper edge is nearest.
+func lastCell(edge float64) int {
+	return int(math.Round(math.Log2(edge)*perDoubling)) - meter.FirstCell
+}
 
 type cells [numCells]int64
 
@@ -52,8 +71,8 @@ type histogram struct {
 }
 
 // histogram adds a series of the calls in cells, which took so many nanoseconds together.
-// Their sum is never below 0: the sign is one more digit.
-func (s *samples) histogram(desc *prometheus.Desc, labels []*dto.LabelPair, created *timestamppb.Timestamp, cells *cells, rt int64, classic bool) {
+// Their sum is never below 0: the sign is one more digit. Without classic buckets, that is nil.
+func (s *samples) histogram(desc *prometheus.Desc, labels []*dto.LabelPair, created *timestamppb.Timestamp, cells *cells, rt int64, classic *classicBuckets) {
 	s.histograms = append(s.histograms, histogram{desc: desc, labels: labels, sum: float64(uint64(rt)) / 1e9, zero: uint64(cells[0])})
 	h := &s.histograms[len(s.histograms)-1]
 	h.message.CreatedTimestamp = created
@@ -62,8 +81,8 @@ func (s *samples) histogram(desc *prometheus.Desc, labels []*dto.LabelPair, crea
 		h.count += uint64(n)
 	}
 	h.native(cells)
-	if classic {
-		h.classic(cells)
+	if classic != nil {
+		h.classic(cells, classic)
 	}
 }
 
@@ -128,20 +147,20 @@ func (h *histogram) lengthen() {
 	*h.message.PositiveSpan[len(h.message.PositiveSpan)-1].Length++
 }
 
-func (h *histogram) classic(cells *cells) {
-	made := new(struct {
-		buckets  [classicEdges]dto.Bucket
-		pointers [classicEdges]*dto.Bucket
-		counts   [classicEdges]uint64
-	})
+func (h *histogram) classic(cells *cells, of *classicBuckets) {
+	type bucket struct {
+		bucket dto.Bucket
+		count  uint64
+	}
+	made := make([]bucket, len(of.edges))
+	h.message.Bucket = make([]*dto.Bucket, len(made))
 	below, cell := uint64(0), 0
-	for i := range made.buckets {
-		for ; cell <= (classicLowest+i)*perDoubling-meter.FirstCell; cell++ {
+	for i := range made {
+		for ; cell <= of.last[i]; cell++ {
 			below += uint64(cells[cell])
 		}
-		made.counts[i] = below
-		made.buckets[i].CumulativeCount, made.buckets[i].UpperBound = &made.counts[i], &classicEdge[i]
-		made.pointers[i] = &made.buckets[i]
+		made[i].count = below
+		made[i].bucket.CumulativeCount, made[i].bucket.UpperBound = &made[i].count, &of.edges[i]
+		h.message.Bucket[i] = &made[i].bucket
 	}
-	h.message.Bucket = made.pointers[:]
 }

@@ -32,6 +32,7 @@ type ruleSeries struct {
 	last, offset, base resource.RuleTotals // as those of a source
 	blocks, would      bool                // whether it has, or had once, what such a series counts
 	candidate, changes bool
+	used               bool
 	shared             bool // the changes are those of all resources that the rule binds
 }
 
@@ -73,6 +74,7 @@ func (s *source) readRules(c *Collector, t *resource.Totals) {
 		r.blocks = r.blocks || now.Mode == rule.Enforce
 		r.would = r.would || now.Mode == rule.Shadow
 		r.candidate = r.candidate || now.Candidate > 0
+		r.used = r.used || now.Used > 0
 		r.changes, r.shared = r.changes || now.State != "", now.SharedState
 	}
 	var left []ruleID
@@ -163,6 +165,9 @@ func (r *ruleSeries) collect(c *Collector, s *samples) {
 	s.gauge(c.descs.threshold, r.labels, r.now.Threshold)
 	s.gauge(c.descs.effective, r.labels, r.now.Effective)
 	s.gauge(c.descs.interval, r.labels, r.now.Interval.Seconds())
+	if r.used && r.now.Used >= 0 {
+		s.gauge(c.descs.used, r.labels, float64(r.now.Used))
+	}
 	if r.now.Candidate > 0 {
 		s.gauge(c.descs.candidate, r.labels, r.now.Candidate)
 	}

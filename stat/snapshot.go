@@ -68,6 +68,7 @@ type RuleSnapshot struct {
 	Effective  float64       // what holds now: less than Threshold while warming up, or short of memory
 	Interval   time.Duration // in which the threshold is admitted; 0 for rules without
 	Admitted   int64         // what the rule admitted, less what it was given back
+	Used       int64         // what of Effective is used now, in its window or in flight; negative if that is not counted
 	Blocked    int64         // what the rule blocked
 	WouldBlock int64         // what the rule would have blocked, had it not been in shadow mode
 

@@ -1,50 +1,70 @@
 // The page: which view is shown, what the connection does, and the keys that work everywhere.
 
+import { chosenIn, path } from "./address.js";
 import { request } from "./api.js";
+import { judge, trouble as grave } from "./attention.js";
 import { setAttr, setText, shown } from "./dom.js";
+import { Beside } from "./beside.js";
 import { Limiters } from "./limiters.js";
 import { Overview } from "./overview.js";
 import { ResourceView } from "./resource.js";
+import { RuleView } from "./rule.js";
 import { RulesView } from "./rules.js";
 import { Store } from "./store.js";
 import { refused, trouble } from "./sources.js";
-import { trouble as broken } from "./states.js";
 import { follow } from "./stream.js";
 
 const $ = (id) => document.getElementById(id);
 const store = new Store();
+let fading; // of what was said last
 /** about is what the server says about itself and about who is looking. */
 const about = { title: "Leapgate", capabilities: { edit: false }, sources: [] };
 let view = null;
 
 // Views by the beginning of the address after #; what follows is theirs.
 const routes = [
-  ["#/resource/", (rest) => new ResourceView(rest, context), "nav-resources"],
+  ["#/resource/", (rest) => {
+    const other = chosenIn().get("beside");
+    return other ? new Beside(rest, context, other) : new ResourceView(rest, context);
+  }, "nav-resources"],
   ["#/rules", () => new RulesView(context), "nav-rules"],
+  ["#/rule/", (rest) => new RuleView(context, rest), "nav-rules"],
   ["#/limiters", () => new Limiters(context), "nav-limiters"],
   ["", () => new Overview(), "nav-resources"],
 ];
 
 const context = {
   store, about,
-  // changed is called when a rule was: text is for those who do not see it.
+  // changed is called when a rule was: text says so, to those who see and to those who do not.
   changed(text) {
     setText($("announce"), text);
+    setText($("toast"), text);
+    $("toast").hidden = false;
+    clearTimeout(fading);
+    fading = setTimeout(() => { $("toast").hidden = true; }, 6000);
     askAbout(); // which may now know who is looking
   },
 };
 
+// Each entry of the history has a number, under which it is kept how far its view was scrolled, so that
+// who comes back is where he was.
+const scrolled = new Map();
+history.scrollRestoration = "manual";
+
 function show(focus) {
-  const [start, make, nav] = routes.find(([start]) => location.hash.startsWith(start));
+  const at = path();
+  const [start, make, nav] = routes.find(([start]) => at.startsWith(start));
   view?.close();
   document.querySelector("dialog")?.close();
-  view = make(location.hash.slice(start.length));
+  const back = scrolled.get(history.state?.entry) ?? 0;
+  if (!history.state?.entry) history.replaceState({ entry: Math.random() }, "");
+  view = make(at.slice(start.length));
   $("main").replaceChildren(view.element);
   for (const a of document.querySelectorAll("nav a")) setAttr(a, "aria-current", a.id === nav ? "page" : null);
   document.title = (view.title ? shown(view.title) + " – " : "") + shown(about.title);
-  scrollTo(0, 0);
   if (focus) $("main").focus({ preventScroll: true }); // so that a screen reader begins there
   update();
+  scrollTo(0, back);
 }
 
 // update shows the figures, unless nobody can see them.
@@ -93,16 +113,22 @@ function sources(all) {
   said = which;
 }
 
-// states says once that breakers have opened, and that all are closed again. One that tries whether it may
-// close is still open for those who hear it.
-let open = new Set();
+// announce says once that resources have opened or begun to fail, and that all are closed again. One that
+// tries whether it may close is still open for those who hear it.
+let known = new Map(); // key → what was said of it
 
-function states() {
-  const all = broken(store.resources.values()).map(({ resource }) => resource);
-  const fresh = all.filter(({ key }) => !open.has(key));
-  if (fresh.length) setText($("announce"), `Open: ${fresh.slice(0, 5).map(({ name }) => shown(name)).join(", ")}${fresh.length > 5 ? " and others" : ""}.`);
-  else if (open.size && !all.length) setText($("announce"), "All that was open is closed again.");
-  open = new Set(all.map(({ key }) => key));
+function announce() {
+  const all = grave(store.resources.values());
+  const now = new Map(all.map(({ key, why }) => [key, why.word === "failing" ? "Failing" : "Open"]));
+  const has = (map, what) => [...map.values()].includes(what);
+  const texts = ["Open", "Failing"].map((what) => {
+    const fresh = all.filter(({ key }) => now.get(key) === what && (what === "Open" ? known.get(key) !== what : !known.has(key)));
+    return fresh.length ? `${what}: ${fresh.slice(0, 5).map(({ name }) => shown(name)).join(", ")}${fresh.length > 5 ? " and others" : ""}.` : "";
+  });
+  if (has(known, "Open") && !has(now, "Open")) texts.push("All that was open is closed again.");
+  const text = texts.filter(Boolean).join(" ");
+  if (text) setText($("announce"), text);
+  known = now;
 }
 
 let retryAt = 0;
@@ -137,7 +163,8 @@ const stream = follow({
     store.take(frame);
     if (!store.kinds.length) askKinds();
     sources(store.ruleSources);
-    states();
+    judge(store);
+    announce();
     update();
   },
   onState: connection,
@@ -152,6 +179,7 @@ setInterval(() => {
 $("banner-retry").addEventListener("click", stream.retry);
 $("skip").addEventListener("click", () => $("main").focus());
 addEventListener("hashchange", () => show(true));
+addEventListener("scroll", () => scrolled.set(history.state?.entry, scrollY), { passive: true });
 addEventListener("visibilitychange", update);
 addEventListener("keydown", (event) => {
   const typing = event.target.closest?.("input, select, textarea, dialog");

@@ -18,7 +18,7 @@ const signals = [
 ];
 const [shares, latencies] = [signals.slice(0, 3), signals.slice(3, 4)];
 
-const chosen = { open: true }; // holds when the view is left and come back to
+const chosen = { open: innerWidth > 1000 }; // holds when the view is left and come back to. What is below it comes first.
 
 /** Load is the part of a view that shows it. */
 export class Load {

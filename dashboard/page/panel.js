@@ -4,7 +4,7 @@ import { query, request } from "./api.js";
 import { ask } from "./dialog.js";
 import { el, setAttr, setText, shown } from "./dom.js";
 import { editRule } from "./form.js";
-import { age, count, moment, number, span, time } from "./format.js";
+import { age, count, moment, number, time } from "./format.js";
 import { Frequent } from "./frequent.js";
 import { warning } from "./sources.js";
 import { setState } from "./states.js";
@@ -217,8 +217,8 @@ class Panel {
   }
 }
 
-// put changes fields of a rule as the API has given it.
-function put({ kind, id, raw, version, rule }, fields, why) {
+/** put changes fields of a rule as the API has given it. */
+export function put({ kind, id, raw, version, rule }, fields, why) {
   return request(`rule?kind=${query(kind)}&id=${query(id, raw)}${why}`, { method: "PUT", version, body: { ...rule, ...fields } });
 }
 
@@ -264,20 +264,4 @@ function describe({ kind, summary, rule }, kinds) {
   const pattern = `on all that match ${shown(rule.resource ?? "")}`;
   const where = { glob: pattern, regexp: pattern, default: "on all that no rule names", all: "on all" };
   return `${shown(summary[0].toUpperCase() + summary.slice(1))} · ${where[rule.match] ?? (rule.resource?.includes("\ufffd") ? "on " + shown(rule.resource) : "on ")}`;
-}
-
-/** lines are the thresholds of the rules of a resource that bound one of its figures, as lines for the chart
- * of that: per second, or in flight. held says what held in each second of the last minute. */
-export function lines(rules, figure, held) {
-  return rules.flatMap((r) => {
-    const { id, bounds, rule, figures: f } = r;
-    if (!f || f.mode === "off" || f.effective === null || bounds !== figure) return [];
-    const scale = f.interval ? 1000 / f.interval : 1;
-    const per = !f.interval ? "" : f.interval === 1000 ? "/s" : " in " + span(f.interval);
-    const whose = rule?.origin ? ` for ${rule.origin}` : "";
-    const all = [{ label: `${id}${whose} ${number(f.effective)}${per}`, value: f.effective * scale, class: f.mode === "shadow" ? "shadow" : "",
-      values: held(r).map((v) => v === null ? null : v * scale) }];
-    if (f.candidate) all.push({ label: `${id}, candidate ${number(f.candidate)}${per}`, value: f.candidate * scale, class: "shadow" });
-    return all;
-  });
 }

@@ -1,19 +1,24 @@
-// One resource: its last minute in charts, its rules, its totals.
+// One resource: its past in charts, its rules, its totals.
 
 import { Problem, query, request } from "./api.js";
 import { Chart } from "./chart.js";
-import { el, setText, shown } from "./dom.js";
+import { el, setAttr, setText, shown } from "./dom.js";
 import { count, duration, rate, share } from "./format.js";
 import { AddButtons } from "./kinds.js";
+import { Gauges, lines } from "./limits.js";
 import { strip } from "./overview.js";
-import { Panels, changes, lines } from "./panel.js";
-import { minute } from "./store.js";
+import { Panels, changes } from "./panel.js";
+import { Past, ruleKey, spans } from "./past.js";
+import { SpanButtons } from "./span.js";
+import { Trial } from "./trial.js";
 
 const totals = [["pass", "Pass"], ["block", "Block"], ["success", "Success"], ["exception", "Exception"], ["ignored", "Ignored"], ["wouldBlock", "Would block"], ["occupiedPass", "Occupied pass"], ["waits", "Waits"]];
 
-/** ResourceView is the view of one resource. key is its name as it is in a query. */
+const most = 500; // resources that are offered for comparing
+
+/** ResourceView is the view of one resource. key is its name as it is in a query; beside says that it is one of two. */
 export class ResourceView {
-  constructor(key, context) {
+  constructor(key, context, beside) {
     this.context = { ...context, changed: (text) => {
       context.changed(text);
       this.#load();
@@ -24,18 +29,26 @@ export class ResourceView {
     } catch {
       this.title = this.key = key; // not UTF-8
     }
-    this.seconds = new Map(); // what is known of each second of the clock
-    this.limits = new Map(); // what held at each second, by kind and ID of the rule
+    const again = () => this.#draw(this.past.newest);
+    this.past = new Past(this.key, again);
+    this.versions = new Map(); // of the rules, when they were seen last
     this.marks = new Map(); // the changes of rules that were seen, also those of a server before this one
     this.strip = strip([["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exceptions/s"], ["avg", "Avg RT"], ["p99", "p99"], ["concurrency", "In flight"], ["waiting", "Waiting"], ["waitP95", "Wait p95"]]);
-    this.rates = new Chart({ title: "Pass and block per second", format: rate, least: 5, marked: true, series: [
-      { key: "pass", label: "pass", class: "pass", area: true }, { key: "block", label: "block", class: "block" },
+    this.rates = new Chart({ title: "Demand per second", format: rate, least: 5, marked: true, stacked: "wanted", series: [
+      { key: "pass", label: "pass", class: "pass", area: true }, { key: "block", label: "block", class: "block", area: true },
+      { key: "exception", label: "exceptions", class: "exception", rare: true },
     ] });
     this.rates.element.classList.add("wide");
     this.latencies = new Chart({ title: "Response time over 10 s", format: duration, least: 0.01, none: "no completed calls", series: [
       { key: "p50", label: "p50", class: "p50" }, { key: "p95", label: "p95", class: "p95" }, { key: "p99", label: "p99", class: "p99" },
     ] });
     this.flight = new Chart({ title: "Calls in flight", format: rate, least: 4, none: "no calls", series: [{ key: "maxConcurrency", label: "in flight", class: "flight", area: true }] });
+    this.trial = new Trial(this.key, this.context, again);
+    this.gauges = new Gauges();
+    this.rates.stage.after(this.trial.element, this.gauges.element);
+    this.spans = new SpanButtons((span) => this.show(span));
+    this.past.span = this.spans.span;
+    this.csv = el("a", { class: "csv", text: "Export as CSV", download: true });
     this.panels = new Panels(this.context, "h3");
     this.note = el("p", { class: "note" });
     this.adds = new AddButtons(this.context, { resource: this.title });
@@ -43,12 +56,36 @@ export class ResourceView {
     this.totals = Object.fromEntries(totals.map(([k]) => [k, el("dd")]));
     this.gone = el("p", { class: "empty", hidden: true });
     const name = shown(this.title);
-    this.body = el("div", {}, this.strip.element, el("div", { class: "charts" }, this.rates.element, this.latencies.element, this.flight.element),
+    this.others = el("datalist", { id: "others" });
+    this.other = el("input", { type: "search", list: "others", placeholder: "Compare with …", "aria-label": "Compare with another resource", autocomplete: "off", spellcheck: "false",
+      onfocus: () => this.#offer(), onchange: () => this.#compare() });
+    this.tools = el("div", { class: "tools" }, !beside && this.spans.element,
+      beside ? el("a", { href: "#/resource/" + this.key, text: "This one alone" }) : el("div", { class: "filter" }, this.other, this.others), this.csv);
+    this.body = el("div", {}, this.strip.element, this.tools, el("div", { class: "charts" }, this.rates.element, this.latencies.element, this.flight.element),
       el("div", { class: "section" }, el("h2", { text: "Rules" }), this.adds.element), this.note, this.none, this.panels.element,
       el("div", { class: "section" }, el("h2", { text: "Since the beginning" })),
       el("div", { class: "panel" }, el("dl", { class: "figures" }, ...totals.map(([k, label]) => el("div", {}, el("dt", { text: label }), this.totals[k])))));
-    this.element = el("div", {}, el("p", { class: "crumb" }, el("a", { href: "#/", text: "← Resources" })),
-      el("div", { class: "name-line" }, el("h1", { class: "two", text: name, title: name })), this.gone, this.body);
+    this.element = el("div", {}, !beside && el("p", { class: "crumb" }, el("a", { href: "#/", text: "← Resources" })),
+      el("div", { class: "name-line" }, el(beside ? "h2" : "h1", { class: "two", text: name, title: name })), this.gone, this.body);
+  }
+
+  /** show shows the minute or the hour. */
+  show(span) {
+    this.past.span = span;
+    this.past.asked = -Infinity;
+    this.#draw(this.past.newest);
+    this.#load();
+  }
+
+  // offer names the resources that this one can be compared with.
+  #offer() {
+    const all = [...this.context.store.resources.values()].filter(({ key }) => key !== this.key).sort((a, b) => (a.name < b.name ? -1 : 1));
+    this.others.replaceChildren(...all.slice(0, most).map(({ name }) => el("option", { value: name })));
+  }
+
+  #compare() {
+    const other = [...this.context.store.resources.values()].find(({ name }) => name === this.other.value);
+    if (other) location.hash = `#/resource/${this.key}?` + new URLSearchParams({ ...(this.past.span === "hour" && { span: "hour" }), beside: other.key });
   }
 
   close() {
@@ -82,20 +119,11 @@ export class ResourceView {
   }
 
   #take(r) {
-    const running = Math.floor(Date.parse(r.at) / 1000);
-    // Before that, the history has seconds of which the server knows nothing. What was seen of a server
-    // before this one stays.
-    const since = Math.floor(Date.parse(r.started) / 1000);
-    r.history.forEach((entry, i) => {
-      const second = running - (r.history.length - 1) + i;
-      if (second < running && second >= since) this.seconds.set(second, entry);
-    });
-    for (const second of this.seconds.keys()) if (second < running - minute || second >= running) this.seconds.delete(second);
+    this.past.take(r);
     this.rules = r.rules;
-    this.limits.set(running - 1, new Map(r.rules.map((rule) => [ruleKey(rule), rule.figures?.effective ?? null])));
-    for (const second of this.limits.keys()) if (second < running - minute) this.limits.delete(second);
-    for (const mark of changes(r.rules)) this.marks.set(mark.key, mark);
-    for (const { key, at } of this.marks.values()) if (at < (running - minute) * 1000 || at > (running + 1) * 1000) this.marks.delete(key);
+    for (const mark of [...this.#edits(r), ...changes(r.rules)]) this.marks.set(mark.key, mark);
+    const now = this.past.newest * 1000;
+    for (const { key, at } of this.marks.values()) if (at < now - 3600e3 || at > now + 2000) this.marks.delete(key);
     const known = this.context.store.resources.get(this.key);
     this.strip.set({
       pass: rate(r.passQPS), block: rate(r.blockQPS), share: share(r.blockQPS, r.passQPS + r.blockQPS), exception: rate(r.exceptionQPS),
@@ -105,25 +133,66 @@ export class ResourceView {
     for (const [k] of totals) setText(this.totals[k], count(r[k]));
     this.panels.set(r.rules, Date.parse(r.at));
     this.none.hidden = r.rules.length > 0;
-    const { edit } = this.context.about.capabilities;
+    const { edit, history } = this.context.about.capabilities;
     this.adds.update();
     setText(this.note, edit ? "" : "Rules are read-only here: the program does not let this page change them.");
     this.note.hidden = edit;
-    this.#draw(running - 1);
+    this.spans.offer(history);
+    this.csv.hidden = !history;
+    setAttr(this.csv, "href", `api/v1/history?name=${this.key}&span=${this.past.span}&format=csv`);
+    this.gauges.set(r.rules);
+    this.#draw(this.past.newest);
   }
 
-  #draw(end) {
+  // edits are the changes of rules that were made on a page like this, and those that this one has noticed, as marks.
+  #edits({ rules, edits = [], at, started }) {
+    if (started !== this.started) this.versions.clear(); // those of another process mean nothing
+    this.started = started;
+    const marks = edits.map(({ at, kind, id, action, who, what }) => ({
+      key: `${at} ${kind} ${id}`, at: Date.parse(at), label: "edit", minor: true, text: `${shown(id)}: ${shown(what || action)}${who ? ", by " + shown(who) : ""}`, quiet: true,
+    }));
+    for (const rule of rules) {
+      const before = this.versions.get(ruleKey(rule));
+      this.versions.set(ruleKey(rule), rule.version);
+      const told = edits.some((e) => e.kind === rule.kind && e.id === rule.id && Date.parse(at) - Date.parse(e.at) < 5000);
+      if (before === undefined || before === rule.version || told) continue;
+      marks.push({ key: `${rule.version} ${ruleKey(rule)}`, at: Date.parse(at), label: "change", minor: true, text: `${shown(rule.id)}: changed by ${rule.source ? shown(rule.source) : "the program"}`, quiet: true });
+    }
+    return marks;
+  }
+
+  // before are the changes of states in the hour that were before those that the rules tell of, as marks.
+  #before() {
+    const { step } = spans.hour;
+    return this.rules.flatMap((rule) => {
+      const { kind, id, figures: f } = rule;
+      const first = Math.min(...(f.lastChanges ?? []).map(({ at }) => Date.parse(at)));
+      if (!f.states || !(f.changes > f.lastChanges?.length)) return [];
+      return [...this.past.rules.hour].filter(([at, all]) => all.get(ruleKey(rule))?.changes > 0 && (at + step) * 1000 <= first).map(([at, all]) => {
+        const { changes, state } = all.get(ruleKey(rule));
+        return { key: `${kind} ${id} ${at}`, at: at * 1000, label: f.states[state], text: `${shown(id)}: ${count(changes)} ${changes === 1 ? "change" : "changes"}, then ${f.states[state]}`, quiet: f.mode !== "enforce" };
+      });
+    });
+  }
+
+  #draw(second) {
     if (!this.rules) return;
-    const history = (key) => Array.from({ length: minute }, (_, i) => this.seconds.get(end - minute + 1 + i)?.[key] ?? null);
+    const { past } = this;
+    const end = past.end(second);
+    const { step } = spans[past.span];
     const resource = this.context.store.resources.get(this.key);
-    const past = (key) => (resource ? this.context.store.past(resource, key, end) : new Array(minute).fill(null));
-    const held = (rule) => Array.from({ length: minute }, (_, i) => this.limits.get(end - minute + 1 + i)?.get(ruleKey(rule)) ?? null);
-    this.rates.update({ end: end * 1000, values: { pass: history("pass"), block: history("block") }, lines: lines(this.rules, "pass", held), marks: [...this.marks.values()].sort((a, b) => a.at - b.at) });
-    this.latencies.update({ end: end * 1000, values: { p50: past("p50"), p95: past("p95"), p99: past("p99") } });
-    this.flight.update({ end: end * 1000, values: { maxConcurrency: history("maxConcurrency") }, lines: lines(this.rules, "concurrency", held) });
+    // What the page has seen of it in other views.
+    const seen = (key) => (resource && past.span === "minute" ? this.context.store.past(resource, key, end) : []);
+    const percentile = (key) => {
+      const before = seen(key);
+      return past.values(key, end).map((v, i) => v ?? before[i] ?? null);
+    };
+    const held = (rule, figure) => past.held(rule, figure, end);
+    const at = { end: end * 1000, step };
+    const marks = [...this.marks.values(), ...this.#before()].sort((a, b) => a.at - b.at);
+    this.rates.update({ ...at, marks, lines: this.trial.lines(lines(this.rules, "pass", held)),
+      values: { pass: past.values("pass", end, true), block: past.values("block", end, true), exception: past.values("exception", end, true) } });
+    this.latencies.update({ ...at, values: { p50: percentile("p50"), p95: percentile("p95"), p99: percentile("p99") } });
+    this.flight.update({ ...at, values: { maxConcurrency: past.values("maxConcurrency", end) }, lines: lines(this.rules, "concurrency", held) });
   }
-}
-
-function ruleKey({ kind, id }) {
-  return kind + " " + id;
 }

@@ -11,11 +11,11 @@ export function ticks(v, about = 4, least = 1) {
   return { top: at.at(-1), at };
 }
 
-/** reach gives the value that an axis must reach: the highest of the data, and those lines above it
- * that can be shown without pressing the data flat. */
-export function reach(data, lines) {
+/** reach gives the value that an axis must reach: the highest of the data, those lines above it
+ * that can be shown without pressing the data flat, and those that must be shown. */
+export function reach(data, lines, must = []) {
   const most = Math.max(0, ...data);
-  return Math.max(most, ...lines.filter((v) => v <= 2.5 * most || most === 0));
+  return Math.max(most, ...must, ...lines.filter((v) => v <= 2.5 * most || most === 0));
 }
 
 /** apart moves labels at heights y, top first, so that none is closer than gap to the next, and all are

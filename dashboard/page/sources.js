@@ -12,20 +12,25 @@ export function trouble(sources) {
   const bad = refused(sources);
   if (bad.length === 0) return "";
   if (bad.length > 1) return `${count(bad.length)} sources of rules are refused: their latest changes are not in force.`;
-  const [{ source, loadedAt }] = bad;
-  return loadedAt ? `${shown(source)} is refused: its latest change is not in force.` : `${shown(source)} is refused: no rules could be loaded from it.`;
+  const [{ source, loadedAt, errors: [{ line, message }, ...more] }] = bad;
+  const why = ` ${line ? `Line ${line}: ` : ""}${shown(message)}${more.length ? ` (and ${count(more.length)} more)` : ""}.`;
+  return (loadedAt ? `${shown(source)} is refused: its latest change is not in force.` : `${shown(source)} is refused: no rules could be loaded from it.`) +
+    why + (loadedAt ? ` In force is what was loaded ${age(Date.now() - Date.parse(loadedAt))}.` : "");
 }
 
-/** warning is a text for those who are about to change rules of a source: that saving loses comments, or nothing.
- * set says which source it is. */
+/** warning is a text for those who are about to change rules of a source: whether saving loses comments, or nothing
+ * if it is no source that is shown. set says which source it is. */
 export function warning(store) {
-  const element = el("p", { class: "warning full", role: "status" });
+  const lost = el("p", { class: "warning" });
+  const kept = el("p", { class: "hint" });
   return {
-    element,
-    set(source) {
-      const loses = store.ruleSources.some((s) => s.source === source && s.losesComments);
-      setText(element, loses ? `Saving will delete comments: ${shown(source)} has some where they cannot be kept.` : "");
-      element.hidden = !loses;
+    element: el("div", { class: "full comments", role: "status" }, lost, kept),
+    set(name) {
+      const source = store.ruleSources.find((s) => s.source === name);
+      setText(lost, source?.losesComments ? `Saving will delete comments: ${shown(name)} has some where they cannot be kept.` : "");
+      setText(kept, source && !source.losesComments ? `Comments in ${shown(name)} are kept.` : "");
+      lost.hidden = !lost.textContent;
+      kept.hidden = !kept.textContent;
     },
   };
 }

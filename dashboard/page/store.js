@@ -8,7 +8,8 @@ export const minute = 60;
 // slotOf is where a second is kept. Seconds may be below 0: the clock of a gate can begin anywhere.
 const slotOf = (second) => ((second % minute) + minute) % minute;
 
-const kept = ["passQPS", "blockQPS", "p50", "p95", "p99"];
+const kept = ["passQPS", "blockQPS", "successQPS", "exceptionQPS", "p50", "p95", "p99", "waiting", "use"];
+const keptOfRules = ["admitted", "blocked", "wouldBlock", "candidateWouldBlock"]; // as they grow
 const signals = ["cpu", "throttled", "pressure", "schedLatency"];
 
 const pastOf = (keys) => Object.fromEntries(keys.map((k) => [k, new Float32Array(minute).fill(NaN)]));
@@ -42,14 +43,17 @@ export class Store {
       this.columns = frame.columns;
       this.rows = { resources: new Map(), rules: new Map() };
     }
-    this.#turn(at);
+    const before = this.#turn(at) === 1 ? new Map([...this.rules.values()].map((r) => [r.key, keptOfRules.map((k) => r[k])])) : new Map();
     this.at = at;
     this.received = performance.now();
     this.#merge("resources", frame.resources, frame.full, ([row, name, raw]) => {
       const key = query(name, raw);
       return this.resources.get(key) ?? { key, name, states: [], past: pastOf(kept) };
     });
-    this.#merge("rules", frame.rules, frame.full, ([row, kind, id, raw]) => ({ key: kind + " " + query(id, raw), kind, id, raw, states: [] }));
+    this.#merge("rules", frame.rules, frame.full, ([row, kind, id, raw]) => {
+      const key = kind + " " + query(id, raw);
+      return this.rules.get(key) ?? { key, kind, id, raw, states: [], rates: {}, past: pastOf(keptOfRules) };
+    });
     if (frame.full || frame.states) this.#states(frame.states ?? []);
     if (frame.ruleSources) this.ruleSources = frame.ruleSources;
     if (frame.limiters) this.limiters = frame.limiters;
@@ -57,6 +61,12 @@ export class Store {
     this.rulesVersion = frame.rulesVersion ?? this.rulesVersion;
     const slot = slotOf(this.second);
     for (const r of this.resources.values()) for (const k of kept) r.past[k][slot] = r[k];
+    for (const r of this.rules.values()) {
+      keptOfRules.forEach((k, i) => {
+        const grown = r[k] - before.get(r.key)?.[i];
+        r.past[k][slot] = r.rates[k] = grown >= 0 ? grown : NaN; // not known
+      });
+    }
     for (const k of signals) this.load.past[k][slot] = this.load.known[k]?.value ?? NaN;
   }
 
@@ -90,7 +100,8 @@ export class Store {
   }
 
   // turn goes on to the second that a frame at a time tells of, the one before it. Frames come a second
-  // apart, more or less: that alone makes no gap, and no second that is told twice.
+  // apart, more or less: that alone makes no gap, and no second that is told twice. It returns how many seconds
+  // later it is.
   #turn(at) {
     let second = Math.round(at / 1000) - 1;
     const next = this.second + 1;
@@ -98,9 +109,12 @@ export class Store {
     if (second < this.second - minute) this.second = second - minute; // the server's clock was set back: nothing holds
     for (let s = Math.max(this.second + 1, second - minute + 1); s <= second; s++) {
       for (const r of this.resources.values()) for (const k of kept) r.past[k][slotOf(s)] = NaN;
+      for (const r of this.rules.values()) for (const k of keptOfRules) r.past[k][slotOf(s)] = NaN;
       for (const k of signals) this.load.past[k][slotOf(s)] = NaN;
     }
+    const later = second - this.second;
     this.second = Math.max(second, this.second);
+    return later;
   }
 
   /** past is what a resource, or the load, had in the minute that ends with a second: null where that is not known. */
@@ -114,13 +128,30 @@ export class Store {
     return values;
   }
 
+  /** recent are the figures that are known of the last seconds of a resource, so many at most. */
+  recent(resource, key, seconds) {
+    const values = [];
+    for (let s = this.second; s > this.second - seconds; s--) {
+      const v = resource.past[key][slotOf(s)];
+      if (!Number.isNaN(v)) values.push(v);
+    }
+    return values;
+  }
+
+  /** rule is the one in a row of the frames, as a resource names it. */
+  rule(row) {
+    return this.rows.rules.get(row);
+  }
+
   /** totals are the figures of all resources together. */
   totals() {
-    const sum = { pass: 0, block: 0, concurrency: 0, resources: this.resources.size };
+    const sum = { pass: 0, block: 0, exception: 0, concurrency: 0, waiting: 0, resources: this.resources.size };
     for (const r of this.resources.values()) {
       sum.pass += r.passQPS;
       sum.block += r.blockQPS;
+      sum.exception += r.exceptionQPS;
       sum.concurrency += r.concurrency;
+      sum.waiting += r.waiting;
     }
     return sum;
   }

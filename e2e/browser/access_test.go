@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/dashboard"
@@ -40,7 +41,7 @@ func TestAccessibility(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = goodFile.Close() })
 	s := serve(t, gate, dashboard.Config{
-		Authorize: writers, Limiters: []dashboard.Limiter{logins}, RuleKeepers: []dashboard.RuleKeeper{refusedFile, goodFile},
+		Authorize: writers, KeepHistory: true, Limiters: []dashboard.Limiter{logins}, RuleKeepers: []dashboard.RuleKeeper{refusedFile, goodFile},
 	})
 	p := open(t, s.url)
 	look := p.withAxe(axe)
@@ -56,6 +57,18 @@ func TestAccessibility(t *testing.T) {
 			p.until("a refusal", `document.querySelector(".rule .last")?.textContent.includes("Last refusal")`)
 			ask[bool](p, `document.querySelectorAll(".as-table").forEach((d) => { d.open = true }), true`)
 			look(where("resource"))
+			p.do(chromedp.Focus(chromedp.CSS(".handle")))
+			p.press(kb.ArrowUp)
+			p.until("an answer", `document.querySelector(".trial [role=status]").textContent`)
+			look(where("resource with a limit that is dragged"))
+			ask[bool](p, `location.hash = "#/rule/flow/orders-qps", true`)
+			p.until("the rule", `document.querySelector(".rule .last")?.textContent.includes("Last refusal")`)
+			look(where("rule"))
+			ask[bool](p, `location.hash = "`+ofOrders+`?span=hour&beside=cache.get", true`)
+			p.until("two of them", `document.querySelectorAll(".two-sides .rule").length > 1`)
+			look(where("two resources"))
+			ask[bool](p, `location.hash = "`+ofOrders+`", true`)
+			p.until("a refusal", `document.querySelector(".rule .last")?.textContent.includes("Last refusal")`)
 			p.click(".rule .edit")
 			p.until("the form", `document.querySelector("dialog[open]")`)
 			ask[bool](p, `document.querySelector("dialog details").open = true`)

@@ -45,7 +45,7 @@ func newShop(t *testing.T) *leapgate.Gate {
 func TestRows_MoveFilterAndSort(t *testing.T) {
 	t.Parallel()
 	s := serve(t, newShop(t), dashboard.Config{Title: "Shop of <b>Ann</b>"})
-	p := open(t, s.url)
+	p := open(t, s.url+"#/?sort=pass")
 
 	p.until("three rows", names+".length === 3")
 	p.until("the title", `document.title === "Shop of <b>Ann</b>"`)

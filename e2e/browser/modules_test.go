@@ -12,7 +12,7 @@ import (
 )
 
 // TestModules asks the page's own modules for what they compute: figures as people read them, and
-// the round numbers of axes.
+// the round numbers of axes, and why a resource needs attention.
 func TestModules(t *testing.T) {
 	t.Parallel()
 	gate := leapgate.Must(leapgate.Config{})
@@ -32,8 +32,29 @@ func TestModules(t *testing.T) {
 		{"scale", `[0, 1, 7, 60, 61, 99, 100, 1e9, 0.03].map((v) => m.ticks(v, 4, 0.01).at.join(",")).join(" | ")`, "0,0.005,0.01 | 0,0.5,1 | 0,2,4,6,8 | 0,20,40,60 | 0,20,40,60,80 | 0,50,100 | 0,50,100 | 0,500000000,1000000000 | 0,0.01,0.02,0.03"},
 		{"scale", `[[[50], [60]], [[50], [1000]], [[], [20]], [[0, 0], []]].map(([d, l]) => m.reach(d, l)).join(" ")`, "60 50 20 0"},
 		{"scale", `[m.apart([10, 12, 100], 14, 0, 200), m.apart([90, 92, 95], 14, 0, 100)].join(" | ")`, "10,24,100 | 72,86,100"},
+		// Why a resource needs attention: what is little is no reason, the worst comes first, and the others are told after it.
+		{"attention", judged(`past: {}, states: []`), "|"},
+		{"attention", judged(`past: {exceptionQPS: [1], successQPS: [1]}, states: []`), "|"},
+		{"attention", judged(`past: {exceptionQPS: [1, 1, 1], successQPS: [10, 10, 11]}, states: []`), "|"},
+		{"attention", judged(`past: {exceptionQPS: [1, 1, 1], successQPS: [10, 10, 10]}, states: []`), "failing|failing: 10 % of the calls"},
+		{"attention", judged(`past: {blockQPS: [0, 0.1], passQPS: [1, 0.9]}, states: [], refusedBy: 3`), "blocking|blocking: 5 % by rule 3"},
+		{"attention", judged(`past: {blockQPS: [1], passQPS: [1]}, states: ["half-open", "open"], refusedBy: 3`), "open|open: 50 % by rule 3"},
+		{"attention", judged(`past: {blockQPS: [1], passQPS: [1], exceptionQPS: [5], successQPS: [5]}, states: ["ramping"], refusedBy: 0`), "failing|failing: 100 % of the calls; ramping; blocking: 50 %"},
+		{"attention", judged(`past: {use: [1, 0.9]}, states: [], use: 1, fullest: 2`), "|"},
+		{"attention", judged(`past: {use: [1, 0.9, 0.95]}, states: ["another"], use: 1, fullest: 2`), "saturated|saturated: 100 % of rule 2; another"},
+		{"attention", judged(`past: {waiting: [0, 2, 1]}, states: [], waitP95: 12.5`), "waiting|waiting: 2 calls, p95 13 ms"},
+		{"attention", judged(`past: {}, states: ["another"]`), "another|another"},
+		{
+			"attention", `[["b", 9, 2], ["a", 9, 2], ["e", 3, 2], ["d", 3, 0], ["c", 0, 2]].map(([key, rank, step]) => ({key, why: {rank, step}})).sort(m.worse).map((r) => r.key).join("")`,
+			"cdeab",
+		},
 		{"dom", `m.shown("a\nb\u0000c\u202e" + "x".repeat(10000)).length`, "301"},
 	} {
 		require.Equal(t, c.want, ask[string](p, `import(new URL("`+c.module+`.js", location.href)).then((m) => String(`+c.call+`))`), "%s: %s", c.module, c.call)
 	}
+}
+
+// judged is what the page says of a resource, given its figures: the word, and all that can be said.
+func judged(figures string) string {
+	return `(() => { const r = {` + figures + `}; m.judge({resources: new Map([["a", r]]), recent: (r, key) => r.past[key] ?? [], rule: (row) => row ? {id: "rule " + row} : undefined}); return r.why.word + "|" + r.why.text })()`
 }

@@ -14,13 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// startExample starts examples/dashboard as a process of its own, and gives the address of its page.
-func startExample(t *testing.T) (url string) {
+// startExample starts examples/dashboard as a process of its own, and returns the address of its page, and what
+// it says after that.
+func startExample(t *testing.T, args ...string) (url string, says *bufio.Reader) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "dashboard")
 	out, err := exec.Command("go", "build", "-o", program, "github.com/leapgate-go/leapgate/examples/dashboard").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	cmd := exec.Command(program, "-http", "127.0.0.1:0", "-token", "open-sesame")
+	cmd := exec.Command(program, append(args, "-http", "127.0.0.1:0", "-token", "open-sesame")...)
 	said, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -28,16 +29,18 @@ func startExample(t *testing.T) (url string) {
 		require.NoError(t, cmd.Process.Signal(os.Interrupt))
 		require.NoError(t, cmd.Wait(), "it ends well, viewers or not")
 	})
-	line, err := bufio.NewReader(said).ReadString('\n')
+	says = bufio.NewReader(said)
+	line, err := says.ReadString('\n')
 	require.NoError(t, err)
-	return strings.TrimSpace(strings.TrimPrefix(line, "See it live: "))
+	return strings.TrimSpace(strings.TrimPrefix(line, "See it live: ")), says
 }
 
 // TestExample_IsSeen opens the example, and writes screenshots of all its views, if SCREENSHOTS
 // says where: in light and dark, at the widths of a desk and of a phone.
 func TestExample_IsSeen(t *testing.T) {
 	t.Parallel()
-	p := open(t, startExample(t))
+	url, _ := startExample(t)
+	p := open(t, url)
 	p.until("all resources", names+`.includes("tenant/globex")`)
 	p.until("traffic", `Number(document.querySelector("#total-pass").textContent) > 100`)
 	if os.Getenv("SCREENSHOTS") == "" {
@@ -49,7 +52,7 @@ func TestExample_IsSeen(t *testing.T) {
 		for _, at := range []struct {
 			name          string
 			width, height int64
-		}{{"desk", 1280, 800}, {"phone", 390, 844}} {
+		}{{"wide", 1440, 900}, {"narrow", 1024, 800}, {"tablet", 768, 1024}, {"phone", 390, 844}} {
 			p.prefers(theme, "no-preference")
 			p.size(at.width, at.height, at.name == "phone")
 			for name, hash := range map[string]string{"resources": "#/", "resource": ofOrders, "rules": "#/rules", "limiters": "#/limiters"} {
@@ -75,7 +78,8 @@ func TestReadmeImage(t *testing.T) {
 	if file == "" {
 		t.Skip("README_IMAGE does not name a file")
 	}
-	p := open(t, startExample(t)+ofOrders)
+	url, _ := startExample(t)
+	p := open(t, url+ofOrders)
 	p.size(1180, 910, false)
 	p.prefers("light", "no-preference")
 	p.until("a resource", `document.querySelector(".chart.wide .line.pass")`)

@@ -161,9 +161,11 @@ func TestSource_CommentsThatWouldBeLost(t *testing.T) {
 	time.Sleep(2500 * time.Millisecond) // so that a frame has told of it
 	button(ofFile, "1")
 	require.Empty(t, warning())
+	require.Equal(t, "Comments in "+path+" are kept.", ask[string](p, `document.querySelector("dialog .comments").innerText`))
 	p.fill("#rule-threshold", "900")
 	p.click("dialog button[type=submit]")
 	p.until("saved", `!document.querySelector("dialog")`)
+	require.Equal(t, "The rule is saved.", ask[string](p, `document.querySelector("#toast").innerText`), "seen, and not only heard")
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, "# the shop\nflow:\n  - {id: of-the-file, resource: GET /orders, threshold: 900} # many\n", string(data))

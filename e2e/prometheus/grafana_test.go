@@ -18,7 +18,7 @@ import (
 
 const dashboardFile = "../../deploy/grafana/leapgate.json"
 
-type dashboard struct {
+type grafana struct {
 	Panels []struct {
 		ID      int
 		Type    string
@@ -34,7 +34,7 @@ type dashboard struct {
 	}
 }
 
-func readDashboard(t *testing.T) (d dashboard) {
+func readDashboard(t *testing.T) (d grafana) {
 	t.Helper()
 	text, err := os.ReadFile(dashboardFile)
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func readDashboard(t *testing.T) (d dashboard) {
 var variables = strings.NewReplacer("$__rate_interval", "10s", "$job", ".*", "$gate", ".*", "$resource", ".*", "$limiter", ".*")
 
 // expressions returns every expression of the dashboard, by the title of its panel.
-func (d dashboard) expressions(t *testing.T) map[string]string {
+func (d grafana) expressions(t *testing.T) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
 	for _, p := range d.Panels {

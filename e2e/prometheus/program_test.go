@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/dashboard"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/leapprom"
@@ -49,6 +50,7 @@ type program struct {
 	second   *leapgate.Gate // with breakers, in real time
 	limiters map[string]limit.Limiter
 	server   *httptest.Server
+	page     *httptest.Server // the dashboard of the gate
 
 	mu    sync.Mutex // guards tally
 	tally tally
@@ -74,6 +76,7 @@ func newProgram(t *testing.T) *program {
 	})
 	require.NoError(t, p.gate.LoadFlowRules([]flow.Rule{
 		{ID: "orders-qps", Resource: "GET /orders", Threshold: 50, Candidate: 20, MaxWait: 200 * time.Millisecond},
+		{ID: "orders-day", Resource: "GET /orders", Threshold: 1e6, Interval: 24 * time.Hour},
 		{ID: "search-try", Resource: "GET /search", Threshold: 10, Mode: rule.Shadow},
 		{ID: "tenants", Resource: "tenant *", Match: rule.Glob, Threshold: 3},
 		{ID: `<b>"quoted"</b>` + "\n\xff", Resource: "hostile " + strings.Repeat("\xff\"\n", 300), Threshold: 1},
@@ -104,6 +107,13 @@ func newProgram(t *testing.T) *program {
 		MaxRequestsInFlight: 3, // on a busy machine, scrapes that Prometheus has given up must not pile up
 	}))
 	t.Cleanup(p.server.Close)
+	page, err := dashboard.New(p.gate, dashboard.Config{KeepHistory: true})
+	require.NoError(t, err)
+	p.page = httptest.NewServer(page)
+	t.Cleanup(func() {
+		p.page.Close()
+		require.NoError(t, page.Close())
+	})
 	return p
 }
 

@@ -3,6 +3,7 @@
 package prometheus
 
 import (
+	"encoding/json"
 	"maps"
 	"math"
 	"net/url"
@@ -46,6 +47,7 @@ func TestPrometheus(t *testing.T) {
 			t.Run("the rules have data", func(t *testing.T) { s.checkRules(t) })
 		})
 	}
+	t.Run("the page and its history have what the load generator counted", func(t *testing.T) { p.checkPage(t, want) })
 	t.Run("promtool finds nothing to say", func(t *testing.T) {
 		require.Empty(t, run(t, p.text(t, plainText), "promtool", "check", "metrics"))
 	})
@@ -217,4 +219,43 @@ func (s *server) checkRules(t *testing.T) {
 		require.True(t, healthy[name], name)
 	}
 	require.Len(t, healthy, len(records)+len(alerts))
+}
+
+// checkPage asks the dashboard for the resources that are never evicted.
+func (p *program) checkPage(t *testing.T, want tally) {
+	t.Helper()
+	read := func(path string, into any) {
+		require.NoError(t, json.Unmarshal([]byte(get(t, p.page.URL+"/api/v1/"+path, nil)), into))
+	}
+	for _, name := range []string{"GET /orders", "GET /search", "db.query"} {
+		var now struct {
+			Pass, Block float64
+			Rules       []struct {
+				ID      string
+				Figures struct{ Blocked float64 }
+			}
+		}
+		read("resource?name="+url.QueryEscape(name), &now)
+		require.Equal(t, want.byResource[name+" pass"], now.Pass, name)
+		require.Equal(t, want.byResource[name+" block"], now.Block, name)
+		for _, r := range now.Rules {
+			require.Equal(t, want.byRule[r.ID], r.Figures.Blocked, r.ID)
+		}
+		p.ahead.Add(int64(6 * time.Second)) // the step is done then
+		eventually(t, "the history of "+name, func() bool {
+			var past struct {
+				Resource struct {
+					Columns []string
+					Rows    [][]float64
+				}
+			}
+			read("history?name="+url.QueryEscape(name), &past)
+			require.Equal(t, []string{"pass", "block"}, past.Resource.Columns[1:3])
+			pass, block := 0.0, 0.0
+			for _, row := range past.Resource.Rows {
+				pass, block = pass+row[1], block+row[2]
+			}
+			return pass == now.Pass && block == now.Block
+		})
+	}
 }

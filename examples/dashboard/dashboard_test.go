@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,7 +46,7 @@ func TestShop_RisesIsBlockedAndRecovers(t *testing.T) {
 		cancel()
 		<-closed
 
-		for _, name := range []string{"GET /orders", "GET /recommendations", "db.query", "mail.send", "tenant/acme"} {
+		for _, name := range []string{"GET /orders", "GET /recommendations", "GET /items", "db.query", "mail.send", "tenant/acme"} {
 			require.True(t, blocked[name], "%s was never blocked", name)
 			require.True(t, recovered[name], "%s did not recover", name)
 		}
@@ -61,6 +62,63 @@ func TestShop_RisesIsBlockedAndRecovers(t *testing.T) {
 		require.Len(t, figures, len(customers)+1, "and other")
 		require.Equal(t, "admin", shop.logins.Offenders(1)[0].Key)
 	})
+}
+
+// TestTrouble_ComesAndGoes: all is calm but for the one thing, while it is said to be there.
+func TestTrouble_ComesAndGoes(t *testing.T) {
+	t.Parallel()
+	for trouble, counts := range map[string]func(s *stat.Snapshot) int64{
+		"outage":   func(s *stat.Snapshot) int64 { return s.Exception },
+		"overload": func(s *stat.Snapshot) int64 { return s.Block },
+		"hotkey":   func(s *stat.Snapshot) int64 { return s.Block },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			shop, err := newShop()
+			require.NoError(t, err)
+			defer shop.close()
+			shop.customers = calmCustomers(troubles[trouble])
+			ctx, cancel := context.WithCancel(t.Context())
+			var inside sync.WaitGroup
+			var said strings.Builder
+			inside.Go(func() { shop.open(ctx) })
+			inside.Go(func() { shop.tell(ctx, trouble, &said) })
+			bad := func() (n int64) {
+				for _, s := range shop.gate.Snapshot() {
+					if s.Resource == troubles[trouble].resource {
+						n = counts(&s)
+					} else {
+						require.Zero(t, s.Block+s.Exception, s.Resource)
+					}
+				}
+				return n
+			}
+			time.Sleep(troublePeriod - troubleLength)
+			require.Zero(t, bad(), trouble)
+			time.Sleep(2 * time.Second)
+			require.Greater(t, bad(), int64(10), trouble)
+			time.Sleep(troubleLength)
+			before := bad()
+			time.Sleep(5 * time.Second)
+			require.LessOrEqual(t, bad(), before, "it is over")
+			cancel()
+			inside.Wait()
+			require.Equal(t, "All is calm.\nTrouble: "+trouble+".\nAll is calm.\n", said.String())
+		})
+	}
+}
+
+func TestTrouble_BreaksTheRuleFile(t *testing.T) {
+	t.Parallel()
+	shop, err := newShop()
+	require.NoError(t, err)
+	defer shop.close()
+	shop.rules, err = newRuleFile(shop, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.Len(t, shop.gate.FlowRules(), 6)
+	require.NoError(t, shop.rules.write(true))
+	require.ErrorContains(t, shop.rules.watcher.Reload(), "threshold is -2")
+	require.NoError(t, shop.rules.write(false))
+	require.NoError(t, shop.rules.watcher.Reload())
 }
 
 func TestPage_WantsTheToken(t *testing.T) {
@@ -113,7 +171,7 @@ func TestRun_ForATime(t *testing.T) {
 func TestRun_BadFlags(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[int][][]string{
-		2: {{"-for", "soon"}, {"-for", "-1s"}, {"now"}, {"-x"}},
+		2: {{"-trouble", "flood"}, {"-for", "soon"}, {"-for", "-1s"}, {"now"}, {"-x"}},
 		1: {{"-http", "nowhere"}},
 		0: {{"-h"}},
 	} {

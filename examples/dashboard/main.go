@@ -3,12 +3,16 @@
 //
 //	go run ./examples/dashboard
 //	go run ./examples/dashboard -http 127.0.0.1:9000 -token open-sesame
+//	go run ./examples/dashboard -trouble outage
 //
 // Open the address that it prints. Within a minute every kind of rule has had something to
 // do: calls beyond a threshold are blocked, mails are sent one by one, a slow database fills
 // its places, and a limit that is only tried counts what it would block. With -token the rules
 // can be changed on the page by those who know it; without, they cannot. Ctrl-C ends the
 // program.
+//
+// With -trouble all is calm but for one thing, for 18 s of every 30: the bank is out, orders are overloaded, one
+// item is asked for by all, or the rule file is broken. The page must bring it to the top.
 //
 // Beside the page is /metrics, for Prometheus; deploy/ has a Grafana dashboard and alerts to it.
 package main
@@ -20,11 +24,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,11 +52,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("dashboard", flag.ContinueOnError)
 	address := flags.String("http", "127.0.0.1:8080", "the `address` to serve the page on")
 	token := flags.String("token", "", "the `text` that lets those who know it change rules; empty: nobody may")
+	trouble := flags.String("trouble", "", "what goes `wrong` now and then: "+troubleNames()+"; empty: a bit of everything")
 	length := flags.Duration("for", 0, "how `long` to run, such as 10s; 0 is until Ctrl-C")
 	if code, ok := program.Parse(flags, args, stderr); !ok {
 		return code
 	}
 	switch {
+	case *trouble != "" && !slices.Contains(slices.Collect(maps.Keys(troubles)), *trouble):
+		return program.Wrong(flags, "-trouble is %q; want one of %s", *trouble, troubleNames())
 	case *length < 0:
 		return program.Wrong(flags, "-for is %v; want 0 or more", *length)
 	case *length > 0:
@@ -59,17 +69,25 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	listener, err := net.Listen("tcp", *address)
 	if err == nil {
-		err = serve(ctx, listener, *token, stdout, slog.New(slog.NewTextHandler(stderr, nil)))
+		err = serve(ctx, listener, *token, *trouble, stdout, slog.New(slog.NewTextHandler(stderr, nil)))
 	}
 	return program.Code(flags, err)
 }
 
-func serve(ctx context.Context, listener net.Listener, token string, out io.Writer, logger *slog.Logger) error {
+func serve(ctx context.Context, listener net.Listener, token, trouble string, out io.Writer, logger *slog.Logger) error {
 	shop, err := newShop()
 	if err != nil {
 		return err
 	}
 	defer shop.close()
+	if trouble != "" {
+		shop.customers = calmCustomers(troubles[trouble])
+	}
+	if trouble == "rulefile" {
+		if shop.rules, err = newRuleFile(shop, logger); err != nil {
+			return err
+		}
+	}
 	page, err := newPage(shop, token, logger)
 	if err != nil {
 		return err
@@ -92,11 +110,11 @@ func serve(ctx context.Context, listener net.Listener, token string, out io.Writ
 	fmt.Fprintf(out, "See it live: http://%s/leapgate/\n", listener.Addr())
 
 	ctx, cancel := context.WithCancel(ctx)
-	customers := make(chan struct{})
-	go func() {
-		defer close(customers)
-		shop.open(ctx)
-	}()
+	var inside sync.WaitGroup
+	inside.Go(func() { shop.open(ctx) })
+	if trouble != "" {
+		inside.Go(func() { shop.tell(ctx, trouble, out) })
+	}
 	select {
 	case err = <-served:
 	case <-ctx.Done():
@@ -105,7 +123,7 @@ func serve(ctx context.Context, listener net.Listener, token string, out io.Writ
 		err = server.Shutdown(grace)
 	}
 	cancel()
-	<-customers
+	inside.Wait()
 	return err
 }
 
@@ -124,11 +142,18 @@ func newMetrics(shop *shop) (http.Handler, error) {
 
 func newPage(shop *shop, token string, logger *slog.Logger) (*dashboard.Dashboard, error) {
 	cfg := dashboard.Config{
-		Title:    "Shop",
-		Limiters: []dashboard.Limiter{shop.perAddress, shop.logins},
-		Logger:   logger,
+		Title:       "Shop",
+		Limiters:    []dashboard.Limiter{shop.perAddress, shop.logins},
+		Logger:      logger,
+		KeepHistory: true,
+	}
+	if shop.rules != nil {
+		cfg.RuleSources = []dashboard.RuleSource{shop.rules.watcher}
 	}
 	if token != "" {
+		if shop.rules != nil {
+			cfg.RuleSources, cfg.RuleKeepers = nil, []dashboard.RuleKeeper{shop.rules.watcher}
+		}
 		cfg.Authorize = func(r *http.Request) (who string, err error) {
 			given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 			if !ok || subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {

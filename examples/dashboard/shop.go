@@ -9,6 +9,7 @@ import (
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/load"
+	"github.com/leapgate-go/leapgate/param"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
@@ -18,6 +19,8 @@ type shop struct {
 	load       *load.Sampler // of the machine
 	perAddress *limit.RateLimiter
 	logins     *limit.RateLimiter
+	customers  []flowOfCalls
+	rules      *ruleFile // nil if there is none
 }
 
 func newShop() (*shop, error) {
@@ -49,12 +52,13 @@ func newShop() (*shop, error) {
 		all.Breaker = []breaker.Rule{
 			{ID: "bank-breaker", Resource: "payments.charge", ErrorRatio: 0.5, OpenFor: 3 * time.Second, Ramp: 4 * time.Second},
 		}
+		all.Param = []param.Rule{{ID: "each-item", Resource: "GET /items", Arg: "item", Threshold: 10, Top: 5}}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	s := &shop{gate: gate, load: sampler}
+	s := &shop{gate: gate, load: sampler, customers: customers}
 	s.perAddress, err = limit.NewCounter(limit.Config{
 		Name: "per-address", Limit: 30, Window: 10 * time.Second, MaxKeys: 5000, Offenders: 100,
 	})
@@ -66,6 +70,9 @@ func newShop() (*shop, error) {
 }
 
 func (s *shop) close() {
+	if s.rules != nil {
+		s.rules.close()
+	}
 	_ = s.perAddress.Close()
 	_ = s.logins.Close()
 	_ = s.gate.Close()

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/leapgate-go/leapgate"
 )
 
 // A flowOfCalls is who asks for one resource: how many calls a second at a time, how long the
@@ -17,7 +19,8 @@ type flowOfCalls struct {
 	rate     func(at time.Duration) float64
 	work     func(at time.Duration) time.Duration
 	fails    func(at time.Duration) float64
-	limited  bool // by address, and by user
+	item     func(at time.Duration) string // which is asked for; nil: of none
+	limited  bool                          // by address, and by user
 }
 
 // customers are all who come to the shop. Their numbers are chosen so that each rule is
@@ -54,6 +57,10 @@ var customers = []flowOfCalls{
 	{resource: "cache.get", rate: swell(72*time.Second, 150, 420), work: between(50*time.Microsecond, 900*time.Microsecond), fails: always(0)},
 	{resource: "tenant/acme", rate: swell(30*time.Second, 4, 32), work: between(4*time.Millisecond, 20*time.Millisecond), fails: always(0)},
 	{resource: "tenant/globex", rate: always(7), work: between(4*time.Millisecond, 25*time.Millisecond), fails: always(0)},
+	{ // all want the same item for a while
+		resource: "GET /items", rate: always(40), work: between(3*time.Millisecond, 20*time.Millisecond), fails: always(0),
+		item: inTurns(70*time.Second, 10*time.Second, mostly("item-7"), anyItem),
+	},
 	{resource: "report.daily", rate: always(0.4), work: between(400*time.Millisecond, 1500*time.Millisecond), fails: always(0)},
 }
 
@@ -65,7 +72,7 @@ const tick = 20 * time.Millisecond
 func (s *shop) open(ctx context.Context) {
 	var inside sync.WaitGroup
 	began := time.Now()
-	for _, c := range customers {
+	for _, c := range s.customers {
 		inside.Go(func() {
 			ticker := time.NewTicker(tick)
 			defer ticker.Stop()
@@ -90,6 +97,10 @@ func (s *shop) call(ctx context.Context, c flowOfCalls, at time.Duration) {
 	if c.limited && !s.admitted(ctx) {
 		return
 	}
+	var options []leapgate.EntryOption
+	if c.item != nil {
+		options = append(options, leapgate.WithArg("item", c.item(at)))
+	}
 	_ = s.gate.Do(ctx, c.resource, func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
@@ -100,7 +111,7 @@ func (s *shop) call(ctx context.Context, c flowOfCalls, at time.Duration) {
 			return errPretended
 		}
 		return nil
-	})
+	}, options...)
 }
 
 // admitted asks the limiters for one who comes from some address and says to be some user. Two

@@ -1,0 +1,11 @@
+package dashboard
+
+// HistoryBytes returns how much memory the history takes.
+func HistoryBytes(d *Dashboard) int {
+	d.past.mu.Lock()
+	defer d.past.mu.Unlock()
+	return d.past.used
+}
+
+// Bare is how a file of the page is sent.
+var Bare = bare
