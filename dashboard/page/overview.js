@@ -60,7 +60,7 @@ export class Overview {
     this.title = "";
     recall();
     remember();
-    this.rows = new Rows({ make: makeRow, fill: (row, r, i) => fillRow(row, r, i, this.store) });
+    this.rows = new Rows({ make: makeRow, reuse: nameRow, fill: (row, r, i) => fillRow(row, r, i, this.store) });
     this.pointed = -Infinity; // when a mouse was moved over the rows last
     this.rows.element.addEventListener("pointermove", (e) => { if (e.pointerType === "mouse") this.pointed = performance.now(); });
     this.ranks = new Map(); // by key, when the rows were sorted last
@@ -207,9 +207,7 @@ export function strip(fields) {
 }
 
 function makeRow(resource) {
-  const link = el("a", { class: "clip", href: "#/resource/" + resource.key });
-  const name = shown(resource.name) || "(no name)";
-  link.textContent = name;
+  const link = el("a", { class: "clip" });
   const drawn = ["area pass", "spark-line limit", "spark-line block", "spark-line pass", "spark-line exception"].map((c) => svg("path", { class: c }));
   const spark = svg("svg", { viewBox: "0 0 200 28", "aria-hidden": "true", preserveAspectRatio: "none" }, ...drawn);
   const cells = figures.map((c) => {
@@ -218,11 +216,21 @@ function makeRow(resource) {
     return Object.assign(cell, { value });
   });
   const [state, detail] = [el("span", { class: "badge state" }), el("span", { class: "detail clip" })];
+  const name = el("div", { class: "cell name clip", role: "cell" }, link);
   const why = el("div", { class: "cell attention", role: "cell" }, state, detail);
   const row = el("div", { class: "row", role: "row", onclick: (e) => { if (!e.target.closest("a") && !String(getSelection())) location.hash = link.hash; } },
-    el("div", { class: "cell name clip", role: "cell", title: resource.name === other ? beyond : name }, link), why,
-    el("div", { class: "cell spark", role: "cell" }, spark), ...cells);
-  return Object.assign(row, { cells, why, state, detail, paths: drawn });
+    name, why, el("div", { class: "cell spark", role: "cell" }, spark), ...cells);
+  nameRow(Object.assign(row, { name, link, cells, why, state, detail, paths: drawn }), resource);
+  return row;
+}
+
+// nameRow makes a row that of a resource.
+function nameRow(row, resource) {
+  const name = shown(resource.name) || "(no name)";
+  setText(row.link, name);
+  setAttr(row.link, "href", "#/resource/" + resource.key);
+  setAttr(row.name, "title", resource.name === other ? beyond : name);
+  row.drawn = undefined;
 }
 
 function fillRow(row, resource, index, store) {

@@ -4,10 +4,11 @@
 const spare = 6; // rows above and below
 
 /** Rows shows a list. make gives the element of an item, with a fill(element, item, index); all are as
- * high as --row says in the style sheet. */
+ * high as --row says in the style sheet. reuse(element, item), if it is there, makes the element of one that is not
+ * seen any more that of another: much is made while a long list is scrolled. */
 export class Rows {
-  constructor({ make, fill, label }) {
-    Object.assign(this, { make, fill });
+  constructor({ make, fill, reuse }) {
+    Object.assign(this, { make, fill, reuse });
     this.items = [];
     this.shown = new Map(); // key → element
     this.inner = document.createElement("div");
@@ -51,15 +52,22 @@ export class Rows {
     this.inner.style.transform = `translateY(${start * this.height}px)`;
     const wanted = this.items.slice(start, Math.max(start, end));
     const keys = new Set(wanted.map((item) => item.key));
+    const free = [];
     for (const [key, element] of this.shown) {
       if (keys.has(key)) continue;
-      element.remove();
+      element.remove(); // and with it the focus, if it was there
       this.shown.delete(key);
+      if (this.reuse) free.push(element);
     }
     let next = this.inner.firstChild;
     wanted.forEach((item, i) => {
       let element = this.shown.get(item.key);
-      if (!element) this.shown.set(item.key, (element = this.make(item)));
+      if (!element) {
+        element = free.pop();
+        if (element) this.reuse(element, item);
+        else element = this.make(item);
+        this.shown.set(item.key, element);
+      }
       if (element === next) next = next.nextSibling;
       else this.inner.insertBefore(element, next);
       this.fill(element, item, start + i);
