@@ -56,8 +56,8 @@ func TestEvents_FramesTellTheLoadWhenItHasChanged(t *testing.T) {
 	})
 }
 
-// The list of rules shows what holds now where that is not what the rule says: the limit that an adaptive rule
-// begins with, and none of a rule that is as it was loaded.
+// The list of rules shows what holds now, and whether that is not what the rule says, as of the limit that an
+// adaptive rule begins with.
 func TestEvents_FramesTellTheLimitsThatHold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -73,8 +73,9 @@ func TestEvents_FramesTellTheLimitsThatHold(t *testing.T) {
 		client, _ := serve(t, dashboard.Handler(gate, dashboard.Config{}))
 		w := watch(t, client)
 		w.next()
-		for id, effective := range map[string]float64{"found": 20, "fixed": 0, "each": 30} {
-			require.Equal(t, effective, w.sums["isolation "+id]["effective"], id)
+		for id, want := range map[string][2]float64{"found": {20, 1}, "fixed": {50, 0}, "each": {30, 1}} {
+			got := w.sums["isolation "+id]
+			require.Equal(t, want, [2]float64{got["effective"], got["moved"]}, id)
 		}
 	})
 }
