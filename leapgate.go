@@ -37,6 +37,7 @@ import (
 
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/callerror"
+	"github.com/leapgate-go/leapgate/internal/clock"
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/internal/names"
@@ -94,6 +95,10 @@ type Config struct {
 	// package memory has a sampler. Nil: it is not known, and their thresholds stand.
 	Memory Memory
 
+	// Load is where rules that have to do with the load of the machine read it; package load
+	// has a sampler. Nil: nothing of it is known, and such rules let calls pass.
+	Load Load
+
 	// Sleep is how a call waits for its turn by a flow rule: d, or until ctx ends,
 	// whose ctx.Err() it returns then. ctx is the call's, or made from it: it also ends when the call's
 	// turn comes sooner, because others have given up. Nil is a timer. It goes with a Now
@@ -125,6 +130,14 @@ type Change = stat.Change
 // once, and must not panic. Package memory has one.
 type Memory interface {
 	Used() (bytes int64, known bool)
+}
+
+// Load returns what is known of the load of the machine. It is asked for every call that a rule
+// with a bound on it binds, by any number of goroutines at once. It must be quick, must not
+// panic, and must not change what it has returned. Nil says that nothing is known. Package load
+// has one.
+type Load interface {
+	Signals() *stat.Signals
 }
 
 const maxMaxResources = 10_000_000
@@ -203,6 +216,7 @@ type Gate struct {
 	registry  registry
 	resources *names.Table[resource.Resource] // those that are there
 	sets      []kinds.Set                     // the rules, by kind
+	source    Load                            // of signals; nil if there is none
 	loading   sync.Mutex                      // one load of rules at a time
 }
 
@@ -246,10 +260,14 @@ func New(cfg Config) (*Gate, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	g := new(Gate)
+	g := &Gate{source: cfg.Load}
 	var guards []resource.Guard
+	env := ruleset.Env{Now: g.now, Passes: g.passes, Memory: cfg.Memory, Load: g.Signals}
+	if cfg.Now == nil { // on a given clock, real pauses mean nothing
+		env.Pause = clock.LongestPause
+	}
 	for _, k := range kinds.All {
-		set := k.NewSet(ruleset.Env{Now: g.now, Passes: g.passes, Memory: cfg.Memory})
+		set := k.NewSet(env)
 		g.sets, guards = append(g.sets, set), append(guards, set)
 	}
 	g.registry = resource.NewRegistry(resource.Config{
@@ -385,6 +403,19 @@ func (g *Gate) Lookup(name string) *resource.Resource { return g.resources.Get(n
 // one after the other. The sum of any total over all of them never goes down from
 // one Snapshot to the next, also when resources are evicted.
 func (g *Gate) Snapshot() []stat.Snapshot { return g.registry.Snapshot() }
+
+// Signals returns what Config.Load knows of the load of the machine now; nothing is known
+// without one. It is never nil, and must not be changed.
+func (g *Gate) Signals() *stat.Signals {
+	if g.source != nil {
+		if s := g.source.Signals(); s != nil {
+			return s
+		}
+	}
+	return &unknown
+}
+
+var unknown stat.Signals
 
 // Totals returns everything that was counted of every resource, sorted by name, for
 // exporters. Calls do no work for that. See [resource.Totals].

@@ -21,6 +21,7 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
+	"github.com/leapgate-go/leapgate/load"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
@@ -526,3 +527,19 @@ leapgate: bad configuration: Guards[3] has the kind "a\nb"; want 1 to 64 bytes o
 leapgate: bad configuration: Guards[4] has the kind "\xff"; want 1 to 64 bytes of printable text
 leapgate: bad configuration: Guards[5] has the kind "`+long[1:]+`"…; want 1 to 64 bytes of printable text`)
 }
+
+func TestGate_SignalsAreThoseOfItsSource(t *testing.T) {
+	require.Equal(t, load.Signals{}, *leapgate.Must(leapgate.Config{}).Signals(), "without a source")
+	require.Equal(t, load.Signals{}, *leapgate.Must(leapgate.Config{Load: silent{}}).Signals(), "a source that knows nothing")
+	var given load.Given
+	gate := leapgate.Must(leapgate.Config{Load: &given})
+	require.Equal(t, load.Signals{}, *gate.Signals())
+	given.Set(load.Signals{CPU: load.Known(0.75)})
+	require.Equal(t, load.Signals{Seq: 1, CPU: load.Known(0.75)}, *gate.Signals())
+	require.Zero(t, testing.AllocsPerRun(100, func() { gate.Signals() }))
+}
+
+// silent is a source that has nothing to say.
+type silent struct{}
+
+func (silent) Signals() *load.Signals { return nil }

@@ -11,6 +11,7 @@ import (
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/param"
 	"github.com/leapgate-go/leapgate/rule"
+	"github.com/leapgate-go/leapgate/system"
 )
 
 // Rules is a list of rules of each kind. It is a plain value.
@@ -19,6 +20,7 @@ type Rules struct {
 	Isolation []isolation.Rule
 	Breaker   []breaker.Rule
 	Param     []param.Rule
+	System    []system.Rule
 }
 
 // Len is how many rules there are.

@@ -16,7 +16,10 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/breaker"
+	"github.com/leapgate-go/leapgate/load"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
+	"github.com/leapgate-go/leapgate/system"
 )
 
 // The cases of Leapgate that breakers of others come near.
@@ -57,6 +60,20 @@ func onBreaker(r breaker.Rule) func() func() func(int) {
 	return func() func() func(int) { return entersAndExits(gateWithBreaker(r, "orders").Resource("orders")) }
 }
 
+// onSystem makes workers that enter and exit one resource under a system rule that is calm.
+func onSystem(r system.Rule) func() func() func(int) {
+	return func() func() func(int) {
+		given := new(load.Given)
+		given.Set(load.Signals{CPU: load.Known(0.5)})
+		g := leapgate.Must(leapgate.Config{Now: now, Load: given})
+		r.Match = rule.All
+		if err := g.LoadRules(leapgate.Rules{System: []system.Rule{r}}); err != nil {
+			panic(err)
+		}
+		return entersAndExits(g.Resource("orders"))
+	}
+}
+
 // halfOpen returns a resource whose breaker is half-open from its next call on, which is a
 // probe.
 func halfOpen(probes int64) *resource.Resource {
@@ -88,6 +105,8 @@ func refuses(r *resource.Resource) func() func(int) {
 }
 
 var breakerCases = []Case{
+	{Name: "leapgate/system rule, calm", Floor: FloorEntry, Make: onSystem(system.Rule{MaxCPU: 0.9, MaxInFlight: 1_000_000})},
+	{Name: "leapgate/system rule, calls in flight", Floor: FloorEntry, Make: onSystem(system.Rule{MaxInFlight: 1_000_000})},
 	{Name: "leapgate/breaker", Floor: FloorEntry, Make: onBreaker(breaker.Rule{ErrorRatio: 0.5})},
 	{Name: "leapgate/breaker, slow calls too", Floor: FloorEntry, Make: onBreaker(
 		breaker.Rule{ErrorRatio: 0.5, SlowRatio: 0.5, SlowAfter: time.Second})},

@@ -51,6 +51,18 @@ func gateWith(names []string, rules ...flow.Rule) *leapgate.Gate {
 	return g
 }
 
+// onIsolation makes workers that enter and exit one resource with an isolation rule.
+func onIsolation(r isolation.Rule) func() func() func(int) {
+	return func() func() func(int) {
+		g := gateWith([]string{"orders"})
+		r.Resource = "orders"
+		if err := g.LoadRules(leapgate.Rules{Isolation: []isolation.Rule{r}}); err != nil {
+			panic(err)
+		}
+		return entersAndExits(g.Resource("orders"))
+	}
+}
+
 // onHandle makes workers that enter and exit one resource by its handle.
 func onHandle(rules ...flow.Rule) func() func() func(int) {
 	return func() func() func(int) {
@@ -159,16 +171,9 @@ var leapgateCases = []Case{
 		flow.Rule{Threshold: unreachable, Behavior: flow.Pace, MaxWait: time.Second})},
 	{Name: "leapgate/handle, rule with candidate", Floor: FloorEntry, Make: onHandle(
 		flow.Rule{Threshold: unreachable, Candidate: unreachable})},
-	{Name: "leapgate/handle, isolation rule", Floor: FloorEntry, Make: func() func() func(int) {
-		g := gateWith([]string{"orders"})
-		if err := g.EditRules(func(all *leapgate.Rules) error {
-			all.Isolation = []isolation.Rule{{Resource: "orders", MaxInFlight: isolation.MaxInFlight}}
-			return nil
-		}); err != nil {
-			panic(err)
-		}
-		return entersAndExits(g.Resource("orders"))
-	}},
+	{Name: "leapgate/handle, isolation rule", Floor: FloorEntry, Make: onIsolation(isolation.Rule{MaxInFlight: isolation.MaxInFlight})},
+	{Name: "leapgate/handle, adaptive isolation rule", Floor: FloorEntry, Near: "leapgate/handle, isolation rule", Make: onIsolation(
+		isolation.Rule{Strategy: isolation.Adaptive, MinInFlight: 100, InitialInFlight: 200, MaxInFlight: 1000})}, // no worker is refused
 	{Name: "leapgate/handle, 10 rules elsewhere", Floor: FloorEntry, Make: amongRules(10)},
 	{Name: "leapgate/handle, 1,000 rules elsewhere", Floor: FloorEntry, Make: amongRules(1000)},
 	{Name: "leapgate/handle, 10,000 rules elsewhere", Floor: FloorEntry, Make: amongRules(10_000)},

@@ -706,6 +706,18 @@ func TestForce_OpenRefusesAllAndClosedNone(t *testing.T) {
 	w.in("open")
 }
 
+// Calls that hang by the time at which the operator lets go are seen without a further call.
+func TestForce_OfCallsThatHangByTheEnd(t *testing.T) {
+	t.Parallel()
+	force := func(f breaker.Force) breaker.Rule { return hangs(func(r *breaker.Rule) { r.Force = f }) }
+	w := newWorld(t, force(breaker.Closed))
+	w.beginMany(5)
+	w.at(111 * ms)
+	w.load(force(breaker.None))
+	w.in("open")
+	require.Equal(t, "5 of 5 calls took longer than 100ms, 5 of them in flight", w.why())
+}
+
 func TestForce_FromEveryState(t *testing.T) {
 	t.Parallel()
 	force := func(f breaker.Force) breaker.Rule {

@@ -12,20 +12,31 @@ import (
 
 // breaker is what a rule remembers on one resource, whatever is changed of the rule.
 type breaker struct {
-	phase atomic.Pointer[phase] // written under mu
-	mu    sync.Mutex            // guards changes, and the probes
+	phase   atomic.Pointer[phase] // written under mu
+	mu      sync.Mutex            // guards changes, the probes, and hanging
+	hanging *hanging              // that of the phase; open, so that it has admitted calls
 
 	cause resource.Cause // what all its refusals have in common
 	state *resource.State
 
+	// admitted has the calls that hanging has not. The others are those of shadow and enforce.
 	admitted, blocked, wouldBlock stripes.Counter
 	last                          resource.LastRefusal
 }
 
 // change goes over to another phase at now. The caller holds mu.
 func (b *breaker) change(to *phase, now int64, reason string) {
-	b.phase.Store(to)
+	b.set(to)
 	b.state.Set(now, stateNames[to.state], reason)
+}
+
+// set goes over to another phase. The caller holds mu.
+func (b *breaker) set(to *phase) {
+	b.phase.Store(to)
+	if b.hanging != nil && b.hanging != to.hanging {
+		b.admitted.Add(b.hanging.close())
+	}
+	b.hanging = to.hanging
 }
 
 // open opens the breaker at now. The caller holds mu.
@@ -55,7 +66,7 @@ func (b *breaker) keepProbes(from, to *phase) {
 	for _, start := range from.probes.undecided {
 		if start >= to.since {
 			to.hanging.turn(start)
-			to.hanging.add(start, 1)
+			to.hanging.begin(start)
 		}
 	}
 }
@@ -108,7 +119,7 @@ func (b *breaker) look(now int64) *phase {
 
 // judge opens the breaker if the results are bad enough.
 func (b *breaker) judge(p *phase, now int64, newest *bucket, m marks) {
-	why, opens := p.judge(now, newest, m.errors, m.slow)
+	why, opens := p.judge(now, newest, m)
 	if !opens {
 		return
 	}
@@ -119,7 +130,7 @@ func (b *breaker) judge(p *phase, now int64, newest *bucket, m marks) {
 		if current.results != p.results {
 			return
 		}
-		if why, opens = current.judge(now, newest, m.errors, m.slow); !opens {
+		if why, opens = current.judge(now, newest, m); !opens {
 			return
 		}
 	}
@@ -141,24 +152,24 @@ func (p *phase) refuse(retryAfter time.Duration) answer {
 // unknown is a wait that cannot be told.
 const unknown time.Duration = -1
 
-// reserve decides on a call that begins at now.
-func (b *breaker) reserve(now int64) answer {
+// reserve decides on a call that begins at now. by is the phase that has decided.
+func (b *breaker) reserve(now int64) (by *phase, a answer) {
 	for {
 		p := b.look(now)
 		switch p.state {
 		case closed, ramping, throttling:
-			return p.admit(now)
+			return p, p.admit(now)
 		case open:
 			if a, refused := p.refuseOpen(now); refused {
-				return a
+				return p, a
 			}
 		case halfOpen:
 		}
 		if p, admitted, decided := b.probe(now); decided {
 			if admitted {
-				return answer{}
+				return p, answer{}
 			}
-			return p.refuse(unknown)
+			return p, p.refuse(unknown)
 		}
 	}
 }
@@ -187,13 +198,14 @@ func (b *breaker) wouldRefuse(now int64) (a answer, refused bool) {
 
 // refuseOpen refuses a call while the breaker is open. When that is over, it does not.
 func (p *phase) refuseOpen(now int64) (a answer, refused bool) {
-	if p.rule.Force == Open {
-		return p.refuse(unknown), true
-	}
-	if now >= p.until() {
+	switch {
+	case now >= p.until:
 		return a, false
+	case p.until == never:
+		return p.refuse(unknown), true
+	default:
+		return p.refuse(clock.Until(now, p.until)), true
 	}
-	return p.refuse(clock.Until(now, p.until())), true
 }
 
 // admit decides on a call in a state in which most are admitted. Its begin counts if its now
@@ -207,7 +219,7 @@ func (p *phase) admit(now int64) answer {
 	case share > 0: // throttling
 		refused = p.stride.next(share) && !p.lastly.isLong(now)
 		if refused {
-			p.results.errors.add(true)
+			p.results.calls.add(true)
 		} else {
 			p.lastly.note(now)
 		}
@@ -216,7 +228,7 @@ func (p *phase) admit(now int64) answer {
 		return answer{refused: p.cause, observed: float64(share) / whole, retryAfter: unknown}
 	}
 	if p.hanging != nil && now >= p.since {
-		p.hanging.add(now, 1)
+		p.hanging.begin(now)
 	}
 	return answer{share: share}
 }
@@ -237,7 +249,7 @@ func (p *phase) share(now int64) uint64 {
 // reject is the share that a throttle refuses at now.
 func (p *phase) reject(now int64) float64 {
 	mark := p.results.at(now).window.errors
-	return reject(p.rule, since(p.results.errors.word.Load(), mark))
+	return reject(p.rule, since(p.results.calls.word.Load(), mark))
 }
 
 // refund takes back a call that began at start, which another rule has refused.
@@ -262,7 +274,7 @@ func (p *phase) giveBack(start int64, share uint64) {
 		p.stride.back(share)
 	}
 	if p.hanging != nil {
-		p.hanging.add(start, -1)
+		p.hanging.end(start)
 	}
 	if p.lastly != nil {
 		p.lastly.back(start)
@@ -297,22 +309,20 @@ func (b *breaker) countGood(p *phase, now, start int64) bool {
 	if start < p.since || !w.Covers(now) {
 		return false
 	}
-	newest, m, bad := w.Value(), marks{}, int64(0)
+	newest := w.Value()
 	if h := p.hanging; h != nil {
-		if now-start > int64(p.rule.SlowAfter) || !h.tryAdd(start, -1) {
+		if now-start > int64(p.rule.SlowAfter) || !tryEndGood(h.ring.Newest(), start) && !h.endGood(start) {
 			return false
 		}
-		m.slow = s.slow.add(false)
-		bad = since(m.slow, newest.window.slow).bad + h.overdue.Load()
-	}
-	if p.countsErrors {
-		m.errors = s.errors.add(false)
-		bad += since(m.errors, newest.window.errors).bad
-		if s.row.Load() > 0 {
-			s.row.Store(0)
+		s.endRow()
+		if (!s.unlikely().isGood(newest.window) || h.overdue() != 0) && p.calm.Load() != newest {
+			b.judge(p, now, newest, s.marks())
 		}
+		return true
 	}
-	if bad != 0 {
+	m := marks{errors: s.calls.add(false)}
+	s.endRow()
+	if !m.isGood(newest.window) {
 		b.judge(p, now, newest, m)
 	}
 	return true
@@ -320,32 +330,32 @@ func (b *breaker) countGood(p *phase, now, start int64) bool {
 
 // count counts the result of a call, and judges all.
 func (b *breaker) count(p *phase, now, start int64, outcome resource.Outcome) {
-	s, r := p.results, p.rule
+	s := p.results
 	newest := s.at(now)
-	var m marks
-	slow := p.hanging != nil && now-start > int64(r.SlowAfter)
+	tally, slow := &s.calls, false
 	if p.hanging != nil {
-		p.hanging.add(start, -1)
+		p.hanging.end(start)
+		if slow = now-start > int64(p.rule.SlowAfter); slow {
+			tally = &s.slow
+		}
 	}
 	switch {
-	case outcome == resource.Ignored && !slow:
-		return
-	case p.hanging != nil:
-		m.slow = s.slow.add(slow)
-	}
-	switch {
-	case !p.countsErrors:
-	case outcome == resource.Ignored:
-		m.errors = s.errors.word.Load()
-	case outcome == resource.Failure:
-		m.errors = s.errors.add(true)
-		s.row.Add(1)
+	case outcome != resource.Ignored:
+		tally.add(outcome == resource.Failure)
+	case slow:
+		s.ignored.Add(1)
 	default:
-		m.errors = s.errors.add(false)
-		s.row.Store(0)
+		return
+	}
+	switch outcome {
+	case resource.Failure:
+		s.row.Add(1)
+	case resource.Success:
+		s.endRow()
+	case resource.Ignored:
 	}
 	if p.state != throttling {
-		b.judge(p, now, newest, m)
+		b.judge(p, now, newest, s.marks())
 	}
 }
 
@@ -387,7 +397,7 @@ func (b *breaker) wait(now int64) time.Duration {
 		}
 	case throttling:
 		mark := p.results.markAt(now)
-		share := inParts(reject(p.rule, since(p.results.errors.word.Load(), mark)))
+		share := inParts(reject(p.rule, since(p.results.calls.word.Load(), mark)))
 		if p.stride.wouldBeNext(share) && now-p.lastly.admitted.Load() < int64(time.Second) {
 			return unknown
 		}

@@ -59,8 +59,15 @@ func (c *check) Interval() time.Duration {
 
 func (c *check) Reserve(now, n int64, _ resource.Caller) resource.Verdict {
 	b := c.breaker
-	if p := b.phase.Load(); p.state == closed && (p.hanging == nil || now >= p.since && p.hanging.tryAdd(now, 1)) {
+	switch p := b.phase.Load(); {
+	case p.state == open && now < p.until && c.rule.Mode == rule.Enforce:
+		a, _ := p.refuseOpen(now)
+		return resource.Verdict{Refused: c.block(n, a)}
+	case p.state != closed:
+	case p.hanging == nil:
 		b.admitted.Add(n)
+		return resource.Verdict{Ticket: resource.Ticket{A: now}}
+	case now >= p.since && tryBegin(p.hanging.ring.Newest(), now, n):
 		return resource.Verdict{Ticket: resource.Ticket{A: now}}
 	}
 	return c.reserve(now, n)
@@ -70,7 +77,7 @@ func (c *check) Reserve(now, n int64, _ resource.Caller) resource.Verdict {
 //
 //go:noinline
 func (c *check) reserve(now, n int64) resource.Verdict {
-	a := c.breaker.reserve(now)
+	_, a := c.breaker.reserve(now)
 	if a.refused == nil {
 		c.breaker.admitted.Add(n)
 		return resource.Verdict{Ticket: resource.Ticket{A: now, B: int64(a.share)}}
@@ -119,6 +126,17 @@ func (c *check) Snapshot(now int64) stat.RuleSnapshot {
 	return stat.RuleSnapshot{
 		ID: c.rule.ID, Kind: kindName, Mode: c.rule.Mode,
 		Threshold: c.cause.Threshold, Effective: b.effective(c.rule, now),
-		Admitted: b.admitted.Load(), Blocked: b.blocked.Load(), WouldBlock: b.wouldBlock.Load(),
+		Admitted: b.allAdmitted(), Blocked: b.blocked.Load(), WouldBlock: b.wouldBlock.Load(),
 	}
+}
+
+// allAdmitted is what all calls count for that were admitted.
+func (b *breaker) allAdmitted() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := b.admitted.Load()
+	if b.hanging != nil {
+		n += b.hanging.sum().admitted
+	}
+	return n
 }

@@ -95,10 +95,10 @@ func (b *breaker) probe(now int64) (p *phase, admitted, decided bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p = b.settle(now)
-	if p.state == open && p.rule.Force != Open && now >= p.until() {
+	if p.state == open && now >= p.until {
 		next := b.enter(halfOpen, p.rule, now, p.row)
 		reason := field.ShortDuration(time.Duration(now-p.entered).Round(time.Millisecond)) + " after it has opened"
-		if p.due {
+		if p.until == atOnce {
 			reason = "not forced open any more"
 		}
 		b.change(next, now, reason)

@@ -124,7 +124,7 @@ func TestBreaker_HammerLeavesNothingInFlight(t *testing.T) {
 	}
 	p := c.breaker.phase.Load()
 	require.Equal(t, closed, p.state)
-	require.Zero(t, p.hanging.overdue.Load())
+	require.Zero(t, p.hanging.overdue())
 	s := c.Snapshot(clock.Now())
 	require.Equal(t, []int64{admitted.Load(), refused.Load()}, []int64{s.Admitted, s.Blocked})
 }

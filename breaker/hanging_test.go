@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func TestHanging_CountsAsAListWould(t *testing.T) {
 			switch {
 			case len(inFlight) > 0 && rapid.Bool().Draw(t, "ends"):
 				i := rapid.IntRange(0, len(inFlight)-1).Draw(t, "which")
-				h.add(inFlight[i].start, -1)
+				h.end(inFlight[i].start)
 				inFlight = append(inFlight[:i], inFlight[i+1:]...)
 			default:
 				start := now - rapid.Int64Range(0, 1).Draw(t, "late")*rapid.Int64Range(0, 2*after).Draw(t, "by")
@@ -39,11 +40,11 @@ func TestHanging_CountsAsAListWould(t *testing.T) {
 					opened = append(opened, bucket)
 				}
 				if !slices.Contains(opened, bucket) {
-					h.add(start, 1) // see find: such a call is counted out of time, but not for good
-					h.add(start, -1)
+					h.begin(start) // see find: such a call is counted out of time, but not for good
+					h.end(start)
 					continue
 				}
-				h.add(start, 1)
+				h.begin(start)
 				inFlight = append(inFlight, call{start, bucket})
 			}
 			want := int64(0)
@@ -52,7 +53,7 @@ func TestHanging_CountsAsAListWould(t *testing.T) {
 					want++
 				}
 			}
-			require.Equal(t, want, h.overdue.Load())
+			require.Equal(t, want, h.overdue())
 		}
 	})
 }
@@ -64,11 +65,11 @@ func TestHanging_CallThatIsBehindIsTakenOff(t *testing.T) {
 	for ends := range int64(40) {
 		h := newHanging(10)
 		h.turn(100)
-		h.add(95, 1)
+		h.begin(95)
 		h.turn(100 + ends)
-		h.add(95, -1)
+		h.end(95)
 		h.turn(200)
-		require.Zero(t, h.overdue.Load())
+		require.Zero(t, h.overdue())
 	}
 }
 
@@ -95,20 +96,20 @@ func TestHanging_HammerNoCallIsLostWhenItsBucketLeaves(t *testing.T) {
 				runtime.Gosched()
 			}
 			h.turn(now)
-			h.add(now, 1)
+			h.begin(now)
 			held = append(held, now)
 			clock.Advance(time.Duration(random.Int64N(40)))
 			if len(held) > 5 {
-				h.add(held[0], -1)
+				h.end(held[0])
 				held = held[1:]
 			}
 		}
 		for _, start := range held {
-			h.add(start, -1)
+			h.end(start)
 		}
 	})
 	h.turn(clock.Now() + 1_000_000)
-	require.Zero(t, h.overdue.Load())
+	require.Zero(t, h.overdue())
 }
 
 func TestHanging_AddingAllocatesNothing(t *testing.T) {
@@ -119,10 +120,65 @@ func TestHanging_AddingAllocatesNothing(t *testing.T) {
 	now := int64(1050 * time.Millisecond)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		h.turn(now)
-		h.add(now, 1)
-		h.add(now, -1)
-		h.add(300, 1)
-		h.add(300, -1)
-		h.add(-5, 1)
+		h.begin(now)
+		h.end(now)
+		h.begin(300)
+		h.end(300)
+		h.begin(-5)
 	}))
+}
+
+// What calls count for is neither lost nor counted twice when buckets turn, and when the last of
+// them is sealed at any moment.
+func TestHanging_HammerKeepsWhatCallsCountFor(t *testing.T) {
+	t.Parallel()
+	const goroutines, calls, rounds = 8, 1_000, 20
+	for range rounds {
+		h := newHanging(1000)
+		clock := gatetest.ClockAt(0)
+		var counted, elsewhere, sealed atomic.Int64
+		gatetest.AtOnce(goroutines, func(id int) {
+			random := rand.New(rand.NewPCG(2, uint64(id)))
+			for i := range calls {
+				now, n := clock.Now(), random.Int64N(1<<20)
+				h.turn(now)
+				if tryBegin(h.ring.Newest(), now, n) {
+					counted.Add(n)
+					if random.IntN(2) == 0 {
+						h.end(now)
+					}
+				} else {
+					elsewhere.Add(1)
+				}
+				clock.Advance(time.Duration(random.Int64N(40)))
+				if id == 0 && i == calls/2 {
+					sealed.Store(h.close())
+				}
+			}
+		})
+		require.NotZero(t, elsewhere.Load())
+		require.Equal(t, counted.Load(), sealed.Load())
+		require.Equal(t, counted.Load(), h.sum().admitted)
+	}
+}
+
+// More calls than the numbers of a word can hold: only those in flight matter.
+func TestHanging_NumbersOfCallsWrap(t *testing.T) {
+	t.Parallel()
+	h := newHanging(10)
+	h.turn(0)
+	newest := h.ring.Newest().Value()
+	newest.begins.Store(sealed - aCall)
+	newest.ends.Store(sealed - 3*aCall)
+	require.True(t, tryBegin(h.ring.Newest(), 0, 5))
+	for range 5 {
+		h.end(0)
+	}
+	require.True(t, tryBegin(h.ring.Newest(), 0, 1))
+	require.True(t, tryBegin(h.ring.Newest(), 0, 1))
+	require.EqualValues(t, 7, h.sum().admitted)
+	h.turn(100)
+	require.EqualValues(t, 0, h.overdue())
+	h.begin(0)
+	require.EqualValues(t, 1, h.overdue())
 }

@@ -141,7 +141,7 @@ func TestBreaker_HistoriesAreLinearizable(t *testing.T) {
 					var out answer
 					if in.ends {
 						b.finish(in.now, in.start, in.outcome)
-					} else if out = b.reserve(in.now); out.refused == nil {
+					} else if _, out = b.reserve(in.now); out.refused == nil {
 						held = append(held, in.now)
 					}
 					op.Return, op.Output = order.Add(1), out

@@ -36,5 +36,5 @@ func TestReload_ThatReadTheClockBeforeTheLastChange(t *testing.T) {
 	now = 1400
 	c = compile(env, r, "a", c).(*check)
 	require.Equal(t, "closed", c.breaker.state.Current())
-	require.Zero(t, c.breaker.phase.Load().hanging.overdue.Load())
+	require.Zero(t, c.breaker.phase.Load().hanging.overdue())
 }

@@ -3,6 +3,7 @@ package breaker
 import (
 	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/field"
@@ -33,15 +34,18 @@ type phase struct {
 	// entered is when the breaker went over to the state, or began to ramp, for closed.
 	entered int64
 	// row is how many openings there were one after the other, this one or the last included.
-	row int
-	due bool // open: until the next call
+	row   int
+	until int64 // open: its end; atOnce for the next call, and never when forced
 
 	results      *results // of closed, ramping and throttling
 	countsErrors bool     // and not slow calls alone
 	hanging      *hanging // of closed and ramping, with SlowRatio
-	stride       *stride  // of ramping and throttling
-	lastly       *lastly  // of throttling
-	probes       *probes  // of half-open
+	// calm is the bucket of results in which so many were judged last as anything needs. After that
+	// no good call opens the breaker while that bucket is the newest. It goes with hanging.
+	calm   *atomic.Pointer[bucket]
+	stride *stride // of ramping and throttling
+	lastly *lastly // of throttling
+	probes *probes // of half-open
 
 	// What refusals say, of all states but closed.
 	cause    *resource.Cause
@@ -56,8 +60,11 @@ const (
 	forcedOpen     = ", forced open"
 )
 
-// beginning is before all times.
-const beginning = math.MinInt64
+const (
+	beginning = math.MinInt64 // before all times
+	atOnce    = math.MinInt64
+	never     = math.MaxInt64
+)
 
 // enter returns the phase of a state that is entered at now, with nothing counted.
 func (b *breaker) enter(s state, r *Rule, now int64, row int) *phase {
@@ -77,6 +84,7 @@ func (b *breaker) enter(s state, r *Rule, now int64, row int) *phase {
 		p.probes = new(probes)
 		p.refuseWith(b, float64(r.Probes), probesDetail, float64(r.Probes+1))
 	case open:
+		p.setUntil()
 		p.refuseWith(b, 0, forcedOpen, 1)
 	}
 	return p
@@ -84,11 +92,12 @@ func (b *breaker) enter(s state, r *Rule, now int64, row int) *phase {
 
 // count begins to count results.
 func (p *phase) count() {
-	p.results, p.countsErrors = newResults(p.rule), p.rule.countsErrors()
 	p.hanging = nil
-	if p.rule.SlowRatio > 0 && p.state != throttling {
+	if p.rule.SlowRatio > 0 && p.rule.Behavior == Break {
 		p.hanging = newHanging(p.rule.SlowAfter)
+		p.calm = new(atomic.Pointer[bucket])
 	}
+	p.results, p.countsErrors = newResults(p.rule, p.hanging), p.rule.countsErrors()
 }
 
 // refuseWith sets what refusals say: observed of threshold.
@@ -98,12 +107,13 @@ func (p *phase) refuseWith(b *breaker, threshold float64, detail string, observe
 	p.cause, p.observed = &cause, observed
 }
 
-// until is the end of an opening.
-func (p *phase) until() int64 {
-	if p.due {
-		return math.MinInt64
+// setUntil sets the end of an opening, as the rule says.
+func (p *phase) setUntil() {
+	if p.rule.Force == Open {
+		p.until = never
+	} else {
+		p.until = after(p.entered, p.rule.openFor(p.row))
 	}
-	return after(p.entered, p.rule.openFor(p.row))
 }
 
 // openings is how many openings in a row there were by now. They are forgotten when the breaker
@@ -134,9 +144,9 @@ type grounds struct {
 
 func (g grounds) String() string { return fmt.Sprintf("%d of %d%s", g.observed, g.threshold, g.detail) }
 
-// judge returns why the breaker is to open, and reports whether it is: by all results up to the
-// words of the tallies. b is their newest bucket.
-func (p *phase) judge(now int64, b *bucket, errors, slow uint64) (g grounds, opens bool) {
+// judge returns why the breaker is to open, and reports whether it is: by all results up to
+// some marks. b is their newest bucket.
+func (p *phase) judge(now int64, b *bucket, m marks) (g grounds, opens bool) {
 	r := p.rule
 	if r.Force == Closed {
 		return g, false
@@ -145,7 +155,8 @@ func (p *phase) judge(now int64, b *bucket, errors, slow uint64) (g grounds, ope
 	if p.state == ramping {
 		least = part(least, time.Duration(now-p.entered), r.Ramp)
 	}
-	if c := since(errors, b.window.errors); p.countsErrors && c.bad > 0 && c.total >= least {
+	c, slow := m.since(b.window)
+	if p.countsErrors && c.bad > 0 && c.total >= least {
 		switch row := p.results.row.Load(); {
 		case r.ErrorRatio > 0 && c.ratio() >= r.ErrorRatio:
 			return grounds{c.bad, c.total, " calls failed in " + field.ShortDuration(r.Interval)}, true
@@ -158,15 +169,17 @@ func (p *phase) judge(now int64, b *bucket, errors, slow uint64) (g grounds, ope
 	if p.hanging == nil {
 		return g, false
 	}
-	c := since(slow, b.window.slow)
-	overdue := max(0, p.hanging.overdue.Load())
-	c.bad, c.total = c.bad+overdue, c.total+overdue
-	if c.bad == 0 || c.total < least || c.ratio() < r.SlowRatio {
+	overdue := max(0, p.hanging.overdue())
+	slow.bad, slow.total = slow.bad+overdue, slow.total+overdue
+	if slow.bad == 0 || slow.total < least || slow.ratio() < r.SlowRatio {
+		if c.total >= least {
+			p.calm.Store(b)
+		}
 		return g, false
 	}
 	detail := " calls took longer than " + field.ShortDuration(r.SlowAfter)
 	if overdue > 0 {
 		detail += fmt.Sprintf(", %d of them in flight", overdue)
 	}
-	return grounds{c.bad, c.total, detail}, true
+	return grounds{slow.bad, slow.total, detail}, true
 }

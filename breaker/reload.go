@@ -1,6 +1,8 @@
 package breaker
 
 import (
+	"sync/atomic"
+
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/resource"
 )
@@ -42,7 +44,7 @@ func newBreaker(r *Rule, name string, now func() int64) *breaker {
 	}
 	p := b.enter(s, &first, now(), 0)
 	p.since = beginning
-	b.phase.Store(p)
+	b.set(p)
 	b.load(r, now)
 	return b
 }
@@ -104,6 +106,9 @@ func wanted(from *phase, r *Rule, now int64) (s state, reason string) {
 func (b *breaker) goOn(from *phase, r *Rule, now int64) {
 	to := *from
 	to.rule = r
+	if to.hanging != nil {
+		to.calm = new(atomic.Pointer[bucket])
+	}
 	if to.results != nil && !sameWindow(from.rule, r) {
 		to.since = now
 		if to.count(); to.hanging != nil {
@@ -112,10 +117,12 @@ func (b *breaker) goOn(from *phase, r *Rule, now int64) {
 	}
 	switch to.state {
 	case open:
-		switch {
-		case from.rule.Force == Open && r.Force == None:
-			to.due = true
-		case r.Force == Open:
+		if from.rule.Force == Open && r.Force == None {
+			to.until = atOnce
+		} else if to.until != atOnce || r.Force == Open {
+			to.setUntil()
+		}
+		if r.Force == Open {
 			to.refuseWith(b, 0, forcedOpen, 1)
 		}
 	case halfOpen:
@@ -124,14 +131,17 @@ func (b *breaker) goOn(from *phase, r *Rule, now int64) {
 		to.refuseWith(b, r.MaxReject, throttleDetail, 0)
 	case closed, ramping:
 	}
-	b.phase.Store(&to)
+	b.set(&to)
 	switch {
 	case to.state == halfOpen:
 		b.decide(&to, now)
 	case to.state == closed && from.rule.Force == Closed && r.Force == None:
+		if to.hanging != nil {
+			to.hanging.turn(now)
+		}
 		s := to.results
 		m := s.at(now)
-		if why, opens := to.judge(now, m, s.errors.word.Load(), s.slow.word.Load()); opens {
+		if why, opens := to.judge(now, m, s.marks()); opens {
 			b.open(&to, now, why)
 		}
 	}

@@ -80,6 +80,20 @@ func TestReload_KeepsTheWindowIfItIsCutAlike(t *testing.T) {
 }
 
 // What began before another window did does not count in it.
+// Between two bad results good ones are not judged, but for the first after a change of the rule.
+func TestReload_OfTheRatioIsJudgedByTheNextGoodCall(t *testing.T) {
+	t.Parallel()
+	r := usual(func(r *breaker.Rule) { r.ErrorRatio, r.SlowRatio, r.SlowAfter = 0.9, 0.9, sec })
+	w := newWorld(t, r)
+	w.calls(fails, ok, ok, ok, ok, ok, ok)
+	r.ErrorRatio = 0.1
+	w.load(r)
+	w.in("closed")
+	w.calls(ok)
+	w.in("open")
+	require.Equal(t, "1 of 8 calls failed in 20s", w.why())
+}
+
 func TestReload_OfTheWindowWithCallsInFlight(t *testing.T) {
 	t.Parallel()
 	r := hangs()

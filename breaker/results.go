@@ -46,21 +46,43 @@ func (c counts) ratio() float64 { return float64(c.bad) / float64(c.total) }
 // of buckets. A result belongs to the bucket that is the newest when its call ends. No result is
 // lost when a bucket turns: the window is what the tallies have grown since its first bucket
 // was opened.
+//
+// A call is counted in one word, by one addition. With SlowRatio there are several: most calls are good,
+// and their ends are counted in hanging anyway.
 type results struct {
-	errors tally        // successes and failures; with Throttle, also what was refused, as bad
-	slow   tally        // with SlowRatio: the same, and what was ignored and slow
-	row    atomic.Int64 // failures in a row
-	ring   leaparray.LeapArray[bucket]
+	calls   tally         // successes and failures; with Throttle, also what was refused, as bad
+	slow    tally         // those that were slow, which calls has not
+	ignored atomic.Uint64 // slow calls that were ignored
+	hanging *hanging      // with SlowRatio: it has the good calls, which calls has not
+	row     atomic.Int64  // failures in a row
+	ring    leaparray.LeapArray[bucket]
 }
 
 // bucket has the marks of the tallies when it was opened, and those when the window began
 // whose newest bucket it is. It does not change.
 type bucket struct{ opened, window marks }
 
-type marks struct{ errors, slow uint64 }
+// marks are the numbers of the results at one moment. They only grow.
+type marks struct {
+	errors, slow uint64 // words of tallies: of all successes and failures, and of those that were slow
+	ignored      uint64
+}
 
-func newResults(r *Rule) *results {
-	s := new(results)
+// since returns what was counted since earlier marks: failures of successes and failures, and
+// slow calls of those and the ignored ones that were slow.
+func (m marks) since(w marks) (errors, slow counts) {
+	errors = since(m.errors, w.errors)
+	ignored := int64(m.ignored - w.ignored)
+	return errors, counts{errors.total + ignored, since(m.slow, w.slow).total + ignored}
+}
+
+// isGood reports whether all calls since earlier marks were, whatever number of good ones there is.
+func (m marks) isGood(w marks) bool {
+	return m.slow == w.slow && m.ignored == w.ignored && since(m.errors, w.errors).bad == 0
+}
+
+func newResults(r *Rule, h *hanging) *results {
+	s := &results{hanging: h}
 	if err := s.ring.Init(r.Buckets, r.Interval, s.open); err != nil {
 		panic(err) // complete has let a rule through that it should not have
 	}
@@ -75,7 +97,35 @@ func (s *results) open(b *bucket, start int64, _ *leaparray.WindowWrap[bucket]) 
 	}
 }
 
-func (s *results) marks() marks { return marks{s.errors.word.Load(), s.slow.word.Load()} }
+// marks returns the numbers as they were at one moment.
+func (s *results) marks() marks {
+	for {
+		m := s.unlikely()
+		if s.hanging == nil {
+			return m
+		}
+		// What few calls write was the same all the while, and good calls are added one by one,
+		// so that there was a moment with just this sum.
+		good := s.hanging.sum().good
+		if s.unlikely() == m {
+			m.errors += uint64(good) * oneCall
+			return m
+		}
+	}
+}
+
+// unlikely returns the marks without the calls that were good, which are counted in hanging.
+func (s *results) unlikely() marks {
+	slow := s.slow.word.Load()
+	return marks{s.calls.word.Load() + slow, slow, s.ignored.Load()}
+}
+
+// endRow ends a row of failures.
+func (s *results) endRow() {
+	if s.row.Load() > 0 {
+		s.row.Store(0)
+	}
+}
 
 // at returns the bucket of now, opened if need be.
 func (s *results) at(now int64) *bucket {
@@ -86,7 +136,7 @@ func (s *results) at(now int64) *bucket {
 	return w.Value()
 }
 
-// markAt is the mark of errors when the window began that has its end at now, which may be in the
+// markAt is the mark of the calls when the window began that has its end at now, which may be in the
 // future. Nothing is opened.
 func (s *results) markAt(now int64) uint64 {
 	if w := s.ring.Newest(); w.Covers(now) {
@@ -95,5 +145,5 @@ func (s *results) markAt(now int64) uint64 {
 	if oldest := s.ring.Oldest(now); oldest != nil {
 		return oldest.Value().opened.errors
 	}
-	return s.errors.word.Load()
+	return s.calls.word.Load()
 }

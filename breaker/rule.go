@@ -18,7 +18,7 @@ type Rule struct {
 	ID string
 
 	// Resource is the name of the resource, 1 to 1,024 bytes, or the pattern that names must
-	// match. With Match Default it is empty, or "*".
+	// match. With Match Default or All it is empty, or "*".
 	Resource string
 	// Match is Exact, which is the default, or what type of pattern Resource is. Every
 	// resource that matches has a breaker of its own.
@@ -53,7 +53,8 @@ type Rule struct {
 	Consecutive int64
 
 	// SlowAfter is how long a call may take that is not slow, up to 24 h. It goes with
-	// SlowRatio, which needs it.
+	// SlowRatio, which needs it. Up to 4,000,000 calls in flight that began within a tenth of it are
+	// counted exactly.
 	SlowAfter time.Duration
 
 	// OpenFor is how long the breaker is open: 1 ms to 24 h; 0 is 5 s. The next call after

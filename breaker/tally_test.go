@@ -44,28 +44,28 @@ func TestResults_HammerTurningBuckets(t *testing.T) {
 	t.Parallel()
 	const goroutines, adds = 8, 20_000
 	r := &Rule{Interval: 1_000_000, Buckets: 10}
-	s := newResults(r)
+	s := newResults(r, nil)
 	clock := gatetest.ClockAt(0)
 	gatetest.AtOnce(goroutines, func(int) {
 		for range adds {
 			s.at(clock.Now())
-			s.errors.add(true)
+			s.calls.add(true)
 			clock.Advance(7) // in the end half of all are in the window
 		}
 	})
 	now := clock.Now()
 	require.EqualValues(t, goroutines*adds*7, now)
-	inWindow := since(s.errors.word.Load(), s.at(now).window.errors)
+	inWindow := since(s.calls.word.Load(), s.at(now).window.errors)
 	require.InDelta(t, 1_000_000/7, inWindow.total, 100_000/7+goroutines, "but for the bucket that has left")
 	now += r.Interval.Nanoseconds()
-	require.Zero(t, since(s.errors.word.Load(), s.at(now).window.errors))
+	require.Zero(t, since(s.calls.word.Load(), s.at(now).window.errors))
 }
 
 func TestResults_AddingAllocatesNothing(t *testing.T) {
-	s := newResults(&Rule{Interval: defaultInterval, Buckets: defaultBuckets})
+	s := newResults(&Rule{Interval: defaultInterval, Buckets: defaultBuckets}, nil)
 	s.at(0)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		s.at(5)
-		s.errors.add(false)
+		s.calls.add(false)
 	}))
 }

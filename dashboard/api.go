@@ -21,6 +21,7 @@ func (d *Dashboard) endpoints() map[string]endpoint {
 		"rules":     {[]string{http.MethodGet, http.MethodPost}, d.serveRules},
 		"rule":      {[]string{http.MethodGet, http.MethodPut, http.MethodDelete}, d.serveRule},
 		"limiters":  {get, d.serveLimiters},
+		"load":      {get, d.serveLoad},
 		"who":       {get, d.serveWho},
 	}
 }

@@ -43,10 +43,10 @@ type Config struct {
 	// without being named here.
 	RuleSources []RuleSource
 
-	// ShowKeys says who sees the keys of limiters, and the origins of refused calls, which
-	// may tell who a client is: [Editors], which is the default, [Everybody] or [Nobody].
-	// Others see keyed hashes: the same key has the same hash until the program ends. One who
-	// watches is asked once, at the beginning.
+	// ShowKeys is the audience of the keys of limiters, the values of arguments, and the origins of refused calls, which
+	// may identify a client: [Editors], which is the default, [Everybody] or [Nobody].
+	// Others see keyed hashes: the same key has the same hash until the program ends. A viewer
+	// is asked once, when it begins to watch.
 	ShowKeys Audience
 
 	// MaxViewers is how many may watch at a time: 1 to 10,000; 0 is 32. Further ones get 503.

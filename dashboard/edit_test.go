@@ -123,7 +123,7 @@ func TestEdit_FaultsAreShownAtTheirFields(t *testing.T) {
 		{"POST", "rules?kind=flow", `{"resource": "a", "threshold": 1, "threshold": 2}`, []string{`threshold: threshold is there twice`}},
 		{"POST", "rules?kind=flow", `{"resource": "a", "threshold": 1, "source": "x"}`, []string{`source: unknown field "source"; want one of id, resource, match, origin, threshold, candidate, interval, buckets, strict, behavior, maxWait, strategy, warmUpPeriod, coldFactor, highMemoryThreshold, lowMemory, highMemory, associated, mode`}},
 		{"POST", "rules?kind=isolation", `{"resource": "a", "maxInFlight": 0}`, []string{"maxInFlight: maxInFlight is 0; want 1 to 1000000000"}},
-		{"POST", "rules?kind=isolation", `{"resource": "a", "threshold": 5, "maxInFlight": 1}`, []string{`threshold: unknown field "threshold"; want one of id, resource, match, maxInFlight, maxWait, maxQueue, mode`}},
+		{"POST", "rules?kind=isolation", `{"resource": "a", "threshold": 5, "maxInFlight": 1}`, []string{`threshold: unknown field "threshold"; want one of id, resource, match, maxInFlight, strategy, minInFlight, initialInFlight, tolerance, maxRT, maxWait, maxQueue, mode`}},
 		{"PUT", "rule?kind=flow&id=q", `{"id": "r", "resource": "a", "threshold": 1}`, []string{`id: id is "r"; want "q" or nothing: a rule keeps its ID`}},
 		{"POST", "rules?kind=flow", `[]`, []string{": the body is a list; want an object: a rule"}},
 		{"POST", "rules?kind=flow", `null`, []string{": the body is null; want an object: a rule"}},
@@ -145,7 +145,7 @@ func TestEdit_FaultsAreShownAtTheirFields(t *testing.T) {
 
 	// What is said of the query.
 	faults, _ = refused(t, d, http.StatusBadRequest, "POST", "rules?kind=hot&source=rules.yaml", `{}`)
-	require.Equal(t, []string{`kind: kind is "hot"; want one of flow, isolation, breaker, param`, `source: source is "rules.yaml"; want one of the sources that about tells`}, faults)
+	require.Equal(t, []string{`kind: kind is "hot"; want one of flow, isolation, breaker, param, system`, `source: source is "rules.yaml"; want one of the sources that about tells`}, faults)
 	refused(t, d, http.StatusBadRequest, "PUT", "rule?kind=flow", `{}`, version...)
 	refused(t, d, http.StatusBadRequest, "DELETE", "rule?id=q", "", version...)
 	require.Equal(t, before, g.FlowRules())

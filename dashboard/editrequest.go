@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
@@ -123,9 +124,9 @@ func (d *Dashboard) serve(w http.ResponseWriter, r *http.Request, who string, e 
 	answerRule(w, status, rule)
 }
 
-// reasonOf returns why a rule is changed, without blanks around it; "" if nobody says it.
+// reasonOf returns why a rule is changed, without what cannot be seen around it; "" if nobody says it.
 func reasonOf(q *query) string {
-	reason := strings.TrimSpace(q.values.Get("reason"))
+	reason := strings.TrimFunc(q.values.Get("reason"), func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) })
 	if !utf8.ValidString(reason) || utf8.RuneCountInString(reason) > maxReasonLength {
 		q.fault("reason", quoted(reason), fmt.Sprintf("text of up to %d characters, in UTF-8", maxReasonLength))
 	}

@@ -15,6 +15,7 @@ type reading struct {
 	resources    []stat.Snapshot
 	rulesVersion string
 	ruleSources  []byte               // JSON
+	load         []byte               // JSON
 	limiters     [visibilities][]byte // JSON
 }
 
@@ -24,6 +25,7 @@ func (d *Dashboard) read() reading {
 	rules := d.loaded()
 	r.rulesVersion = d.versionOfAll(rules)
 	r.ruleSources = jsonOf(d.sourceStates(rules))
+	r.load = jsonOf(d.load())
 	all := d.limiters()
 	r.limiters[keysShown] = jsonOf(all)
 	r.limiters[keysHidden] = r.limiters[keysShown]
@@ -49,10 +51,12 @@ type frameEncoder struct {
 	resources    table[string, resourceFigures]
 	rules        table[ruleKey, ruleFigures]
 	ruleSources  []byte
+	load         []byte
 	states       []byte // JSON
 	limiters     [visibilities][]byte
 	newSources   bool // since the frame before
 	newStates    bool
+	newLoad      bool
 	newLimiters  bool
 	sums         map[ruleKey]ruleFigures
 
@@ -63,7 +67,7 @@ type frameEncoder struct {
 }
 
 func newFrameEncoder() *frameEncoder {
-	e := &frameEncoder{states: []byte("[]"), sums: make(map[ruleKey]ruleFigures)}
+	e := &frameEncoder{states: []byte("[]"), load: []byte("{}"), sums: make(map[ruleKey]ruleFigures)}
 	e.resources.columns, e.rules.columns = resourceColumns, ruleColumns
 	e.resources.name = appendName
 	e.resources.values = func(b []byte, f resourceFigures) []byte { return f.append(b) }
@@ -106,8 +110,9 @@ func (e *frameEncoder) update(r reading) {
 	e.newStates = !bytes.Equal(e.states, states)
 	e.states = states
 	e.newSources = !bytes.Equal(e.ruleSources, r.ruleSources)
+	e.newLoad = !bytes.Equal(e.load, r.load)
 	e.newLimiters = !bytes.Equal(e.limiters[keysShown], r.limiters[keysShown])
-	e.at, e.rulesVersion, e.ruleSources, e.limiters = r.at, r.rulesVersion, r.ruleSources, r.limiters
+	e.at, e.rulesVersion, e.ruleSources, e.load, e.limiters = r.at, r.rulesVersion, r.ruleSources, r.load, r.limiters
 	clear(e.delta[:])
 	clear(e.full[:])
 }
@@ -180,6 +185,9 @@ func (e *frameEncoder) encode(out []byte, s visibility, full bool) []byte {
 	}
 	if full && len(e.states) > len("[]") || !full && e.newStates {
 		out = append(append(out, `,"states":`...), e.states...)
+	}
+	if full && len(e.load) > len("{}") || !full && e.newLoad {
+		out = append(append(out, `,"load":`...), e.load...)
 	}
 	if full || e.newLimiters {
 		out = append(append(out, `,"limiters":`...), e.limiters[s]...)

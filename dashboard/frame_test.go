@@ -12,7 +12,7 @@ import (
 )
 
 func passed(n int64) reading {
-	return reading{resources: []stat.Snapshot{{Resource: "a", Pass: n}}, ruleSources: []byte("[]"), limiters: [visibilities][]byte{[]byte("[]"), []byte("[]")}}
+	return reading{resources: []stat.Snapshot{{Resource: "a", Pass: n}}, ruleSources: []byte("[]"), load: []byte("{}"), limiters: [visibilities][]byte{[]byte("[]"), []byte("[]")}}
 }
 
 // Viewers leave and others come while the figures are read. They wait for that reading, and

@@ -13,6 +13,7 @@ import (
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/param"
 )
 
 // annWith lets those in who know the password.
@@ -74,6 +75,33 @@ func TestKeys_AreShownToThoseWhoMaySeeThem(t *testing.T) {
 			require.NotContains(t, jsonOf(t, limiters)+jsonOf(t, resource), client)
 		}
 	}
+}
+
+// Values of arguments are what clients have sent.
+func TestKeys_ValuesOfArgumentsAreHiddenToo(t *testing.T) {
+	t.Parallel()
+	g := gates.New(t, gatetest.ClockAt(start))
+	require.NoError(t, g.LoadRules(leapgate.Rules{Param: []param.Rule{{ID: "hot", Resource: "a", Arg: "item", Threshold: 1, Top: 3}}}))
+	for range 3 {
+		e, _ := g.EntryContext(t.Context(), "a", leapgate.WithArg("item", "<b>"+client))
+		e.Exit()
+	}
+	e, err := g.EntryContext(t.Context(), "a")
+	require.NoError(t, err)
+	e.Exit()
+	d := dashboard.Handler(g, dashboard.Config{Authorize: annWith("x"), Logger: quiet()})
+	figures := func(who string) map[string]any {
+		_, resource := ask(t, d, http.MethodGet, "resource?name=a", "", "Authorization", who)
+		return list(resource, "rules")[0]["figures"].(map[string]any)
+	}
+	f := figures("Bearer x")
+	require.Equal(t, []any{map[string]any{"value": "<b>" + client, "count": 3.0, "excess": 0.0}}, f["busiest"])
+	require.Equal(t, []any{map[string]any{"value": "<b>" + client, "count": 2.0, "excess": 0.0}}, f["refusedMost"])
+	require.InDelta(t, 1, f["withoutArgument"], 0)
+	f = figures("")
+	require.NotContains(t, jsonOf(t, f), client)
+	require.Regexp(t, "^key-[0-9a-f]{16}$", list(f, "busiest")[0]["value"])
+	require.Equal(t, list(f, "busiest")[0]["value"], list(f, "refusedMost")[0]["value"])
 }
 
 // Each who watches gets frames of his own sight, whoever else watches.

@@ -26,6 +26,7 @@ type fieldView struct {
 	Only     *choiceView     `json:"only,omitempty"`
 	Seldom   bool            `json:"seldom,omitempty"`
 	Switch   bool            `json:"switch,omitempty"`
+	Signal   string          `json:"signal,omitempty"`
 }
 
 type choiceView struct {
@@ -41,7 +42,7 @@ func kindViewOf(k kinds.Kind) kindView {
 	for n, f := range fields {
 		field := fieldView{
 			Name: f.Name, Label: f.Label, Hint: f.Hint, Type: f.Type, Options: f.Options, Required: f.Required,
-			Seldom: f.Seldom, Switch: f.Switch,
+			Seldom: f.Seldom, Switch: f.Switch, Signal: f.Signal,
 		}
 		if value, zero, err := k.Write(empty, 0, n); err == nil && !zero {
 			field.Default = encodeScalar(value)

@@ -33,6 +33,7 @@ type limitView struct {
 	Name   string    `json:"name"`
 	Limit  int64     `json:"limit"`
 	Window millis    `json:"window"`
+	Burst  int64     `json:"burst,omitempty"`
 	Mode   rule.Mode `json:"mode,omitempty"`
 }
 
@@ -68,7 +69,7 @@ func (d *Dashboard) recovered(fault *sync.Once, what string, look func()) {
 
 func readLimiter(l Limiter, v *limiterView) {
 	for _, one := range l.Describe() {
-		v.Limits = append(v.Limits, limitView{one.Name, one.Limit, millis(one.Window), one.Mode})
+		v.Limits = append(v.Limits, limitView{one.Name, one.Limit, millis(one.Window), one.Burst, one.Mode})
 	}
 	s := l.Stats()
 	v.InFlight = s.InFlight

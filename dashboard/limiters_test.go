@@ -15,6 +15,7 @@ import (
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // fakeLimiter says what it is told. It has no Offenders.
@@ -66,6 +67,28 @@ func TestLimiters_FiguresAndOffenders(t *testing.T) {
 		"allowed": 8.0, "refused": 9.0, "degraded": 10.0, "wouldRefuse": 11.0, "away": true,
 	}, limiters[1])
 	refused(t, d, http.StatusBadRequest, http.MethodGet, "limiters?k=100", "")
+}
+
+// What operators change while the program runs is seen.
+func TestLimiters_AsTheyAreNow(t *testing.T) {
+	t.Parallel()
+	c := gatetest.ClockAt(start)
+	burst, err := limit.NewBurst(limit.Config{Name: "b", Limit: 10, Burst: 3, MaxLimit: 50, Now: c.Now})
+	require.NoError(t, err)
+	places, err := limit.NewInFlight(limit.Config{Name: "p", Limit: 2, Mode: rule.Shadow})
+	require.NoError(t, err)
+	d := dashboard.Handler(gates.New(t, c), dashboard.Config{Limiters: []dashboard.Limiter{burst, places}})
+	for range 3 {
+		_, _, err := places.Acquire(t.Context(), "a")
+		require.NoError(t, err)
+	}
+	require.NoError(t, burst.SetLimit(20))
+	require.NoError(t, burst.SetBurst(7))
+	require.NoError(t, burst.SetMode(rule.Off))
+	limiters := list(get(t, d, "limiters"), "limiters")
+	require.Equal(t, []any{map[string]any{"name": "b", "limit": 20.0, "window": 1000.0, "burst": 7.0, "mode": "off"}}, limiters[0]["limits"])
+	require.Equal(t, []any{map[string]any{"name": "p", "limit": 2.0, "window": 0.0, "mode": "shadow"}}, limiters[1]["limits"])
+	require.Equal(t, []any{2.0, 3.0, 1.0}, []any{limiters[1]["inFlight"], limiters[1]["allowed"], limiters[1]["wouldRefuse"]})
 }
 
 func TestLimiters_KeysAreHashesThatStay(t *testing.T) {

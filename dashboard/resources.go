@@ -166,8 +166,32 @@ type figuresView struct {
 	CandidateWouldBlock int64        `json:"candidateWouldBlock"`
 	Missing             int64        `json:"withoutArgument,omitempty"`
 	Values              int          `json:"values,omitempty"`
+	Busiest             []valueView  `json:"busiest,omitempty"`
+	RefusedMost         []valueView  `json:"refusedMost,omitempty"`
+	Shed                *shedView    `json:"shed,omitempty"`
 	LastRefusal         *refusalView `json:"lastRefusal,omitempty"`
 	*stateView
+}
+
+type valueView struct {
+	Value  string `json:"value"`
+	Count  int64  `json:"count"`
+	Excess int64  `json:"excess"`
+}
+
+// shedView is what a rule has blocked, by criticality.
+type shedView struct {
+	Critical   int64 `json:"critical"`
+	Default    int64 `json:"default"`
+	Sheddable  int64 `json:"sheddable"`
+	Background int64 `json:"background"`
+}
+
+func shedOf(n stat.ByCriticality) *shedView {
+	if n == (stat.ByCriticality{}) {
+		return nil
+	}
+	return &shedView{n.Critical, n.Default, n.Sheddable, n.Background}
 }
 
 type stateView struct {
@@ -197,6 +221,14 @@ func stateOf(r *stat.RuleSnapshot) *stateView {
 		v.LastChanges[i] = changeView{stamp(c.At), c.From, c.To, c.Reason}
 	}
 	return v
+}
+
+func valuesOf(counts []stat.ValueCount) []valueView {
+	values := make([]valueView, len(counts))
+	for i, c := range counts {
+		values[i] = valueView(c)
+	}
+	return values
 }
 
 type refusalView struct {
@@ -238,20 +270,31 @@ func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	v.Rules = d.rulesOf(&s)
-	if refusedSomebody(v.Rules) && d.visibilityOf(r) == keysHidden {
-		for _, rule := range v.Rules {
-			if last := rule.Figures.LastRefusal; last != nil {
-				last.Origin = d.hash(last.Origin)
-			}
+	if haveNames(v.Rules) && d.visibilityOf(r) == keysHidden {
+		for i := range v.Rules {
+			d.hideNames(&v.Rules[i].Figures)
 		}
 	}
 	answer(w, http.StatusOK, v)
 }
 
-func refusedSomebody(rules []boundView) bool {
+// haveNames reports whether rules tell of callers, or of what they sent.
+func haveNames(rules []boundView) bool {
 	return slices.ContainsFunc(rules, func(r boundView) bool {
-		return r.Figures.LastRefusal != nil && r.Figures.LastRefusal.Origin != ""
+		f := &r.Figures
+		return f.LastRefusal != nil && f.LastRefusal.Origin != "" || len(f.Busiest) > 0 || len(f.RefusedMost) > 0
 	})
+}
+
+func (d *Dashboard) hideNames(f *figuresView) {
+	if f.LastRefusal != nil {
+		f.LastRefusal.Origin = d.hash(f.LastRefusal.Origin)
+	}
+	for _, values := range [][]valueView{f.Busiest, f.RefusedMost} {
+		for i := range values {
+			values[i].Value = d.hash(values[i].Value)
+		}
+	}
 }
 
 func (d *Dashboard) rulesOf(s *stat.Snapshot) []boundView {
@@ -269,7 +312,7 @@ func (d *Dashboard) rulesOf(s *stat.Snapshot) []boundView {
 			Mode: f.Mode.String(), Threshold: number(f.Threshold), Effective: number(f.Effective), Interval: millis(f.Interval),
 			Admitted: f.Admitted, Blocked: f.Blocked, WouldBlock: f.WouldBlock,
 			Candidate: number(f.Candidate), CandidateWouldBlock: f.CandidateWouldBlock,
-			Missing: f.Missing, Values: f.Values,
+			Missing: f.Missing, Values: f.Values, Busiest: valuesOf(f.Busiest), RefusedMost: valuesOf(f.RefusedMost), Shed: shedOf(f.Shed),
 			stateView: stateOf(f),
 		}}
 		if rule := rules[ruleKey{f.Kind, f.ID}]; rule.Kind != "" {

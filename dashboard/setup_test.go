@@ -209,6 +209,7 @@ type frame struct {
 	Rules        change              `json:"rules"`
 	RuleSources  json.RawMessage     `json:"ruleSources"`
 	States       [][]any             `json:"states"`
+	Load         json.RawMessage     `json:"load"`
 	Limiters     json.RawMessage     `json:"limiters"`
 }
 

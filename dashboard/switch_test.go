@@ -89,7 +89,7 @@ func TestSwitch_WantsAReason(t *testing.T) {
 		return answer.StatusCode, v
 	}
 
-	for _, why := range []string{"", "&reason=", "&reason=%20%0A%09"} {
+	for _, why := range []string{"", "&reason=", "&reason=%20%0A%09", "&reason=%E2%80%8B%20%EF%BB%BF%E2%81%A0"} {
 		faults, detail := refused(t, d, http.StatusBadRequest, http.MethodPut, "rule?kind=breaker&id=b"+why, open, ifMatch(t, d, "breaker", "b")...)
 		require.Equal(t, []string{missing + "none to open, in up to 500 characters"}, faults)
 		require.Equal(t, "reason is missing; want why force goes from none to open, in up to 500 characters", detail)

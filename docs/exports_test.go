@@ -18,13 +18,13 @@ import (
 )
 
 // exports lets each tenant have ten exports at a time.
-func exports(places *limit.InFlight, tenant leaphttp.Key, export http.Handler) http.Handler {
+func exports(places limit.Acquirer, tenant leaphttp.Key, export http.Handler) http.Handler {
 	return leaphttp.Handler(export, leaphttp.Config{Limits: []leaphttp.Limit{{InFlight: places, Key: tenant}}})
 }
 
 // exportLater answers at once, and the export goes on: the place is its own, and not that of
 // the request.
-func exportLater(places *limit.InFlight, tenant leaphttp.Key, export func(tenant string)) http.HandlerFunc {
+func exportLater(places limit.Acquirer, tenant leaphttp.Key, export func(tenant string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		tenant := tenant(r)
 		place, d, err := places.Acquire(r.Context(), leaphttp.LimiterKey(tenant))

@@ -15,19 +15,23 @@ import (
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 )
 
-// TestPages_HaveTheCodeThatIsTested: the code of a page stands in the test of its name, here
-// or, if it needs what the module does not have, in e2e.
+// TestPages_HaveTheCodeThatIsTested: the code of a page stands in the tests of its name, here
+// and, if it needs what the module does not have, in e2e.
 func TestPages_HaveTheCodeThatIsTested(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("*.md")
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)
 	for _, page := range pages {
-		source := strings.TrimSuffix(page, ".md") + "_test.go"
-		if _, err := os.Stat(source); err != nil {
-			source = filepath.Join("..", "e2e", source)
+		name := strings.TrimSuffix(page, ".md") + "_test.go"
+		var sources []string
+		for _, folder := range []string{".", "../e2e", "../e2e/redis"} {
+			source := filepath.Join(folder, name)
+			if _, err := os.Stat(source); err == nil {
+				sources = append(sources, source)
+			}
 		}
-		gatetest.Page(t, page, source)
+		gatetest.Page(t, page, sources...)
 	}
 }
 

@@ -37,7 +37,11 @@ func routeIn(routes chi.Routes) func(*http.Request) string {
 				method = c.RouteMethod
 			}
 		}
-		pattern := routes.Find(chi.NewRouteContext(), method, path)
+		found := chi.NewRouteContext()
+		pattern := routes.Find(found, method, path)
+		for i, name := range found.URLParams.Keys {
+			r.SetPathValue(name, found.URLParams.Values[i]) // for Config.Args: chi does so later
+		}
 		if pattern == "/" {
 			return pattern
 		}

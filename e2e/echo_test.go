@@ -17,7 +17,7 @@ import (
 
 // protectEcho makes a middleware of echo of what leaphttp.New returns.
 func protectEcho(protect func(http.Handler) http.Handler) echo.MiddlewareFunc {
-	wrap := echo.WrapMiddleware(protect) // which tells the route, by Request.Pattern
+	wrap := echo.WrapMiddleware(protect) // which sets the route and its parameters as Request.Pattern and PathValue
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return wrap(func(c *echo.Context) error {
 			if err := next(c); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/param"
 )
 
 // A framework makes the same service of each: it answers
@@ -50,6 +51,7 @@ func ignore(string) {}
 func (f framework) test(t *testing.T) {
 	t.Helper()
 	t.Run("a rule binds its route, and no handler runs that it refuses", f.testRule)
+	t.Run("rules count by the parameters of a route", f.testArgs)
 	t.Run("failures count, and what the client did does not", f.testFailures)
 	t.Run("what has no route counts together", f.testUnmatched)
 	t.Run("handlers correct what the limits have charged", f.testRefund)
@@ -86,6 +88,20 @@ func (f framework) testRule(t *testing.T) {
 	require.EqualValues(t, 2, of(gate, f.orders).Pass)
 	require.EqualValues(t, 2, of(gate, f.orders).Block)
 	require.EqualValues(t, 1, of(gate, f.items).Block)
+}
+
+func (f framework) testArgs(t *testing.T) {
+	t.Parallel()
+	gate := leapgate.Must(leapgate.Config{})
+	require.NoError(t, gate.LoadRules(leapgate.Rules{Param: []param.Rule{
+		{Resource: f.orders, Arg: "order", Threshold: 2, Interval: 24 * time.Hour, Missing: param.Block},
+	}}))
+	base, client := f.start(t, leaphttp.Config{Gate: gate, Args: map[string]leaphttp.Arg{"order": leaphttp.PathValue("id")}}, ignore)
+	for i, want := range []int{200, 200, 429, 200, 200, 429} {
+		status, _, _ := get(t, client, fmt.Sprintf("%s/orders/%d", base, i/3))
+		require.Equal(t, want, status)
+	}
+	require.Zero(t, of(gate, f.orders).Rules[0].Missing)
 }
 
 func (f framework) testFailures(t *testing.T) {

@@ -19,6 +19,9 @@ import (
 func protectGin(protect func(http.Handler) http.Handler) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		c.Request.Pattern = c.FullPath() // the route, for Config.Gate
+		for _, p := range c.Params {
+			c.Request.SetPathValue(p.Key, p.Value) // for Config.Args
+		}
 		passed := false
 		protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			passed = true

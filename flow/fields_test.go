@@ -46,8 +46,8 @@ var faulty = []struct {
 	rule        flow.Rule
 	field, want string
 }{
-	{with(func(r *flow.Rule) { r.Match = 4 }), "Match", "4; want Exact (0), Glob (1), Regexp (2) or Default (3)"},
-	{pattern(rule.Default, "a"), "Resource", `"a"; want "*" or nothing with Match Default`},
+	{with(func(r *flow.Rule) { r.Match = 5 }), "Match", "5; want Exact (0), Glob (1), Regexp (2), Default (3) or All (4)"},
+	{pattern(rule.Default, "a"), "Resource", `"a"; want "*" or nothing with Match Default or All`},
 	{pattern(rule.Glob, ""), "Resource", `""; want a name of 1 to 1024 bytes`},
 	{pattern(rule.Regexp, ""), "Resource", `""; want a name of 1 to 1024 bytes`},
 	{pattern(rule.Glob, "a["), "Resource", `"a["; want a good glob: a [ without its ]`},

@@ -55,6 +55,7 @@ func (c *crowd) call(who string, patience time.Duration) {
 	ctx, cancel := context.Background(), context.CancelFunc(func() {})
 	if patience > 0 {
 		ctx, cancel = context.WithTimeout(ctx, patience)
+		ctx = gatetest.Unannounced(ctx)
 	}
 	defer cancel()
 	came := time.Now()
@@ -194,6 +195,7 @@ func TestPace_GapAfterACallThatMovesUp(t *testing.T) {
 				if i == 1 {
 					var cancel context.CancelFunc
 					ctx, cancel = context.WithTimeout(ctx, 150*ms)
+					ctx = gatetest.Unannounced(ctx)
 					defer cancel()
 				}
 				e, err := g.EntryContext(ctx, "a", leapgate.WithCount(n))

@@ -183,7 +183,8 @@ func TestPace_ContextEndsWhileWaiting(t *testing.T) {
 			}, context.Canceled, "context canceled"},
 			{
 				func(ctx context.Context) (context.Context, context.CancelFunc) {
-					return context.WithTimeout(ctx, 10*ms)
+					ctx, cancel := context.WithTimeout(ctx, 10*ms)
+					return gatetest.Unannounced(ctx), cancel
 				},
 				context.DeadlineExceeded, "context deadline exceeded",
 			},
@@ -287,6 +288,7 @@ func TestPace_ManyInTrueTime(t *testing.T) {
 		gatetest.AtOnce(goroutines, func(id int) {
 			for i := range calls {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+(id+i)%97)*50*time.Microsecond)
+				ctx = gatetest.Unannounced(ctx)
 				e, err := g.EntryContext(ctx, "a")
 				mu.Lock()
 				switch {

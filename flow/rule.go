@@ -25,7 +25,7 @@ type Rule struct {
 	ID string
 
 	// Resource is the name of the resource, 1 to 1,024 bytes, or the pattern that
-	// names must match. With Match Default it is empty, or "*".
+	// names must match. With Match Default or All it is empty, or "*".
 	Resource string
 	// Match is Exact, which is the default, or what type of pattern Resource is. Every
 	// resource that matches is counted by itself. Rules that name a resource exactly are

@@ -358,9 +358,9 @@ func TestValidate_EveryFaultAlone(t *testing.T) {
 		{Rule{Resource: "a", MaxInFlight: 1, MaxWait: 1, MaxQueue: 1_000_001}, `isolation rule 0 (on "a"): MaxQueue is 1000001; want 1 to 1000000, or 0 for 1000`},
 		{Rule{Resource: "a", MaxInFlight: 1, MaxQueue: 1}, `isolation rule 0 (on "a"): MaxQueue is 1; want 0, since it is for rules with MaxWait`},
 		{Rule{Resource: "a", MaxInFlight: 1, Mode: 3}, `isolation rule 0 (on "a"): Mode is 3; want Enforce (0), Shadow (1) or Off (2)`},
-		{Rule{Resource: "a", MaxInFlight: 1, Match: 4}, `isolation rule 0 (on "a"): Match is 4; want Exact (0), Glob (1), Regexp (2) or Default (3)`},
+		{Rule{Resource: "a", MaxInFlight: 1, Match: 5}, `isolation rule 0 (on "a"): Match is 5; want Exact (0), Glob (1), Regexp (2), Default (3) or All (4)`},
 		{Rule{ID: "few", MaxInFlight: 1}, `isolation rule 0 ("few"): Resource is ""; want a name of 1 to 1024 bytes`},
-		{Rule{Resource: "a", Match: rule.Default, MaxInFlight: 1}, `isolation rule 0 (on "a"): Resource is "a"; want "*" or nothing with Match Default`},
+		{Rule{Resource: "a", Match: rule.Default, MaxInFlight: 1}, `isolation rule 0 (on "a"): Resource is "a"; want "*" or nothing with Match Default or All`},
 		{
 			Rule{Resource: "(", Match: rule.Regexp, MaxInFlight: 1},
 			"isolation rule 0 (on \"(\"): Resource is \"(\"; want a good regexp: error parsing regexp: missing closing ): `(`",

@@ -8,22 +8,46 @@ import (
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 )
 
-const kindName = "isolation"
+const (
+	kindName = "isolation"
+	status   = 503 // Service Unavailable; net/http would reach the root
+)
 
 // Kind describes isolation rules to the rest of Leapgate. Programs have no use for it.
 var Kind ruleset.Kind[Rule] = kind
 
 var kind = ruleset.Kind[Rule]{
 	Name:   kindName,
-	Status: 503, // Service Unavailable; net/http would reach the root
+	Status: status,
 	Head: func(r *Rule) field.Head {
 		return field.Head{ID: &r.ID, Resource: &r.Resource, Match: &r.Match, Mode: &r.Mode, Source: &r.Source}
 	},
 	Fields: []field.Field[Rule]{
 		field.Define(field.Int64, func(r *Rule) *int64 { return &r.MaxInFlight }, field.About{
 			Name: "maxInFlight", GoName: "MaxInFlight", Label: "In flight",
-			Hint: "Calls that may be in flight.", Required: "how many calls may be in flight",
+			Hint: "Calls that may be in flight; the largest limit if it adapts.", Required: "how many calls may be in flight",
 			Synonyms: []string{"concurrency", "maxConcurrency", "maxConcurrent"},
+		}),
+		field.Define(field.Enum[Strategy](), func(r *Rule) *Strategy { return &r.Strategy }, field.About{
+			Name: "strategy", GoName: "Strategy", Label: "Strategy", Hint: "As it stands, or found by how long calls take.",
+		}),
+		field.Define(field.Int64, func(r *Rule) *int64 { return &r.MinInFlight }, field.About{
+			Name: "minInFlight", GoName: "MinInFlight", Label: "Smallest limit", Hint: "So many calls get in, whatever happens. Empty: 4.",
+			With: []string{"Strategy", "MaxInFlight"}, Only: adapts,
+			Synonyms: []string{"minLimit", "minConcurrency"},
+		}),
+		field.Define(field.Int64, func(r *Rule) *int64 { return &r.InitialInFlight }, field.About{
+			Name: "initialInFlight", GoName: "InitialInFlight", Label: "First limit", Hint: "Until calls have shown what is right. Empty: 20.",
+			With: []string{"Strategy", "MinInFlight", "MaxInFlight"}, Only: adapts, Seldom: true,
+			Synonyms: []string{"initialLimit"},
+		}),
+		field.Define(field.Number, func(r *Rule) *float64 { return &r.Tolerance }, field.About{
+			Name: "tolerance", GoName: "Tolerance", Label: "Tolerance", Hint: "How much longer calls may take than without a queue. Empty: 0.25, a quarter.",
+			With: []string{"Strategy"}, Only: adapts, Seldom: true,
+		}),
+		field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.MaxRT }, field.About{
+			Name: "maxRT", GoName: "MaxRT", Label: "Longest mean time", Hint: "The limit falls while calls take longer on average, for whatever reason. Empty: none.",
+			With: []string{"Strategy"}, Only: adapts,
 		}),
 		field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.MaxWait }, field.About{
 			Name: "maxWait", GoName: "MaxWait", Label: "Longest wait",
@@ -41,6 +65,8 @@ var kind = ruleset.Kind[Rule]{
 	Bounds:   func(*Rule) ruleset.Figure { return ruleset.InFlight },
 }
 
+var adapts = field.Choice{Field: "strategy", Value: "adaptive"}
+
 // complete reports the faults of a rule.
 func complete(r *Rule, report *ruleset.Report) {
 	if r.MaxInFlight < 1 || r.MaxInFlight > MaxInFlight {
@@ -55,6 +81,36 @@ func complete(r *Rule, report *ruleset.Report) {
 	case r.MaxWait == 0:
 		ruleset.Unused(report, "MaxQueue", r.MaxQueue, "rules with {MaxWait}")
 	}
+	switch r.Strategy {
+	case Adaptive:
+		completeAdaptive(r, report)
+	case Fixed:
+		const users = "{Strategy Adaptive}"
+		ruleset.Unused(report, "MinInFlight", r.MinInFlight, users)
+		ruleset.Unused(report, "InitialInFlight", r.InitialInFlight, users)
+		ruleset.Unused(report, "Tolerance", r.Tolerance, users)
+		ruleset.Unused(report, "MaxRT", r.MaxRT, users)
+	default:
+		report.Fault("Strategy", uint8(r.Strategy), "Fixed (0) or Adaptive (1)")
+	}
+}
+
+func completeAdaptive(r *Rule, report *ruleset.Report) {
+	least, from := r.minInFlight(), fmt.Sprintf("{MinInFlight}, which is %d,", r.minInFlight())
+	if r.MinInFlight < 0 || r.MinInFlight > max(1, r.MaxInFlight) {
+		report.Fault("MinInFlight", r.MinInFlight, fmt.Sprintf("1 to {MaxInFlight}, which is %d, or 0 for %d", r.MaxInFlight, defaultMinInFlight))
+		least, from = 1, "1"
+	}
+	if r.InitialInFlight != 0 && (r.InitialInFlight < least || r.InitialInFlight > r.MaxInFlight) {
+		report.Fault("InitialInFlight", r.InitialInFlight,
+			fmt.Sprintf("%s to {MaxInFlight}, which is %d, or 0 for %d", from, r.MaxInFlight, defaultInitialInFlight))
+	}
+	if !(r.Tolerance >= 0 && r.Tolerance <= maxTolerance) { // NaN compares false
+		report.Fault("Tolerance", r.Tolerance, fmt.Sprintf("more than 0 and at most %d, or 0 for %v", maxTolerance, defaultTolerance))
+	}
+	if r.MaxRT < 0 || r.MaxRT > maxMaxRT {
+		report.Fault("MaxRT", r.MaxRT, fmt.Sprintf("more than 0 and at most %v, or 0 for none", maxMaxRT))
+	}
 }
 
 func describe(r *Rule) string {
@@ -64,6 +120,9 @@ func describe(r *Rule) string {
 	}
 	if r.MaxQueue > 0 {
 		ends = fmt.Sprintf("waits up to %s, %d calls at once, then blocks", field.ShortDuration(r.MaxWait), r.MaxQueue)
+	}
+	if r.Strategy == Adaptive {
+		return fmt.Sprintf("at most %d to %d in flight, by how long calls take; %s", r.minInFlight(), r.MaxInFlight, ends)
 	}
 	return fmt.Sprintf("at most %d in flight; %s", r.MaxInFlight, ends)
 }

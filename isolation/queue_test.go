@@ -101,3 +101,50 @@ func TestQueue_RefundAfterTheTurnCame(t *testing.T) {
 		g.rest(t, s.Admitted, s.Blocked)
 	})
 }
+
+// Places come free every 50 ms, and a call has 20 ms left: it is refused at once, and takes nobody's
+// place. When nobody has waited for long, what was known is worth nothing, and it waits again.
+func TestQueue_CallsThatWouldWaitInVainAreRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const ms = time.Millisecond
+		g, start := newGate(t, false, Rule{ID: "one", Resource: "a", MaxInFlight: 1, MaxWait: time.Minute}), time.Now()
+		held := g.hold(t, "a", 1)
+		enter := func(left time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), left)
+			defer cancel()
+			e, err := g.Resource("a").EntryContext(ctx)
+			e.Exit()
+			return err
+		}
+		require.ErrorIs(t, enter(20*ms), context.DeadlineExceeded)
+		require.Equal(t, 20*ms, time.Since(start), "nothing is known yet")
+
+		first := g.queue(t, start, 1)
+		time.Sleep(50 * ms)
+		exit(held...)
+		require.Equal(t, "P", ended([]*call{first}))
+		err := enter(20 * ms)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, callerror.ErrBlocked)
+		require.EqualError(t, err, `isolation rule "one" on "a": 2 of 1 in flight: context deadline exceeded`)
+		require.Equal(t, 70*ms, time.Since(start), "at once")
+		require.Equal(t, int64(1), g.taken(t, "a", "one"))
+		s := g.rule(t, "a", "one")
+		require.Equal(t, []int64{2, 2}, []int64{s.Admitted, s.Blocked})
+
+		second := g.queue(t, start, 1)
+		require.ErrorIs(t, enter(99*ms), context.DeadlineExceeded, "two would have to leave")
+		require.Equal(t, 70*ms, time.Since(start))
+		time.Sleep(50 * ms)
+		first.e.Exit()
+		require.Equal(t, "P", ended([]*call{second}))
+		time.Sleep(20 * time.Second)
+		begin := time.Now()
+		require.ErrorIs(t, enter(20*ms), context.DeadlineExceeded)
+		require.Equal(t, 20*ms, time.Since(begin))
+		second.e.Exit()
+		require.NoError(t, enter(ms))
+		require.Zero(t, g.taken(t, "a", "one"))
+	})
+}

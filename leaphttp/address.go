@@ -126,15 +126,25 @@ var peerKey = MustAddress(AddressConfig{}).Key
 // Of returns the address of the client. It is the zero Addr if it is not known: the peer has
 // none.
 func (a *Address) Of(r *http.Request) netip.Addr {
-	peer, ok := parseHop(r.RemoteAddr)
-	trusted := a.socket
-	if ok {
-		trusted = a.trusts(peer)
-	}
+	peer, trusted := a.peerOf(r)
 	if !trusted {
 		return peer
 	}
 	return a.read(r.Header[a.header], a, peer)
+}
+
+// peerOf returns the socket's peer, and reports whether it is trusted.
+func (a *Address) peerOf(r *http.Request) (peer netip.Addr, trusted bool) {
+	peer, ok := parseHop(r.RemoteAddr)
+	if !ok {
+		return peer, a.socket
+	}
+	return peer, a.trusts(peer)
+}
+
+func (a *Address) trustsPeer(r *http.Request) bool {
+	_, trusted := a.peerOf(r)
+	return trusted
 }
 
 // Key is the address of the client as a [Key]: "203.0.113.7", or "2001:db8:1:2::/64" if

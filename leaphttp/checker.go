@@ -20,6 +20,7 @@ func NewChecker(cfg Config) (*Checker, error) {
 		{"Mux", cfg.Mux != nil},
 		{"Route", cfg.Route != nil},
 		{"Origin", cfg.Origin != nil},
+		{"Args", cfg.Args != nil},
 		{"Status", cfg.Status != nil},
 		{"Include", cfg.Include != nil},
 		{"Exclude", cfg.Exclude != nil},

@@ -15,6 +15,7 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/param"
 )
 
 // frozen is a clock that stands still, so that the examples print the same every day.
@@ -186,6 +187,42 @@ func (r *router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 //	Route: func(r *http.Request) string { return chi.RouteContext(r.Context()).RoutePattern() },
 //	…
 //	r.With(protect).Get("/orders/{id}", orders)
+//
+// Rules of kind param count by what a request is about: here each item by itself.
+func ExampleConfig_args() {
+	gate := leapgate.Must(leapgate.Config{})
+	_ = gate.LoadRules(leapgate.Rules{Param: []param.Rule{
+		{ID: "hot-items", Resource: "GET /item/{id}", Arg: "item", Threshold: 2, Interval: time.Hour, Items: "bestseller=3"},
+	}})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /item/{id}", func(http.ResponseWriter, *http.Request) {})
+	h := leaphttp.Handler(mux, leaphttp.Config{
+		Gate: gate, Mux: mux,
+		Args: map[string]leaphttp.Arg{
+			"item":    leaphttp.PathValue("id"),
+			"tenant":  leaphttp.Header("X-Tenant"), // that the authentication in front has set
+			"variant": leaphttp.Query("variant"),
+			"network": leaphttp.MustAddress(leaphttp.AddressConfig{IPv4Bits: 24}).Key,
+		},
+	})
+	for _, item := range []string{"book", "bestseller"} {
+		for range 4 {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/item/"+item, http.NoBody))
+			fmt.Println(item, w.Code)
+		}
+	}
+	// Output:
+	// book 200
+	// book 200
+	// book 429
+	// book 429
+	// bestseller 200
+	// bestseller 200
+	// bestseller 200
+	// bestseller 429
+}
+
 func ExampleNew_router() {
 	gate := leapgate.Must(leapgate.Config{Now: frozen})
 	protect := leaphttp.Must(leaphttp.Config{

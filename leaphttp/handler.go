@@ -14,7 +14,9 @@ type middleware struct {
 	limits           limits
 	mux              *http.ServeMux
 	route            func(*http.Request) string
+	args             args
 	origin           func(*http.Request) string
+	criticality      *criticality // nil: all have the default
 	include, exclude paths
 	fields           fields
 	status           func(*leapgate.BlockError) int
@@ -60,7 +62,14 @@ func (m *middleware) call(next http.Handler, w http.ResponseWriter, r *http.Requ
 		m.answer(w, r, refusal)
 		return
 	}
-	returned := false
+	returned, judged := false, false
+	defer rec.release()
+	defer func() {
+		if !judged { // the gate's Outcome has panicked
+			rec.entry.SetOutcome(leapgate.Failure)
+		}
+		rec.entry.Exit()
+	}()
 	defer func() {
 		// There is no recover: the panic goes on, with its own stack.
 		if !returned {
@@ -69,8 +78,7 @@ func (m *middleware) call(next http.Handler, w http.ResponseWriter, r *http.Requ
 		if rec.status >= http.StatusInternalServerError {
 			rec.entry.SetError(failure(r, StatusError(rec.status)))
 		}
-		rec.entry.Exit()
-		rec.release()
+		judged = true
 	}()
 	next.ServeHTTP(rec.writer(), r)
 	returned = true
@@ -91,8 +99,8 @@ func (m *middleware) enter(rec *recorder, r *http.Request) (refusal *Refusal) {
 	rec.charges, refusal = m.limits.take(detached{r}, r, rec.few[:0])
 	if refusal == nil {
 		if err := m.open(rec, r, rec.charges); err != nil {
+			rec.release() // before a Status of the program can panic
 			refusal = m.blocked(err)
-			rec.release()
 		}
 	}
 	m.fields.set(rec.Header(), rec.charges, refusal, &rec.values)
@@ -107,7 +115,7 @@ func (m *middleware) open(rec *recorder, r *http.Request, charges []charge) (err
 	defer func() {
 		gone := r.Context().Err()
 		hungUp := gone != nil && errors.Is(err, gone)
-		if !opened && !hungUp { // also if a Route or an Origin of the program panics
+		if !opened && !hungUp { // also if a Route, an Arg or an Origin of the program panics
 			m.limits.refund(r, charges)
 		}
 	}()
@@ -117,11 +125,15 @@ func (m *middleware) open(rec *recorder, r *http.Request, charges []charge) (err
 		return err
 	}
 	name := m.resource(r)
-	if m.origin == nil {
-		rec.entry, err = m.gate.EntryContext(r.Context(), name)
-	} else {
-		rec.entry, err = m.gate.EntryContext(r.Context(), name, leapgate.WithOrigin(bounded(m.origin(r))))
+	var few [maxArgs + 2]leapgate.EntryOption
+	opts := m.args.addTo(few[:0], r)
+	if m.origin != nil {
+		opts = append(opts, leapgate.WithOrigin(bounded(m.origin(r))))
 	}
+	if m.criticality != nil {
+		opts = append(opts, leapgate.WithCriticality(m.criticality.of(r, name)))
+	}
+	rec.entry, err = m.gate.EntryContext(r.Context(), name, opts...)
 	opened = err == nil
 	return err
 }

@@ -100,7 +100,7 @@ func policiesOf(l any, name string) []policy {
 	var described []limit.Description
 	inFlight := false
 	if d, ok := l.(limit.Describer); ok {
-		_, inFlight = l.(*limit.InFlight)
+		_, inFlight = l.(limit.Acquirer)
 		described = d.Describe()
 	}
 	if len(described) == 0 {

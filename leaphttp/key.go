@@ -14,8 +14,8 @@ import (
 
 // Key returns the key that a request is counted by, or "" if it is not known. It may be
 // called by any number of goroutines at once. Any function will do; see also
-// [Address.Key], [Header], [APIKey], [FromContext], [PathValue], [Composite] and
-// [FirstOf].
+// [Address.Key], [Header], [APIKey], [FromContext], [PathValue], [Query], [Cookie],
+// [Composite] and [FirstOf].
 type Key func(*http.Request) string
 
 // maxKeyLength is the length in bytes of the longest key that a limiter sees.
@@ -110,8 +110,9 @@ func FromContext(get func(context.Context) string) Key {
 	return func(r *http.Request) string { return get(r.Context()) }
 }
 
-// PathValue is the part of the path that a wildcard of the route has matched, which is
-// there inside a route only: see [http.Request.PathValue]. It panics if name is empty.
+// PathValue is the part of the path that a wildcard of the route has matched: see
+// [http.Request.PathValue]. It is there inside a route only, but for Config.Args, which have it
+// around a Config.Mux too. It panics if name is empty.
 func PathValue(name string) Key {
 	if name == "" {
 		panic("leaphttp: PathValue: the name is empty")

@@ -25,7 +25,8 @@
 // socket's peer; behind a proxy that is the proxy, so say which proxies to trust with an
 // [Address]. A request whose key is not known is limited too: all such requests share one
 // key. Whatever clients send, a limiter sees keys of at most 64 bytes: longer ones are
-// counted by their hash, as [LimiterKey] has it.
+// counted by their hash, as [LimiterKey] has it. [Config].Args are keys too, for rules of the
+// gate that count by what a request is about.
 //
 // # What a request costs
 //
@@ -109,6 +110,24 @@ type Config struct {
 	// callers have no names.
 	Origin func(*http.Request) string
 
+	// Args are the arguments of each request by their names, for rules of kind param: at most
+	// four. A request for which one returns "" does not have it, and the rule's Missing says
+	// what becomes of it. A value of more than 1,024 bytes is counted by its SHA-256, as is one
+	// that begins with a NUL: nothing in a rule's Items binds it then, bot-* neither.
+	//
+	//	Args: map[string]leaphttp.Arg{
+	//		"item":    leaphttp.PathValue("id"),
+	//		"tenant":  leaphttp.Header("X-Tenant"), // that the authentication in front has set
+	//		"address": leaphttp.MustAddress(leaphttp.AddressConfig{}).Key,
+	//	}
+	//
+	// They are asked after Route. A Mux sets no path values before it routes a request, so the
+	// middleware sets those of its pattern; a Route must do so itself.
+	Args map[string]Arg
+
+	// Criticality is how much requests matter when not all can be served, for system rules.
+	Criticality CriticalityConfig
+
 	// Include are the paths that the middleware is for; none is all. Exclude are those that are
 	// not, even though included, such as health checks. Everything else passes the
 	// middleware untouched. "/healthz" is one path; "/api/" is all that begins so, and
@@ -158,9 +177,10 @@ func New(cfg Config) (func(next http.Handler) http.Handler, error) {
 
 func newMiddleware(cfg Config, faults *faults) *middleware {
 	m := &middleware{
-		gate: cfg.Gate, mux: cfg.Mux, route: cfg.Route, origin: cfg.Origin,
+		gate: cfg.Gate, mux: cfg.Mux, route: cfg.Route, origin: cfg.Origin, args: newArgs(cfg.Args, faults),
 		status: cfg.Status, refuse: cfg.Refuse,
 	}
+	m.criticality = newCriticality(&cfg.Criticality, faults)
 	if cfg.Gate == nil {
 		if len(cfg.Limits) == 0 {
 			faults.add("Gate is nil and Limits is empty; want one of them")
@@ -172,7 +192,9 @@ func newMiddleware(cfg Config, faults *faults) *middleware {
 			{"Mux", cfg.Mux != nil},
 			{"Route", cfg.Route != nil},
 			{"Origin", cfg.Origin != nil},
+			{"Args", cfg.Args != nil},
 			{"Status", cfg.Status != nil},
+			{"Criticality", m.criticality != nil},
 		} {
 			if useless.set {
 				faults.add("%s is set without a Gate, for which it is; want both", useless.field)

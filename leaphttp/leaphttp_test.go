@@ -104,6 +104,8 @@ func TestKeys_PanicOnNonsense(t *testing.T) {
 		func() { leaphttp.APIKey("") },
 		func() { leaphttp.FromContext(nil) },
 		func() { leaphttp.PathValue("") },
+		func() { leaphttp.Query("") },
+		func() { leaphttp.Cookie("") },
 		func() { leaphttp.Composite() },
 		func() { leaphttp.FirstOf() },
 		func() { leaphttp.Composite(by("a"), nil) },

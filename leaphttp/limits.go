@@ -23,8 +23,9 @@ type Limit struct {
 
 	// InFlight, in place of a Limiter, bounds the requests in flight of each key: a request
 	// has its place until the handler returns. A refusal is a 503. It is asked after all
-	// Limiters, and is not for a [Transport] or a [Checker].
-	InFlight *limit.InFlight
+	// Limiters, and is not for a [Transport] or a [Checker]. A *[limit.InFlight] is one; with
+	// that of leapredis, handlers that outlast its leases call [Renew].
+	InFlight limit.Acquirer
 
 	// Cost, if it is not nil, returns how much a request takes of the limit, in place of 1:
 	// bytes, rows, an estimate of tokens. Less than 0 is taken for 0, which takes nothing, and
@@ -69,9 +70,9 @@ type limits struct {
 }
 
 type preparedLimit struct {
-	limiter    limit.Limiter   // nil: inFlight
-	settler    limit.Settler   // the limiter, or what settles it
-	inFlight   *limit.InFlight // nil: limiter
+	limiter    limit.Limiter  // nil: inFlight
+	settler    limit.Settler  // the limiter, or what settles it
+	inFlight   limit.Acquirer // nil: limiter
 	cost       func(*http.Request) int64
 	name       string
 	key        Key
@@ -97,6 +98,9 @@ func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limi
 	names := make(map[string]bool)
 	for i, g := range given {
 		switch {
+		case g.InFlight != nil && isNil(g.InFlight): // what a constructor returns with its error
+			faults.add("Limits[%d].InFlight is a nil %T; want a limiter", i, g.InFlight)
+			continue
 		case g.InFlight != nil:
 			if g.Limiter != nil {
 				faults.add("Limits[%d] has a Limiter and InFlight; want one of them", i)

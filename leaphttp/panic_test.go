@@ -1,15 +1,21 @@
 package leaphttp_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/leaphttp"
+	"github.com/leapgate-go/leapgate/limit"
 )
 
 // A function of the program panics after a limit has taken something. The request was not
@@ -31,6 +37,7 @@ func TestHandler_FunctionOfTheProgramPanics_LimitIsRefunded(t *testing.T) {
 			})
 		}},
 		{"Route", func(c *leaphttp.Config) { c.Gate, c.Route = gates.New(t, clock), faulty }},
+		{"Arg", func(c *leaphttp.Config) { c.Gate, c.Args = gates.New(t, clock), map[string]leaphttp.Arg{"a": faulty} }},
 		{"Origin", func(c *leaphttp.Config) { c.Gate, c.Origin = gates.New(t, clock), faulty }},
 	} {
 		t.Run(with.name, func(t *testing.T) {
@@ -66,4 +73,44 @@ func TestHandler_WhatNeverPasses_NamesNoRetryAfter(t *testing.T) {
 	w := get(leaphttp.Handler(forbidden(t), leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: none}}}), "/")
 	require.Empty(t, w.Header().Values("Retry-After"))
 	require.Equal(t, `The quota "none" is used up.`, problemOf(t, w).Detail)
+}
+
+// The gate's Outcome panics when it is asked what an answer of 500 is. The call ends all the
+// same, and its place is free.
+func TestHandler_OutcomePanics_CallAndPlaceEnd(t *testing.T) {
+	t.Parallel()
+	for _, handler := range []http.HandlerFunc{
+		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		func(http.ResponseWriter, *http.Request) { panic("the handler") },
+		func(w http.ResponseWriter, _ *http.Request) { leaphttp.SetError(w, errors.New("failed")) },
+	} {
+		gate := leapgate.Must(leapgate.Config{Outcome: func(error) leapgate.Outcome { panic("fault") }})
+		inFlight := newInFlight(t, limit.Config{Limit: 1})
+		h := leaphttp.Handler(handler, leaphttp.Config{Gate: gate, Limits: []leaphttp.Limit{{InFlight: inFlight}}})
+		require.PanicsWithValue(t, "fault", func() { get(h, "/") })
+		require.Zero(t, inFlight.Stats().InFlight)
+		require.Zero(t, snapshot(gate, "GET (unmatched)").Concurrency)
+		require.EqualValues(t, 1, snapshot(gate, "GET (unmatched)").Exception, "what cannot be judged is a failure")
+	}
+}
+
+// A client hangs up while a rule lets it wait, and the program's Status panics: nobody has the
+// place any more.
+func TestHandler_StatusPanics_PlaceIsFree(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate := leapgate.Must(leapgate.Config{})
+		require.NoError(t, gate.LoadFlowRules([]flow.Rule{
+			{Resource: "GET (unmatched)", Threshold: 1, Interval: time.Minute, Behavior: flow.Pace, MaxWait: time.Hour},
+		}))
+		inFlight := newInFlight(t, limit.Config{Limit: 1})
+		h := leaphttp.Handler(ok, leaphttp.Config{
+			Gate: gate, Limits: []leaphttp.Limit{{InFlight: inFlight}}, Status: func(*leapgate.BlockError) int { panic("fault") },
+		})
+		require.Equal(t, 200, get(h, "/").Code)
+		ctx, hangUp := context.WithTimeout(t.Context(), time.Second)
+		defer hangUp()
+		require.PanicsWithValue(t, "fault", func() { do(h, from("192.0.2.1:1").WithContext(ctx)) })
+		require.Zero(t, inFlight.Stats().InFlight)
+	})
 }

@@ -31,6 +31,9 @@ func (m *middleware) resource(r *http.Request) string {
 		if r.Method == http.MethodConnect && route == path.Clean(r.URL.Path)+"/" {
 			route = "" // a redirect, for which the mux returns the path and not the pattern
 		}
+		if m.args != nil {
+			setPathValues(r, route)
+		}
 	}
 	if route == "" && m.route == nil {
 		route = r.Pattern

@@ -2,6 +2,7 @@ package leaphttp
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/leapgate-go/leapgate/limit"
@@ -15,8 +16,12 @@ import (
 // It finds the middlewares through writers that have Unwrap, as [http.ResponseController]
 // does. It may be called once, by one goroutine at a time, also when the handler has
 // returned; again, it does nothing. It reports whether there was anything to settle. The
-// error is that of the limits that failed, or [limit.ErrCount] if actual cannot be.
+// error is that of the limits that failed, or [limit.ErrCount] if actual cannot be: then nothing
+// was settled.
 func Settle(w http.ResponseWriter, actual int64) (settled bool, err error) {
+	if actual < 0 || actual > limit.MaxLimit {
+		return false, fmt.Errorf("%w: %d; want 0 to %d", limit.ErrCount, actual, int64(limit.MaxLimit))
+	}
 	for c := recorderOf(w); c != nil; c = recorderOf(c.ResponseWriter) {
 		for i := range c.charges {
 			if charge := &c.charges[i]; charge.settle {
@@ -44,6 +49,20 @@ func Refund(w http.ResponseWriter) (refunded bool, err error) {
 		}
 	}
 	return refunded, err
+}
+
+// Renew renews the leases of the places in flight that a request has: see
+// [limit.Place.Renew]. A handler that runs longer than they last calls it from time to time,
+// three times in the time of a lease for instance; not after it has returned, and by one
+// goroutine at a time. It finds them as [Settle] does. The error is that of the leases that
+// failed; nil if there are none.
+func Renew(w http.ResponseWriter) (err error) {
+	for c := recorderOf(w); c != nil; c = recorderOf(c.ResponseWriter) {
+		for i := range c.charges {
+			err = errors.Join(err, c.charges[i].place.Renew(c.request.Context()))
+		}
+	}
+	return err
 }
 
 // spent returns the decision, which is corrected now, and not again.

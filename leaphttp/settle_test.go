@@ -3,6 +3,7 @@ package leaphttp_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -102,6 +103,59 @@ func TestRefund_OnlyFailedLoginsCount(t *testing.T) {
 		}
 		require.Equal(t, 429, get(h, "/?password=right").Code)
 	})
+}
+
+// What is charged, settled, given back and checked by many requests at once adds up.
+// What cannot be is an error that changes nothing: the charge can still be settled, or given back.
+func TestSettle_ABadCountSettlesNothing(t *testing.T) {
+	t.Parallel()
+	tokens := newLog(t, gatetest.NewClock(), "tokens", 100, time.Minute)
+	h := leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for _, bad := range []int64{-1, limit.MaxLimit + 1} {
+			settled, err := leaphttp.Settle(w, bad)
+			assert.ErrorIs(t, err, limit.ErrCount)
+			assert.False(t, settled)
+		}
+		settled, err := leaphttp.Refund(w)
+		assert.NoError(t, err)
+		assert.True(t, settled)
+	}), leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: tokens, Cost: func(*http.Request) int64 { return 40 }, Key: by("a")}}})
+	get(h, "/")
+	require.EqualValues(t, 100, tokens.Peek("a").Remaining)
+}
+
+func TestSettle_HammerAddsUp(t *testing.T) {
+	t.Parallel()
+	clock := gatetest.NewClock()
+	tokens, users := newLog(t, clock, "tokens", 1_000_000, time.Minute), newLog(t, clock, "users", 1_000_000, time.Minute)
+	check := newChecker(t, users)
+	var spent, kept atomic.Int64
+	h := leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := sizeOf(r)
+		if !check.Check(w, r, "user", 5) {
+			t.Error("refused")
+		}
+		switch n % 3 {
+		case 0:
+			_, err := leaphttp.Refund(w) // of both
+			assert.NoError(t, err)
+		case 1:
+			_, err := leaphttp.Settle(w, 3*n) // of both
+			assert.NoError(t, err)
+			spent.Add(3 * n)
+			kept.Add(3 * n)
+		default:
+			spent.Add(n)
+			kept.Add(5)
+		}
+	}), leaphttp.Config{Limits: []leaphttp.Limit{{Limiter: tokens, Cost: sizeOf, Key: by("a")}}})
+	gatetest.AtOnce(16, func(id int) {
+		for i := range 60 {
+			get(h, fmt.Sprintf("/?size=%d", id+i))
+		}
+	})
+	require.Equal(t, 1_000_000-spent.Load(), tokens.Peek("a").Remaining)
+	require.Equal(t, 1_000_000-kept.Load(), users.Peek("user").Remaining)
 }
 
 func TestSettle_WithoutAMiddlewareThereIsNothing(t *testing.T) {

@@ -30,6 +30,10 @@
 //	remembered_resources                         those of which it is remembered what they have used
 //	forgotten_resources_total                    those of which that had to be forgotten too early
 //	forgotten_calls_total                        calls that had passed there
+//	load_cpu_ratio, load_throttled_ratio,        of the machine, as far as Config.Load of the
+//	load_pressure_ratio, load_processors,        gate knows them: see package load
+//	load_scheduling_latency_seconds,
+//	load_runnable_goroutines
 //	rules_last_load_successful{source}           whether the rules of a file are the active ones
 //	rules_last_load_timestamp_seconds{source}    when they were loaded
 //
@@ -92,6 +96,7 @@ import (
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/stat"
 )
 
 // Collector exports one gate. It may be registered in several registries, and several
@@ -190,6 +195,7 @@ func (c *Collector) read() *samples {
 	s.gauge(c.descs.remembered, gate, float64(evictions.Remembered))
 	s.count(c.descs.forgotten, gate, nil, evictions.Forgotten)
 	s.count(c.descs.forgottenCalls, gate, nil, evictions.ForgottenCalls)
+	collectLoad(c.descs, s, gate, c.gate.Signals())
 	for _, l := range c.limiters {
 		l.read(c.descs, s)
 	}
@@ -215,13 +221,13 @@ func (c *Collector) readAll(all []resource.Totals) *rest {
 		newest = max(newest, t.Serial)
 		for k := range t.Rules {
 			guard := c.guard(t.Rules[k].Kind)
-			left.rules[guard] = plus(left.rules[guard], totalsOf(&t.Rules[k]))
+			left.rules[guard] = left.rules[guard].Plus(resource.OwnTotalsOf(&t.Rules[k]))
 		}
 		if t.Resource == resource.Other {
 			left.add(t)
 			for kind, past := range t.FormerRules {
 				guard := c.guard(kind)
-				left.rules[guard] = plus(left.rules[guard], past)
+				left.rules[guard] = left.rules[guard].Plus(past)
 			}
 			former = t.FormerBySerial
 			if c.other.created == nil {
@@ -328,5 +334,8 @@ func (c *Collector) collectRest(s *samples, guard string, sum resource.RuleTotal
 	}
 	if sum.Missing != 0 {
 		s.count(c.descs.missing, labels, nil, sum.Missing)
+	}
+	if sum.Shed != (stat.ByCriticality{}) {
+		c.collectShed(s, c.shedLabels(guard, resource.Other, resource.Other), sum.Shed)
 	}
 }

@@ -272,6 +272,34 @@ func TestCollect_Limiters(t *testing.T) {
 	require.EqualValues(t, 1, scrape(t, registry).sum("limiter_evicted_keys_total"))
 }
 
+// Limits that change, shadow mode and calls in flight are scraped as they are.
+func TestCollect_LimitersAsTheyAreNow(t *testing.T) {
+	t.Parallel()
+	counter, err := limit.NewCounter(limit.Config{Name: "c", Limit: 2, MaxLimit: 9, Window: time.Hour, Mode: rule.Shadow})
+	require.NoError(t, err)
+	places, err := limit.NewInFlight(limit.Config{Name: "p", Limit: 3})
+	require.NoError(t, err)
+	registry := registryOf(t, gates.Small(t, gatetest.NewClock(), 10), leapprom.Config{Limiters: []leapprom.Limiter{counter, places}})
+	for range 5 {
+		_, err := counter.Allow(t.Context(), "a")
+		require.NoError(t, err)
+		_, _, err = places.Acquire(t.Context(), "a")
+		require.NoError(t, err)
+	}
+	require.NoError(t, counter.SetLimit(7))
+	got := scrape(t, registry).only("limiter")
+	for series, want := range map[string]float64{
+		`limiter_decisions_total{answer="allowed",limiter="c"}`: 5,
+		`limiter_would_refuse_total{limiter="c"}`:               3,
+		`limiter_limit{limiter="c"}`:                            7,
+		`limiter_decisions_total{answer="refused",limiter="p"}`: 2,
+		`limiter_in_flight{limiter="p"}`:                        3,
+		`limiter_window_seconds{limiter="p"}`:                   0,
+	} {
+		require.Equal(t, want, got[series], series)
+	}
+}
+
 func TestCollect_Lint(t *testing.T) {
 	t.Parallel()
 	l, err := limit.NewCounter(limit.Config{Name: "l", Limit: 9})

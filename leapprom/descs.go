@@ -6,12 +6,14 @@ type descs struct {
 	// by resource
 	entries, exceptions, ignored, occupied, responseTime, inFlight, waitTime, waiting *prometheus.Desc
 	// by resource, guard and rule
-	blocks, wouldBlocks, candidateWouldBlocks, missing *prometheus.Desc
-	mode, threshold, effective, candidate, interval    *prometheus.Desc
-	state, changes                                     *prometheus.Desc
+	blocks, wouldBlocks, candidateWouldBlocks, missing, shed *prometheus.Desc
+	mode, threshold, effective, candidate, interval          *prometheus.Desc
+	state, changes                                           *prometheus.Desc
 	// of the gate
 	resources, guardFaults                         *prometheus.Desc
 	evicted, remembered, forgotten, forgottenCalls *prometheus.Desc
+	// of the machine
+	cpu, throttled, pressure, schedLatency, runnable, processors *prometheus.Desc
 	// by source of rules
 	lastLoadSuccessful, lastLoadTimestamp *prometheus.Desc
 	// by limiter
@@ -50,6 +52,7 @@ func newDescs(gate string) *descs {
 	d.missing = of("rule_missing_arguments_total",
 		"Calls without the argument that a rule is about. If all are, nobody gives it, and the rule does nothing.",
 		"resource", "guard", "rule")
+	d.shed = of("rule_shed_total", "Calls that a rule has blocked which goes by criticality.", "resource", "guard", "rule", "criticality")
 	d.mode = of("rule_info", "1, for the mode of a rule: enforce, shadow or off.", "resource", "guard", "rule", "mode")
 	d.threshold = of("rule_threshold", "Threshold of a rule, as it was loaded.", "resource", "guard", "rule")
 	d.effective = of("rule_effective_threshold",
@@ -70,6 +73,13 @@ func newDescs(gate string) *descs {
 	d.forgotten = of("forgotten_resources_total",
 		"Evicted resources of which that had to be forgotten too early, because too many were remembered.")
 	d.forgottenCalls = of("forgotten_calls_total", "Calls that had passed in those: so many may pass once more than the rules say.")
+
+	d.cpu = of("load_cpu_ratio", "Share that is used of the processors that may be used, smoothed with a half-life of 1 s.")
+	d.throttled = of("load_throttled_ratio", "Share of the periods of the quota in which it ran out, smoothed.")
+	d.pressure = of("load_pressure_ratio", "Share of the time in which something waited for a processor, smoothed.")
+	d.schedLatency = of("load_scheduling_latency_seconds", "99th percentile of how long goroutines waited to run, smoothed.")
+	d.runnable = of("load_runnable_goroutines", "Goroutines that wait to run, per GOMAXPROCS, smoothed.")
+	d.processors = of("load_processors", "Processors that may be used, on average.")
 
 	d.lastLoadSuccessful = of("rules_last_load_successful",
 		"1 if the rules that a source holds now are the active ones, 0 if it is no good, or gone, and older ones stay.", "source")

@@ -20,10 +20,11 @@ type ruleID struct {
 
 // ruleSeries are those of one rule on a source.
 type ruleSeries struct {
-	guard  string           // the value of that label
-	labels []*dto.LabelPair // nil if another rule has them: then other shows what it counts
-	info   []*dto.LabelPair // with the mode, as it was last
-	states []stateSeries    // one for each state that it can be in, as they were last
+	guard  string               // the value of that label
+	labels []*dto.LabelPair     // nil if another rule has them: then other shows what it counts
+	info   []*dto.LabelPair     // with the mode, as it was last
+	shed   *[4][]*dto.LabelPair // as shedLabels made them; nil until something is shed
+	states []stateSeries        // one for each state that it can be in, as they were last
 
 	serial             int64               // of the rule's counts that last is from
 	now                *stat.RuleSnapshot  // of the reading at hand; nil if it is not there
@@ -31,6 +32,7 @@ type ruleSeries struct {
 	last, offset, base resource.RuleTotals // as those of a source
 	blocks, would      bool                // whether it has, or had once, what such a series counts
 	candidate, changes bool
+	shared             bool // the changes are those of all resources that the rule binds
 }
 
 // stateSeries is the series of one state of a rule.
@@ -39,7 +41,7 @@ type stateSeries struct {
 	labels []*dto.LabelPair
 }
 
-func (r *ruleSeries) shown() resource.RuleTotals { return minus(plus(r.base, r.last), r.offset) }
+func (r *ruleSeries) shown() resource.RuleTotals { return r.base.Plus(r.last).Minus(r.offset) }
 
 // maxLeft is how many rules that do not bind a resource any more keep their series there.
 const maxLeft = 5
@@ -51,7 +53,7 @@ const maxLeft = 5
 func (s *source) readRules(c *Collector, t *resource.Totals) {
 	for i := range t.Rules {
 		now, serial := &t.Rules[i], t.RuleSerials[i]
-		totals := totalsOf(now)
+		totals := resource.TotalsOf(now)
 		id := ruleID{kind: now.Kind, id: now.ID}
 		r := s.rules[id]
 		for ; r != nil && r.now != nil; r = s.rules[id] {
@@ -64,14 +66,14 @@ func (s *source) readRules(c *Collector, t *resource.Totals) {
 		if r.serial != serial {
 			r.base, r.offset = r.shown(), resource.RuleTotals{}
 			if serial <= c.lastRule { // other has shown these
-				r.offset = totals
+				r.offset = resource.OwnTotalsOf(now)
 			}
 		}
 		r.serial, r.last, r.now, r.left = serial, totals, now, 0
 		r.blocks = r.blocks || now.Mode == rule.Enforce
 		r.would = r.would || now.Mode == rule.Shadow
 		r.candidate = r.candidate || now.Candidate > 0
-		r.changes = r.changes || now.State != ""
+		r.changes, r.shared = r.changes || now.State != "", now.SharedState
 	}
 	var left []ruleID
 	for id, r := range s.rules {
@@ -142,6 +144,12 @@ func (r *ruleSeries) collect(c *Collector, s *samples) {
 	if shown.Missing > 0 {
 		s.count(c.descs.missing, r.labels, nil, shown.Missing)
 	}
+	if shown.Shed != (stat.ByCriticality{}) {
+		if r.shed == nil {
+			r.shed = c.shedLabels(r.guard, r.labels[2].GetValue(), r.labels[3].GetValue())
+		}
+		c.collectShed(s, r.shed, shown.Shed)
+	}
 	if r.now == nil {
 		return
 	}
@@ -157,6 +165,25 @@ func (r *ruleSeries) collect(c *Collector, s *samples) {
 	s.gauge(c.descs.interval, r.labels, r.now.Interval.Seconds())
 	if r.now.Candidate > 0 {
 		s.gauge(c.descs.candidate, r.labels, r.now.Candidate)
+	}
+}
+
+// shedLabels are those of the series of what a rule has shed: by criticality, as collectShed goes
+// through them.
+func (c *Collector) shedLabels(guard, resource, rule string) *[4][]*dto.LabelPair {
+	all := new([4][]*dto.LabelPair)
+	for i, criticality := range [...]string{"critical", "default", "sheddable", "background"} {
+		all[i] = pairs("criticality", criticality, "gate", c.cfg.Gate, "guard", guard, "resource", resource, "rule", rule)
+	}
+	return all
+}
+
+// collectShed adds a series for each criticality of which anything was refused.
+func (c *Collector) collectShed(s *samples, labels *[4][]*dto.LabelPair, n stat.ByCriticality) {
+	for i, n := range [...]int64{n.Critical, n.Default, n.Sheddable, n.Background} {
+		if n != 0 {
+			s.count(c.descs.shed, labels[i], nil, n)
+		}
 	}
 }
 
@@ -178,21 +205,4 @@ func (r *ruleSeries) collectStates(c *Collector, s *samples) {
 		}
 		s.gauge(c.descs.state, series.labels, in)
 	}
-}
-
-func totalsOf(r *stat.RuleSnapshot) resource.RuleTotals {
-	return resource.RuleTotals{Blocked: r.Blocked, WouldBlock: r.WouldBlock, CandidateWouldBlock: r.CandidateWouldBlock, Changes: r.Changes, Missing: r.Missing}
-}
-
-func plus(t, u resource.RuleTotals) resource.RuleTotals {
-	t.Blocked += u.Blocked
-	t.WouldBlock += u.WouldBlock
-	t.CandidateWouldBlock += u.CandidateWouldBlock
-	t.Changes += u.Changes
-	t.Missing += u.Missing
-	return t
-}
-
-func minus(t, u resource.RuleTotals) resource.RuleTotals {
-	return plus(t, resource.RuleTotals{Blocked: -u.Blocked, WouldBlock: -u.WouldBlock, CandidateWouldBlock: -u.CandidateWouldBlock, Changes: -u.Changes, Missing: -u.Missing})
 }

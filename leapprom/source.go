@@ -125,8 +125,15 @@ func (r *rest) leaveRules(s *source, former map[int64]resource.RuleTotals) {
 			continue
 		}
 		if totals, there := former[series.serial]; there {
+			if series.shared {
+				totals.Changes = series.last.Changes
+			}
 			series.last = totals
 		}
-		r.rules[series.guard] = minus(r.rules[series.guard], series.shown())
+		shown := series.shown()
+		if series.shared {
+			shown.Changes = 0
+		}
+		r.rules[series.guard] = r.rules[series.guard].Minus(shown)
 	}
 }

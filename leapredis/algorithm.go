@@ -2,23 +2,26 @@ package leapredis
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/leapgate-go/leapgate/limit"
 )
 
-// algorithm is what the limiters of NewCounter and NewLog differ in.
+// algorithm is what the limiters of NewCounter, NewLog and NewBurst differ in.
 type algorithm interface {
+	// most is how many may pass at once under a limit.
+	most(limit int64) int64
 	// decide asks a server a question.
 	decide(ctx context.Context, q question) (reply, error)
 	// plausible reports whether a reply can be the answer.
 	plausible(q *question, r *reply) bool
 	// read makes a reply to n into a decision, except for its name and what was charged.
-	read(r reply, n int64) limit.Decision
+	read(r reply, limit, n int64) limit.Decision
 	// recall makes the decision that refuses n now, if a refusal makes that certain without
-	// asking.
-	recall(r *refusal, now, n int64) (d limit.Decision, certain bool)
-	// refund gives back n to what a decision's ticket says.
-	refund(ctx context.Context, key string, ticket, n int64) error
+	// asking. It may have been of another n, under another limit.
+	recall(r *refusal, now, limit, n int64) (d limit.Decision, certain bool)
+	// refund gives back n to what the ticket says of a decision under a limit.
+	refund(ctx context.Context, key string, ticket, limit, n int64) error
 	// giveBack gives back what was admitted by a call whose caller was told something else.
 	giveBack(c *call)
 	reset(ctx context.Context, key string) error
@@ -26,8 +29,8 @@ type algorithm interface {
 
 // question is whether n of a key pass, and where the answer is kept.
 type question struct {
-	wire    string // the key on the server
-	n, most int64  // see the scripts
+	wire           string // the key on the server
+	limit, n, most int64  // see the scripts
 
 	core  *RateLimiter // that keeps the answer; nil: none does
 	node  *node        // of the key; nil: there is none yet
@@ -38,13 +41,21 @@ type question struct {
 	lends bool // what is taken beyond count is leased
 }
 
+// needs is how many must fit, else the answer is no.
+func (q *question) needs() int64 {
+	if q.most == takeSome {
+		return 1
+	}
+	return q.n
+}
+
 // refusal is what is remembered of a refusal. The server decided it at some time between sent
 // and got. What is certain is told as if it had been at sent, so that the server is asked
 // rather too soon; how long to wait, as if at got, so that it is not told too short.
 type refusal struct {
 	sent, got int64
-	until     int64 // it is not believed any more
-	n         int64
+	until     atomic.Int64 // somebody is to ask anew: see believed
+	limit, n  int64
 	reply     reply
 }
 

@@ -48,7 +48,7 @@ func TestAway_TheServerIsSlow(t *testing.T) {
 	each(t, func(k kind) {
 		t := k.t
 		s := withFields()
-		l := k.start(t, s, Config{Limit: 100, Window: time.Minute})
+		l := k.start(t, s, Config{Limit: 100, Window: time.Hour})
 		require.False(t, allow(t, l, "a", 1).Degraded)
 		s.latency.set(200 * time.Millisecond)
 		for i := range 100 {

@@ -42,6 +42,9 @@ const (
 func (c *call) run() {
 	makeRoom(0)
 	c.send()
+	if c.link.lost != nil && c.err != nil && asFault(c.err) == nil {
+		c.link.lost(c)
+	}
 	if c.state.CompareAndSwap(waiting, answered) {
 		c.done <- struct{}{}
 		return
@@ -61,8 +64,11 @@ func (c *call) run() {
 		} else if c.err == nil {
 			c.part.breaker.heard(c.of)
 		}
-		if c.question.core != nil {
+		switch {
+		case c.question.core != nil:
 			c.question.core.keep(&c.question, c.reply, c.err)
+		case c.err == nil:
+			l.giveBack(c) // who asked can never give it back
 		}
 	}
 	l.put(c)

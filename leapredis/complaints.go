@@ -50,7 +50,7 @@ var types = [...]string{"unknown", "none", "string", "list", "set", "zset", "has
 // foreign logs that a key, by its name on the server, holds what no limiter of this kind
 // wrote, or that the server has not what is needed. It asks of what type the value is: beside
 // the call, which does not wait for it.
-func (c *RateLimiter) foreign(err *ReplyError, wire string) {
+func (c *remote) foreign(err *ReplyError, wire string) {
 	said := "leapredis: a key holds what this limiter did not write, and the policy decides for it; is its prefix used by another?"
 	switch {
 	case errors.Is(err, errNoFieldExpiry):

@@ -25,18 +25,20 @@ func NewCounter(client Client, cfg Config) (*RateLimiter, error) {
 		return nil, err
 	}
 	l := newLink(client, &cfg)
-	return newRateLimiter(cfg, l, &counterScripts{link: l, terms: newTerms(&cfg)}), nil
+	return newRateLimiter(cfg, l, &counterScripts{link: l, asking: newAsking(&cfg)}, limit.NewCounter), nil
 }
 
 // counterScripts is the sliding-window counter. Its replies are: taken, previous, current, the
 // time in µs, generation, how far that time is after the server's.
 type counterScripts struct {
 	link *link
-	terms
+	asking
 }
 
+func (c *counterScripts) most(limit int64) int64 { return limit }
+
 func (c *counterScripts) decide(ctx context.Context, q question) (reply, error) {
-	r, err := c.link.do(ctx, c.link.deadline(), &request{script: counterScript, key: q.wire, args: c.args(q.n, q.most), question: q})
+	r, err := c.link.do(ctx, c.link.deadline(), &request{script: counterScript, key: q.wire, args: c.args(&q), question: q})
 	if err == nil && !c.plausible(&q, &r) {
 		return reply{}, errImplausible
 	}
@@ -52,10 +54,10 @@ func (c *counterScripts) plausible(q *question, r *reply) bool {
 	case min(taken, previous, current, at, r[4], ahead) < 0 || taken > max(n, most),
 		max(previous, current) > maxHeld || at > 1<<53 || r[4] >= 1<<18 || ahead > 1<<52:
 		return false
-	case taken >= n || n > c.limit || most < 0:
+	case taken >= q.needs() || n > q.limit || most == takeAnyway:
 		return true
 	default: // it refused, so there is a reason
-		return sliding.Held(previous, current, at%c.length, c.length)+n > c.limit
+		return sliding.Held(previous, current, at%c.length, c.length)+q.needs() > q.limit
 	}
 }
 
@@ -64,14 +66,14 @@ var errImplausible = &ReplyError{"ERR the reply is none of the counter's script"
 
 const generationAt = 45 // see ticket
 
-func (c *counterScripts) read(r reply, n int64) (d limit.Decision) {
+func (c *counterScripts) read(r reply, most, n int64) (d limit.Decision) {
 	previous, current, elapsed, ahead := r[1], r[2], r[3]%c.length, r[5]
 	held := sliding.Held(previous, current, elapsed, c.length)
-	d.Limit, d.Remaining = c.limit, max(0, c.limit-held)
+	d.Limit, d.Remaining = most, max(0, most-held)
 	d.MoreAfter = limit.Never
-	if c.limit > 0 {
+	if most > 0 {
 		// When all that remains is used at once.
-		d.MoreAfter = time.Duration(ahead+sliding.Wait(c.limit, 1, previous, current+d.Remaining, elapsed, c.length)) * microsecond
+		d.MoreAfter = time.Duration(ahead+sliding.Wait(most, 1, previous, current+d.Remaining, elapsed, c.length)) * microsecond
 	}
 	if reset := sliding.Reset(previous, current, elapsed, c.length); reset > 0 {
 		d.ResetAfter = time.Duration(ahead+reset) * microsecond
@@ -79,10 +81,10 @@ func (c *counterScripts) read(r reply, n int64) (d limit.Decision) {
 	switch d.Allowed = r[0] >= n; {
 	case d.Allowed:
 		d.Ticket = c.ticket(&r)
-	case n > c.limit:
+	case n > most:
 		d.RetryAfter = limit.Never
 	default:
-		d.RetryAfter = time.Duration(ahead+sliding.Wait(c.limit, n, previous, current, elapsed, c.length)) * microsecond
+		d.RetryAfter = time.Duration(ahead+sliding.Wait(most, n, previous, current, elapsed, c.length)) * microsecond
 	}
 	return d
 }
@@ -99,13 +101,13 @@ func (c *counterScripts) rest(r *reply) time.Duration {
 }
 
 // recall looks what would be held now if nobody had come.
-func (c *counterScripts) recall(r *refusal, now, n int64) (d limit.Decision, certain bool) {
+func (c *counterScripts) recall(r *refusal, now, most, n int64) (d limit.Decision, certain bool) {
 	later, ok := c.later(r.reply, r.sinceSent(now))
-	if !ok || n <= c.limit && sliding.Held(later[1], later[2], later[3]%c.length, c.length)+n <= c.limit {
+	if !ok || n <= most && sliding.Held(later[1], later[2], later[3]%c.length, c.length)+n <= most {
 		return d, false
 	}
 	later, _ = c.later(r.reply, r.sinceGot(now))
-	return c.read(later, n), true
+	return c.read(later, most, n), true
 }
 
 // later is what a reply that refuses would be so many µs later, if that is in this window or
@@ -120,7 +122,7 @@ func (c *counterScripts) later(r reply, past int64) (reply, bool) {
 	return r, turned <= 1
 }
 
-func (c *counterScripts) refund(ctx context.Context, key string, ticket, n int64) error {
+func (c *counterScripts) refund(ctx context.Context, key string, ticket, _, n int64) error {
 	_, err := c.link.do(ctx, c.link.deadline(), &request{script: counterRefundScript, key: key, args: c.refundArgs(ticket, n)})
 	return err
 }

@@ -23,22 +23,44 @@ func TestProperty_DecidesAsTheTwinInMemory(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			rapid.Check(t, func(t *rapid.T) { compare(t, k) })
+			rapid.Check(t, func(t *rapid.T) { compare(t, k, false) })
 		})
 	}
 }
 
-func compare(rt *rapid.T, k kind) {
+// The same while the limit moves, and with calls that have limits of their own, or want as many
+// as there is room for.
+func TestProperty_DecidesAsTheTwinInMemoryUnderAnyLimit(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		if k.name == "Burst" { // it rounds when a limit moves: see TestBurst_DecidesAsTheTwinInMemoryUnderAllLimits
+			continue
+		}
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) { compare(t, k, true) })
+		})
+	}
+}
+
+func compare(rt *rapid.T, k kind, moves bool) {
 	most := rapid.SampledFrom([]int64{0, 1, 2, 5, 100, 1 << 40}).Draw(rt, "limit")
+	if k.name == "Burst" {
+		most = min(most, 1<<31-1) // the twin rounds beyond
+	}
 	window := rapid.SampledFrom([]time.Duration{time.Millisecond, 7777 * time.Microsecond, time.Second, time.Hour}).Draw(rt, "window")
 	now := time.Now().UnixMicro() * microsecond
 	s := withFields()
 	s.now = func() int64 { return now / microsecond }
-	l, err := k.make(s, Config{Limit: most, Window: window, Prefix: "p", WhenAway: Deny, Timeout: time.Minute})
+	largest := most
+	if moves {
+		largest = 3*most + 5
+	}
+	l, err := k.make(s, Config{Limit: most, MaxLimit: largest, Window: window, Prefix: "p", WhenAway: Deny, Timeout: time.Minute})
 	require.NoError(rt, err)
 	defer l.Close()
 	k.core(l).link.clock.Given = func() int64 { return now }
-	tw, err := k.twin(limit.Config{Limit: most, Window: window, Now: func() int64 { return now }})
+	tw, err := k.twin(limit.Config{Limit: most, MaxLimit: largest, Window: window, Now: func() int64 { return now }})
 	require.NoError(rt, err)
 	ctx := context.Background()
 
@@ -51,18 +73,19 @@ func compare(rt *rapid.T, k kind) {
 		require.Equal(rt, twins.Allowed, mine.Allowed, what)
 		require.Equal(rt, twins.Charged, mine.Charged, what)
 		require.Equal(rt, twins.Limit, mine.Limit, what)
-		require.Equal(rt, twins.ResetAfter, mine.ResetAfter, what)
 		up := func(wait time.Duration) time.Duration {
 			if wait == limit.Never {
 				return wait
 			}
 			return (wait + microsecond - 1) / microsecond * microsecond
 		}
+		require.Equal(rt, up(twins.ResetAfter), mine.ResetAfter, what)
 		wait := up(twins.RetryAfter)
-		if twins.MoreAfter > 0 && (k.name == "Counter" || asked && mine.MoreAfter > 0) {
+		known := k.name == "Counter" || k.name == "Burst"
+		if twins.MoreAfter > 0 && (known || asked && mine.MoreAfter > 0) {
 			require.Equal(rt, up(twins.MoreAfter), mine.MoreAfter, what)
 		}
-		if asked || k.name == "Counter" {
+		if asked || known {
 			require.Equal(rt, twins.Remaining, mine.Remaining, what)
 			require.Equal(rt, wait, mine.RetryAfter, what)
 		} else { // it knows only what a smaller call was told
@@ -83,15 +106,39 @@ func compare(rt *rapid.T, k kind) {
 			return // it has joined two admissions, since settlements are more than the limit
 		}
 		n := amounts.Draw(rt, "n")
-		switch what := rapid.SampledFrom([]string{"allow", "allow", "allow", "allow", "peek", "refund", "settle", "reset"}).Draw(rt, "what"); what {
-		case "allow":
-			twins, err := tw.AllowN(ctx, "a", n)
+		calls := []string{"allow", "allow", "allow", "allow", "peek", "refund", "settle", "reset"}
+		if moves {
+			calls = append(calls, "limit", "own limit", "own limit", "at most", "at most")
+		}
+		switch what := rapid.SampledFrom(calls).Draw(rt, "what"); what {
+		case "limit":
+			to := rapid.Int64Range(0, largest).Draw(rt, "to")
+			require.NoError(rt, tw.SetLimit(to))
+			require.NoError(rt, l.SetLimit(to))
+		case "allow", "own limit", "at most":
+			own := rapid.Int64Range(limit.Exempt, largest).Draw(rt, "own")
+			call := func(l interface {
+				limit.Limiter
+				AllowLimit(ctx context.Context, key string, n, limit int64) (limit.Decision, error)
+				AllowAtMost(ctx context.Context, key string, n int64) (limit.Decision, error)
+			},
+			) (limit.Decision, error) {
+				switch what {
+				case "own limit":
+					return l.AllowLimit(ctx, "a", n, own)
+				case "at most":
+					return l.AllowAtMost(ctx, "a", n)
+				default:
+					return l.AllowN(ctx, "a", n)
+				}
+			}
+			twins, err := call(tw)
 			require.NoError(rt, err)
 			if tw.Stats().Coarse > 0 {
 				return
 			}
 			before := l.Link().RoundTrips
-			mine, err := l.AllowN(ctx, "a", n)
+			mine, err := call(l)
 			require.NoError(rt, err)
 			same(what, mine, twins, twins.Allowed || l.Link().RoundTrips > before)
 			if mine.Charged > 0 {
@@ -414,7 +461,7 @@ func TestGroup_TheSharedLimitIsAskedFirstAndGetsItBack(t *testing.T) {
 	each(t, func(k kind) {
 		t := k.t
 		s := withFields()
-		shared := k.start(t, s, Config{Name: "shared", Limit: 100, Window: time.Minute})
+		shared := k.start(t, s, Config{Name: "shared", Limit: 100, Window: time.Hour})
 		own, err := limit.NewCounter(limit.Config{Name: "own", Limit: 2})
 		require.NoError(t, err)
 		g := limit.All(own, shared)

@@ -60,6 +60,54 @@ func ExampleNewLog() {
 	// limit: bad configuration of Log: Prefix is "{a}"; want 1 to 128 bytes without { and }
 }
 
+// free is a Client of a server on which all places are free.
+type free struct{ full }
+
+func (free) EvalSHA(context.Context, string, string, ...string) ([]int64, error) {
+	const taken, inside = 1, 1
+	return []int64{taken, inside}, nil
+}
+
+func ExampleNewInFlight() {
+	exports, err := leapredis.NewInFlight(free{}, leapredis.Config{
+		Name: "exports", Limit: 10, Prefix: "exports:", LeaseTime: time.Minute, Instances: 4,
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer exports.Close()
+
+	ctx := context.Background()
+	place, d, err := exports.Acquire(ctx, "tenant 7")
+	if err != nil || !d.Allowed {
+		return
+	}
+	defer place.Release()
+	for range 2 { // a part of the work, which takes less than a minute
+		if err := place.Renew(ctx); err != nil {
+			return // leapredis.ErrLeaseEnded: the place may be another's
+		}
+	}
+	fmt.Println(d.Remaining, exports.Stats().InFlight)
+	// Output: 9 1
+}
+
+func ExampleNewBurst() {
+	perClient, err := leapredis.NewBurst(noServer{}, leapredis.Config{
+		Limit: 100, Burst: 20, Window: time.Minute, Prefix: "api:", Timeout: time.Second,
+		WhenAway: leapredis.Local, Instances: 4, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer perClient.Close()
+
+	// No server answers, so this process has its share: 5 at once, and 25 in a minute.
+	d, err := perClient.AllowAtMost(context.Background(), "client 7", 20)
+	fmt.Println(d.Charged, d.Degraded, d.ResetAfter, err)
+	// Output: 5 true 12s <nil>
+}
+
 // While no server answers, this process, which is one of four, admits a quarter.
 func ExampleConfig_whenAway() {
 	perClient, err := leapredis.NewCounter(noServer{}, leapredis.Config{

@@ -13,99 +13,90 @@ import (
 const AssumedInstances = 10
 
 type fallback struct {
-	cfg       limit.Config // for the limiter of Local, but for the limit
-	log       bool
+	cfg       limit.Config // for the limiter of Local, with all of Burst
+	twin      func(limit.Config) (*limit.RateLimiter, error)
+	idle      time.Duration // nothing is held any more that was taken before
 	policy    Policy
-	limit     int64
-	window    time.Duration
 	instances *instances
 
 	mu    sync.Mutex         // guards what is below
 	local *limit.RateLimiter // nil: not needed yet
-	share int64              // the limit of local
-	used  time.Time          // when it was used last
+	burst int64              // of local
+	among census             // of those who have the shares that local was used with last
+	used  time.Time          // when that was
 	ended bool
 }
 
-func (f *fallback) init(cfg *Config, log bool, i *instances) {
-	f.cfg = limit.Config{Name: cfg.Name, Window: cfg.Window, MaxKeys: cfg.MaxKeys}
-	f.log, f.policy, f.limit, f.window, f.instances = log, cfg.WhenAway, cfg.Limit, cfg.Window, i
+func (f *fallback) init(cfg *Config, twin func(limit.Config) (*limit.RateLimiter, error), i *instances) {
+	f.cfg = limit.Config{Name: cfg.Name, Limit: cfg.MaxLimit, Window: cfg.Window, MaxKeys: cfg.MaxKeys, Burst: cfg.Burst}
+	f.twin, f.policy, f.instances = twin, cfg.WhenAway, i
+	windows := 2 + cfg.Burst/max(1, cfg.Limit)
+	f.idle = time.Duration(min(windows, int64(limit.Never/cfg.Window))) * cfg.Window
 }
 
-// limiter returns the limiter of Local, and how much more than this process's share it has. It
-// is made anew when the number of processes has changed, but not before the last one holds
-// nothing any more: nobody is to have two shares at once.
-func (f *fallback) limiter() (l *limit.RateLimiter, over int64, err error) {
+// limiter returns the limiter of Local, and this process's share of a limit. When the number of
+// processes has changed, the share gets larger only when nothing is held any more that was
+// taken with the last one: nobody is to have two shares at once.
+func (f *fallback) limiter(most int64) (l *limit.RateLimiter, share int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ended {
 		return nil, 0, limit.ErrClosed
 	}
-	share := f.instances.share(f.limit)
-	now := time.Now()
-	if f.local == nil || share != f.share && now.Sub(f.used) > 2*f.window {
-		cfg := f.cfg
-		cfg.Limit = share
-		if f.log {
-			f.local, err = limit.NewLog(cfg)
-		} else {
-			f.local, err = limit.NewCounter(cfg)
+	among, now := f.instances.count(), time.Now()
+	if f.local == nil || now.Sub(f.used) > f.idle {
+		f.among = among
+		if burst := f.burstAmong(among); f.local == nil || burst != f.burst {
+			cfg := f.cfg
+			cfg.Burst = burst
+			if f.local, err = f.twin(cfg); err != nil {
+				return nil, 0, err
+			}
+			f.burst = burst
 		}
-		if err != nil {
-			return nil, 0, err
-		}
-		f.share = share
 	}
 	f.used = now
-	return f.local, max(0, f.share-share), nil
+	return f.local, min(among.share(most), f.among.share(most)), nil
 }
 
-// within makes a decision of l, which has more than this process's share, into one of that
-// share. It was taken before it is looked whether it may be, so nothing is admitted beyond.
-func within(ctx context.Context, l *limit.RateLimiter, over int64, key string, n int64, d *limit.Decision) {
-	if d.Allowed && d.Remaining-max(0, 1-n) < over {
-		if n > 0 {
-			_ = l.Refund(ctx, key, *d, n)
-		}
-		d.Allowed, d.Remaining, d.Charged, d.Ticket = false, d.Remaining+n, 0, 0
+// burstAmong is this process's share of Burst: one at least, since without none ever passes.
+func (f *fallback) burstAmong(all census) int64 {
+	if f.cfg.Burst == 0 {
+		return 0
 	}
-	d.Limit -= over
-	d.Remaining = max(0, d.Remaining-over)
-	switch {
-	case d.Allowed:
-	case max(1, n) > d.Limit:
-		d.RetryAfter = limit.Never
-	default:
-		d.RetryAfter = d.ResetAfter // it may pass before
-	}
+	return max(1, all.share(f.cfg.Burst))
 }
 
-func (f *fallback) decide(ctx context.Context, key string, n int64, retryAfter time.Duration) (d limit.Decision, err error) {
+// decide decides what was asked under the limit of the call, of which so many may pass at once.
+func (f *fallback) decide(ctx context.Context, key string, a asked, most int64, retryAfter time.Duration) (d limit.Decision, err error) {
 	switch f.policy {
 	case Local:
-		l, over, err := f.limiter()
+		l, share, err := f.limiter(a.limit)
 		if err != nil {
 			return d, err
 		}
-		if d, err = l.AllowN(ctx, key, n); err != nil {
+		n := a.n
+		d, err = l.AllowLimit(ctx, key, n, share)
+		for a.some && err == nil && !d.Allowed && n > 1 {
+			n = max(1, min(n-1, d.Remaining))
+			d, err = l.AllowLimit(ctx, key, n, share)
+		}
+		if err != nil {
 			return d, err
 		}
-		if over > 0 {
-			within(ctx, l, over, key, n, &d)
-		}
-		if !d.Allowed && d.RetryAfter == limit.Never && n <= f.limit {
-			d.RetryAfter = f.window // it is more than this process's share
+		if !d.Allowed && d.RetryAfter == limit.Never && a.needs() <= most {
+			d.RetryAfter = f.cfg.Window // it is more than this process's share
 		}
 	case Allow:
-		d = limit.Decision{Name: f.cfg.Name, Limit: f.limit, Allowed: n <= f.limit && f.limit > 0, Remaining: f.limit}
+		d = limit.Decision{Name: f.cfg.Name, Limit: a.limit, Allowed: a.needs() <= most, Remaining: most}
 		if d.Allowed {
-			d.Charged = n
+			d.Charged = min(a.n, most)
 		} else {
 			d.RetryAfter = limit.Never
 		}
 	default:
-		d = limit.Decision{Name: f.cfg.Name, Limit: f.limit, RetryAfter: retryAfter, Unavailable: true}
-		if n > f.limit || f.limit == 0 {
+		d = limit.Decision{Name: f.cfg.Name, Limit: a.limit, RetryAfter: retryAfter, Unavailable: true}
+		if a.needs() > most {
 			d.RetryAfter, d.Unavailable = limit.Never, false
 		}
 	}

@@ -151,7 +151,7 @@ func TestLocal_NeverCounted(t *testing.T) {
 // the new number gives it.
 func TestLocal_TheNumberChanges(t *testing.T) {
 	t.Parallel()
-	each(t, func(k kind) {
+	eachCount(t, func(k kind) {
 		t := k.t
 		l := k.start(t, away(), Config{Limit: 100, Instances: count})
 		counted := &k.core(l).instances.counted
@@ -173,7 +173,7 @@ func TestLocal_TheNumberChanges(t *testing.T) {
 		require.Equal(t, time.Second, allow(t, l, "c", 26).RetryAfter, "as what is more than a share is told")
 		require.Equal(t, limit.Never, allow(t, l, "c", 101).RetryAfter)
 		require.EqualValues(t, 1, allow(t, l, "c", 4).Remaining, "what was refused is not counted")
-		time.Sleep(d.RetryAfter)
+		time.Sleep(allow(t, l, "c", 10).RetryAfter)
 		require.True(t, allow(t, l, "c", 10).Allowed)
 		time.Sleep(2 * time.Second)
 		require.Equal(t, 25, admitted(t, "a", l))

@@ -129,7 +129,7 @@ func TestDenied_ACommandOfAScript(t *testing.T) {
 	each(t, func(k kind) {
 		t := k.t
 		s := withFields()
-		deny(s, counterScript, sortedScript, fieldsScript)
+		deny(s, counterScript, sortedScript, fieldsScript, burstScript)
 		var log logs
 		l := k.start(t, s, Config{Limit: 3, WhenAway: Deny, Logger: log.logger()})
 		for range 20 {
@@ -193,7 +193,7 @@ func TestDenied_AndThenTheServerHangs(t *testing.T) {
 	each(t, func(k kind) {
 		t := k.t
 		s := withFields()
-		deny(s, counterScript, sortedScript, fieldsScript)
+		deny(s, counterScript, sortedScript, fieldsScript, burstScript)
 		l := k.start(t, s, Config{Limit: 1000})
 		ask := func() {
 			require.True(t, allow(t, l, "a", 1).Degraded)

@@ -28,9 +28,16 @@ func (w witness) Eval(ctx context.Context, text, key string, args ...string) ([]
 }
 
 func (w witness) tell(ctx context.Context, r []int64, args []string) []int64 {
-	if took, ok := ctx.Value(witnessed{}).(*atomic.Int64); ok && len(r) > 1 && len(args[0]) == 4*packed {
-		if asked := unpack(args[0]); asked[3] > 0 && r[0] >= asked[2] {
+	if took, ok := ctx.Value(witnessed{}).(*atomic.Int64); ok && len(r) > 1 && len(args[0]) >= 4*packed {
+		asked := unpack(args[0])
+		if len(asked) > 4 { // a burst's
+			asked = asked[3:]
+		}
+		switch {
+		case asked[3] > 0 && r[0] >= asked[2]:
 			took.Store(asked[2])
+		case asked[3] == takeSome:
+			took.Store(r[0])
 		}
 	}
 	return r
@@ -46,8 +53,11 @@ func TestHammer_TheServerHoldsWhatWasAdmitted(t *testing.T) {
 		s := withFields()
 		s.latency.set(2 * time.Millisecond)
 		cfg := Config{Limit: 1 << 40, Window: time.Hour, LeaseTime: 30 * time.Millisecond, WhenAway: Deny}
-		if k.name == "Counter" {
+		switch k.name {
+		case "Counter":
 			cfg.Lease = 20
+		case "Burst":
+			cfg.Limit, cfg.Burst = 10, 1<<20 // nothing is paid meanwhile
 		}
 		var kept, left atomic.Int64
 		var mu sync.Mutex

@@ -77,8 +77,7 @@ func unordered(processes, heard int64) census { return census{processes, process
 // until it is spent. A share is no larger where more processes are known, or more of those
 // that come before. So the shares of processes that were counted sum to at most the limit,
 // whichever of them have gone meanwhile.
-func (i *instances) share(limit int64) int64 {
-	c := i.count()
+func (c census) share(limit int64) int64 {
 	if c.before < limit%c.processes {
 		return limit/c.processes + 1
 	}

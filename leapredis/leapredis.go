@@ -10,7 +10,8 @@
 //	…
 //	d, err := perClient.Allow(ctx, id)
 //
-// [NewCounter] and [NewLog] make limiters that decide as those of package limit do, by the server's clock.
+// [NewCounter], [NewLog] and [NewBurst] make limiters that decide as those of package limit do, by
+// the server's clock; [NewInFlight] makes one of calls in flight, whose places are leased.
 // A decision is one call of a script, so there is no time between looking and counting.
 // What is refused is not counted. They are limiters like those: limit.All and package
 // leaphttp take them, and ask them before those that are in memory.
@@ -26,9 +27,19 @@
 // follows the rate of the key in this process; near the limit the server gives no more
 // than an eighth of what is left beyond what was asked for.
 //
-// A key that was refused is refused without asking as long as the refusal said, and for
-// LeaseTime at most, so that a flood of refused calls does not reach the server. A refund
-// by another process is heard of within that time.
+// A key that was refused is refused without asking until one more may pass. Meanwhile one call
+// in LeaseTime asks, however many there are and however slow the server is, so that a refund by
+// another process is heard of. When one may pass, all ask that call before the answer comes. So
+// of a flood on a key that is used up, the server gets one call in LeaseTime from each process,
+// and what comes within a round trip each time that one more may pass.
+//
+// # Limits that differ
+//
+// Keys may have limits of their own (Config.LimitFor), calls too (AllowLimit), and the limit may
+// change while the limiter runs (SetLimit). The server counts and keeps no limits: each process
+// decides by its own. A lease that was taken under a larger limit is served until it ends,
+// unless the limit is 0: so for LeaseTime, a process may admit as many as it has leased beyond
+// a limit that has become smaller, or beyond the smaller limit of a call.
 //
 // # When no server answers
 //
@@ -90,7 +101,9 @@
 // # What the limit means
 //
 // A log never admits more than Limit in any window of that length, by the server's
-// clock; a counter, just under twice that, as [limit.NewCounter] explains. That holds as long
+// clock; a counter, just under twice that, as [limit.NewCounter] explains; a burst, Limit +
+// Burst − 1. Of calls in flight, there are never more than Limit, as long as each ends before
+// its lease does, or renews it. That holds as long
 // as the server keeps what it has acknowledged: replication is asynchronous, so after a
 // failover the new primary may not know the last admissions of the old one; and with a
 // maxmemory-policy other than noeviction, a full server forgets keys. If the clock of the
@@ -104,11 +117,14 @@
 // with Prefix (Redis: ~api:*), and inside the scripts
 //
 //   - TIME,
-//   - for a counter: GET, SET, SETRANGE;
+//   - for a counter: GET, SET, SETRANGE; for a burst: GET, SET;
 //   - for a log in sorted sets: ZRANGE, ZRANGEBYSCORE, ZRANK, ZCARD, ZADD, ZREM,
 //     ZREMRANGEBYSCORE, PTTL, PEXPIRE, UNLINK; in hashes: HGET, HSET, HDEL, DEL, EXISTS,
 //     PEXPIRE, HPEXPIREAT, UNLINK; and COMMAND INFO, unless the storage is SortedSet;
+//   - for calls in flight: ZRANGE, ZCOUNT, ZADD, ZREM, ZREMRANGEBYSCORE, ZSCORE, PEXPIRE;
 //   - for the heartbeat, with Local and without Instances: ZADD, ZREM, ZRANGEBYSCORE, ZCOUNT,
 //     ZRANK, PEXPIRE;
 //   - TYPE, for Reset of a log, and to log what a key of another holds.
+//
+// The README has the commands that make such users, with what the client libraries need.
 package leapredis

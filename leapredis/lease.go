@@ -34,6 +34,16 @@ func (l *lease) take(n int64) (left int64, ok bool) {
 	return 0, false
 }
 
+// takeSome takes up to n permits, and returns how many.
+func (l *lease) takeSome(n int64) int64 {
+	for left := l.left.Load(); left > 0; left = l.left.Load() {
+		if some := min(n, left); l.left.CompareAndSwap(left, left-some) {
+			return some
+		}
+	}
+	return 0
+}
+
 // give puts in n permits, unless the lease has ended.
 func (l *lease) give(n int64) bool {
 	for left := l.left.Load(); left >= 0; left = l.left.Load() {
@@ -70,7 +80,7 @@ func stations(most int, lasts time.Duration) *keys.Table[station] {
 			s := &n.Value
 			warmth = uint64(s.left(now))
 			age := now - s.asked.Load()
-			if refusalOf(n, now) != nil {
+			if r := s.refusal.Load(); r != nil && now < r.until.Load() {
 				age = 0
 			}
 			return warmth + 1, warmth == 0 && age > 2*int64(lasts)
@@ -134,9 +144,9 @@ func (s *station) left(now int64) int64 {
 }
 
 // serve admits n without asking, if there are permits for it.
-func (l *leases) serve(d *limit.Decision, s *station, now, n int64) bool {
+func (l *leases) serve(d *limit.Decision, s *station, now, most, n int64) bool {
 	lease := s.lease.Load()
-	if lease == nil || now >= lease.end {
+	if lease == nil || now >= lease.end || n > most {
 		return false
 	}
 	left, ok := lease.take(n)
@@ -144,11 +154,24 @@ func (l *leases) serve(d *limit.Decision, s *station, now, n int64) bool {
 		return false
 	}
 	l.served.Add(1)
-	d.Allowed, d.Limit, d.Charged, d.Ticket = true, l.counting.limit, n, lease.ticket
+	d.Allowed, d.Limit, d.Charged, d.Ticket = true, most, n, lease.ticket
 	d.Remaining = min(d.Limit, lease.room.Load()+left)
 	d.ResetAfter = lease.reset - time.Duration(now-lease.sent)
 	d.MoreAfter = max(0, lease.more-time.Duration(now-lease.sent)) // by then there is more than is known of
 	return true
+}
+
+// add adds to what was admitted without a lease, or refused, what there are permits for: up to
+// n in all.
+func (l *leases) add(d *limit.Decision, s *station, now, n int64) {
+	lease := s.lease.Load()
+	if lease == nil || now >= lease.end || d.Charged > 0 && d.Ticket != lease.ticket {
+		return
+	}
+	if more := lease.takeSome(n - d.Charged); more > 0 {
+		d.Allowed, d.RetryAfter, d.Ticket = true, 0, lease.ticket
+		d.Charged += more
+	}
 }
 
 // put keeps what a reply took beyond what was asked for.
@@ -208,7 +231,7 @@ func (l *leases) close(d due, now int64, key string) {
 	if left == 0 || now >= d.lease.over {
 		return
 	}
-	if l.counting.refund(context.Background(), key, d.lease.ticket, left) == nil {
+	if l.counting.refund(context.Background(), key, d.lease.ticket, 0, left) == nil {
 		l.returned.Add(left)
 		d.node.Value.refusal.Store(nil) // there may be room now
 	}

@@ -27,7 +27,10 @@ type link struct {
 	// giveBack gives back what was taken by a call that was answered late, in the call's
 	// goroutine, and may use the client.
 	giveBack func(c *call)
-	log      func() *slog.Logger
+	// lost is called with a call that got no reply, whatever has become of it on the server, in
+	// the call's goroutine. It must not wait. Nil: it does not matter.
+	lost func(c *call)
+	log  func() *slog.Logger
 
 	// denied is whether the server denies something to this limiter's scripts. That says nothing
 	// about the scripts, or the prefixes, of others that share what is known of the servers.

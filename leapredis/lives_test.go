@@ -44,6 +44,10 @@ func longLife(t *testing.T, k kind, random *rand.Rand) {
 	wouldPass := func(n int64) bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if k.name == "Burst" {
+			b := k.core(l).algorithm.(*burstScripts)
+			return s.burst(wire, unpack(b.pack(&question{limit: most, n: max(1, n), most: takeNothing})))[0] >= max(1, n)
+		}
 		if k.name == "Counter" {
 			return s.count(wire, most, length, max(1, n), takeNothing)[0] >= max(1, n)
 		}

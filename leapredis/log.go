@@ -28,7 +28,7 @@ func NewLog(client Client, cfg Config) (*RateLimiter, error) {
 		return nil, err
 	}
 	l := newLink(client, &cfg)
-	return newRateLimiter(cfg, l, &logScripts{link: l, terms: newTerms(&cfg), given: cfg.Storage}), nil
+	return newRateLimiter(cfg, l, &logScripts{link: l, asking: newAsking(&cfg), given: cfg.Storage}, limit.NewLog), nil
 }
 
 // logScripts is the sliding-window log. Its replies are: taken, held, after how many µs n
@@ -36,7 +36,7 @@ func NewLog(client Client, cfg Config) (*RateLimiter, error) {
 // how many the first of what is held leaves (0: nothing was taken).
 type logScripts struct {
 	link *link
-	terms
+	asking
 	given Storage
 	// asked is what the server has, once it was asked, and how often servers had come back by
 	// then: another may have come.
@@ -46,8 +46,10 @@ type logScripts struct {
 	asked atomic.Int64
 }
 
+func (l *logScripts) most(limit int64) int64 { return limit }
+
 func (l *logScripts) decide(ctx context.Context, q question) (reply, error) {
-	return l.do(ctx, request{script: sortedScript, other: fieldsScript, key: q.wire, args: l.args(q.n, q.most), question: q})
+	return l.do(ctx, request{script: sortedScript, other: fieldsScript, key: q.wire, args: l.args(&q), question: q})
 }
 
 func (l *logScripts) plausible(*question, *reply) bool { return true }
@@ -96,10 +98,10 @@ func (l *logScripts) storage(ctx context.Context, deadline int64, key string) (S
 }
 
 // errNoFieldExpiry is as if the server had said so, when it was told to use them.
-var errNoFieldExpiry = &ReplyError{"ERR the server has no HPEXPIREAT, or denies COMMAND INFO, which tells so; Storage FieldExpiry needs both"}
+var errNoFieldExpiry = &ReplyError{"ERR the server has no HPEXPIREAT, or denies COMMAND INFO, which says whether it has; Storage FieldExpiry needs both"}
 
-func (l *logScripts) read(r reply, n int64) (d limit.Decision) {
-	d.Limit, d.Remaining = l.limit, max(0, l.limit-r[1])
+func (l *logScripts) read(r reply, most, n int64) (d limit.Decision) {
+	d.Limit, d.Remaining = most, max(0, most-r[1])
 	d.ResetAfter = time.Duration(r[3]) * microsecond
 	switch d.Allowed = r[0] >= n; {
 	case d.Allowed:
@@ -115,23 +117,23 @@ func (l *logScripts) read(r reply, n int64) (d limit.Decision) {
 	return d
 }
 
-// recall refuses as many or more as long as the refusal said. For more, that is the
-// least that they have to wait.
-func (l *logScripts) recall(r *refusal, now, n int64) (d limit.Decision, certain bool) {
+// recall refuses what lacks as much or more as long as the refusal said. For more, that is the
+// least that it has to wait.
+func (l *logScripts) recall(r *refusal, now, most, n int64) (d limit.Decision, certain bool) {
 	left := r.reply
-	if n < r.n || left[2] >= 0 && left[2] <= r.sinceSent(now) {
+	if n-most < r.n-r.limit || left[2] >= 0 && left[2] <= r.sinceSent(now) {
 		return d, false
 	}
 	past := r.sinceGot(now)
-	if left[3] = max(0, left[3]-past); n > l.limit {
+	if left[3] = max(0, left[3]-past); n > most {
 		left[2] = -1
 	} else {
 		left[2] -= past
 	}
-	return l.read(left, n), true
+	return l.read(left, most, n), true
 }
 
-func (l *logScripts) refund(ctx context.Context, key string, ticket, n int64) error {
+func (l *logScripts) refund(ctx context.Context, key string, ticket, _, n int64) error {
 	_, err := l.do(ctx, request{script: sortedRefundScript, other: fieldsRefundScript, key: key, args: l.refundArgs(ticket, n)})
 	return err
 }

@@ -3,6 +3,7 @@ package leapredis
 import (
 	"context"
 	"encoding/binary"
+	"maps"
 	"math/big"
 	"strconv"
 	"sync"
@@ -22,6 +23,8 @@ type server struct {
 	known    map[string]bool
 	counters map[string]*counted
 	logs     map[string]*logged
+	bursts   map[string]*owing
+	places   map[string]map[string]int64 // of each key, when their leases end
 	beats    map[string]int64
 	calls    map[string]int
 }
@@ -45,6 +48,8 @@ func newServer() *server {
 		known:    map[string]bool{},
 		counters: map[string]*counted{},
 		logs:     map[string]*logged{},
+		bursts:   map[string]*owing{},
+		places:   map[string]map[string]int64{},
 		beats:    map[string]int64{},
 		calls:    map[string]int{},
 	}
@@ -53,7 +58,8 @@ func newServer() *server {
 var scriptNames = map[*script]string{
 	counterScript: "counter", counterRefundScript: "counter refund", counterResetScript: "counter reset",
 	sortedScript: "sorted", sortedRefundScript: "sorted refund", fieldsScript: "fields", fieldsRefundScript: "fields refund",
-	logResetScript: "log reset", hasFieldExpiryScript: "has field expiry", instancesScript: "instances", typeOfScript: "type of",
+	logResetScript: "log reset", burstScript: "burst",
+	inFlightScript: "in flight", releaseScript: "release", renewScript: "renew", hasFieldExpiryScript: "has field expiry", instancesScript: "instances", typeOfScript: "type of",
 }
 
 func (s *server) EvalSHA(ctx context.Context, sha, key string, args ...string) ([]int64, error) {
@@ -102,18 +108,59 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 		s.calls["NOSCRIPT"]++
 		return nil, &ReplyError{"NOSCRIPT No matching script. Please use EVAL."}
 	}
-	s.calls[name]++
-	var a [4]int64
+	a := make([]int64, 4)
 	switch name {
-	case "counter", "sorted", "fields":
+	case "counter", "sorted", "fields", "burst":
 		a = unpack(given[0])
+	case "in flight":
+		copy(a, unpack(given[0]))
 	default:
 		for i, arg := range given {
 			a[i], _ = strconv.ParseInt(arg, 10, 64)
 		}
 	}
 	n := a[2]
+	switch {
+	case name == "burst" && a[6] == refundIt:
+		s.calls["burst refund"]++
+	case name == "burst" && a[6] == resetIt:
+		s.calls["burst reset"]++
+	default:
+		s.calls[name]++
+	}
 	switch name {
+	case "burst":
+		n = a[5]
+		r = s.burst(key, a)
+	case "in flight":
+		all, now := s.places[key], s.now()
+		r = []int64{0, 0}
+		for _, ends := range all {
+			if ends > now {
+				r[1]++
+			}
+		}
+		if given[1] != "" && r[1] < a[0] {
+			if all == nil {
+				all = map[string]int64{}
+				s.places[key] = all
+			}
+			maps.DeleteFunc(all, func(_ string, ends int64) bool { return ends <= now })
+			all[given[1]] = now + a[1]
+			r = []int64{1, r[1] + 1}
+		}
+	case "release":
+		r = []int64{0}
+		if _, ok := s.places[key][given[0]]; ok {
+			delete(s.places[key], given[0])
+			r[0] = 1
+		}
+	case "renew":
+		r = []int64{0}
+		if ends := s.places[key][given[0]]; ends > s.now() {
+			s.places[key][given[0]] = max(ends, s.now()+a[1])
+			r[0] = 1
+		}
 	case "counter":
 		r = s.count(key, a[0], a[1], a[2], a[3])
 	case "counter refund":
@@ -162,6 +209,8 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 	case "type of":
 		r = []int64{1}
 		switch {
+		case s.bursts[key] != nil:
+			r[0] = 2
 		case s.counters[key] != nil:
 			r[0] = 2
 		case s.logs[key] != nil && s.logs[key].fields:
@@ -193,14 +242,13 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 	return r, err
 }
 
-// unpack is struct.unpack('>I7I7I7i7') of the scripts.
-func unpack(text string) (numbers [4]int64) {
-	for i := range numbers {
+// unpack is struct.unpack of the scripts: '>i7i7…'.
+func unpack(text string) (numbers []int64) {
+	for ; text != ""; text = text[packed:] {
 		bytes := [8]byte{}
-		copy(bytes[1:], text[i*packed:][:packed])
-		numbers[i] = int64(binary.BigEndian.Uint64(bytes[:]))
+		copy(bytes[:], text[:packed])
+		numbers = append(numbers, int64(binary.BigEndian.Uint64(bytes[:]))>>8)
 	}
-	numbers[3] = numbers[3] << 8 >> 8
 	return numbers
 }
 
@@ -225,8 +273,15 @@ func (s *server) count(key string, limit, length, n, most int64) []int64 {
 	}
 	// limit − current − n ≥ previous × rest / length
 	share := new(big.Int).Mul(big.NewInt(now.previous), big.NewInt(length-at%length))
-	room := new(big.Int).Mul(big.NewInt(limit-now.current-n), big.NewInt(length))
-	spare := new(big.Int).Sub(room, share)
+	spareFor := func(n int64) *big.Int {
+		room := new(big.Int).Mul(big.NewInt(limit-now.current-n), big.NewInt(length))
+		return room.Sub(room, share)
+	}
+	if most == takeSome {
+		fit := spareFor(0)
+		n = max(1, min(n, fit.Div(fit, big.NewInt(length)).Int64()))
+	}
+	spare := spareFor(n)
 	taken := int64(0)
 	switch {
 	case most == takeNothing:
@@ -268,6 +323,9 @@ func (s *server) logIn(key string, fields bool, limit, length, n, most int64) ([
 			held += l.n[i]
 			newest = l.at[i]
 		}
+	}
+	if most == takeSome {
+		n = max(1, min(n, limit-held))
 	}
 	var taken, wait, reset int64
 	switch {

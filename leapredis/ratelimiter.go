@@ -2,36 +2,27 @@ package leapredis
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/leapgate-go/leapgate/internal/keys"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
-// RateLimiter is a limiter whose count is kept by a server. Make one with [NewCounter] or
-// [NewLog]. All methods may be called by any number of goroutines at once.
+// RateLimiter is a limiter whose count is kept by a server. Make one with [NewCounter],
+// [NewLog] or [NewBurst]. All methods may be called by any number of goroutines at once.
 type RateLimiter struct {
-	cfg       Config
-	link      *link
+	remote
 	algorithm algorithm
 	keys      *keys.Table[station]
 	leases    *leases // nil: every call asks the server
 	fallback  fallback
-	instances instances
-	beside    beside
-	ended     atomic.Bool
-
-	_        [64]byte // what changes with every call has a line of its own
-	allowed  atomic.Int64
-	refused  atomic.Int64
-	degraded atomic.Int64
-	_        [64]byte
 }
 
-func newRateLimiter(cfg Config, l *link, a algorithm) *RateLimiter {
-	c := &RateLimiter{cfg: cfg, link: l, algorithm: a}
+// newRateLimiter makes a limiter; twin makes the one of package limit that answers with [Local].
+func newRateLimiter(cfg Config, l *link, a algorithm, twin func(limit.Config) (*limit.RateLimiter, error)) *RateLimiter {
+	c := &RateLimiter{algorithm: a}
+	c.begin(&cfg, l)
 	c.keys = stations(cfg.MaxKeys, cfg.LeaseTime)
 	l.giveBack = a.giveBack
 	if counter, ok := a.(*counterScripts); ok && cfg.Lease > 1 {
@@ -41,35 +32,8 @@ func newRateLimiter(cfg Config, l *link, a algorithm) *RateLimiter {
 		c.leases.returns.patience = cfg.Timeout
 		c.leases.returns.back = func(d due) { c.leases.close(d, l.clock.Now(), c.wire(d.node.Key())) }
 	}
-	c.instances.init(&cfg, l, &c.beside)
-	c.instances.failed = func(err *ReplyError) { c.foreign(err, cfg.Prefix) }
-	_, log := a.(*logScripts)
-	c.fallback.init(&cfg, log, &c.instances)
+	c.fallback.init(&cfg, twin, &c.instances)
 	return c
-}
-
-// wire is the name of a key on the server. An empty pair of braces ends the prefix, which has
-// no brace itself: so no two limiters meet where the prefix of one begins with that of the
-// other, and neither do a key and the prefix alone, under which processes are counted. And
-// since it is the first pair, and empty, no server of a Cluster takes a part of the name for
-// all of it when it chooses a slot: nobody can aim all keys at one server.
-func (c *RateLimiter) wire(key string) string { return c.cfg.Prefix + "{}" + key }
-
-// check returns what is wrong with a call, if anything.
-func (c *RateLimiter) check(ctx context.Context, key string, n int64) error {
-	switch {
-	case key == "":
-		return fmt.Errorf("%w: it is empty; want 1 to %d bytes", limit.ErrKey, limit.MaxKeyLength)
-	case len(key) > limit.MaxKeyLength:
-		return fmt.Errorf("%w: %.32q… has %d bytes; want 1 to %d", limit.ErrKey, key, len(key), limit.MaxKeyLength)
-	case n < 0:
-		return fmt.Errorf("%w: %d; want 0 or more", limit.ErrCount, n)
-	case c.ended.Load():
-		return limit.ErrClosed
-	case ctx != nil:
-		return ctx.Err()
-	}
-	return nil
 }
 
 // Allow is shorthand for AllowN of 1.
@@ -85,145 +49,61 @@ func (c *RateLimiter) Allow(ctx context.Context, key string) (limit.Decision, er
 // was asked. What the server takes stays taken in that case, and a refusal is remembered, so
 // that a caller gains nothing by giving up. It is not an error if no server answers: see
 // [Policy]. A nil ctx never ends.
-func (c *RateLimiter) AllowN(ctx context.Context, key string, n int64) (d limit.Decision, err error) {
-	if err := c.check(ctx, key, n); err != nil {
+func (c *RateLimiter) AllowN(ctx context.Context, key string, n int64) (limit.Decision, error) {
+	return c.allow(ctx, key, asked{n: n, limit: limit.Default})
+}
+
+// AllowLimit is AllowN under a limit of the call's own, for programs that know the plan of a
+// client when it calls: 0, which refuses, to Config.MaxLimit; [limit.Exempt], with which the
+// server is not asked, or [limit.Default]. What the key holds is the same whatever the limit.
+// The error is also [limit.ErrCount] if there is no such limit.
+func (c *RateLimiter) AllowLimit(ctx context.Context, key string, n, limit int64) (limit.Decision, error) {
+	return c.allow(ctx, key, asked{n: n, limit: limit})
+}
+
+// AllowAtMost admits as many of n as there is room for: Decision.Charged says how many.
+// It refuses if not one fits; RetryAfter is then how long until one does. Otherwise it is
+// AllowN. It leases no permits beyond n, and uses those that there are.
+func (c *RateLimiter) AllowAtMost(ctx context.Context, key string, n int64) (limit.Decision, error) {
+	return c.allow(ctx, key, asked{n: n, limit: limit.Default, some: n > 1})
+}
+
+// asked is what a caller wants.
+type asked struct {
+	n, limit int64
+	some     bool // of n, if there is no room for all
+}
+
+// needs is how many must fit, else the answer is no.
+func (a *asked) needs() int64 {
+	if a.some {
+		return 1
+	}
+	return max(1, a.n)
+}
+
+func (c *RateLimiter) allow(ctx context.Context, key string, a asked) (d limit.Decision, err error) {
+	if err := c.check(ctx, key, a.n); err != nil {
 		return d, err
+	}
+	if a.limit, err = c.limitOf(key, a.limit); err != nil {
+		return d, err
+	}
+	if !c.counts(a.limit) {
+		c.allowed.Add(min(1, a.n))
+		return c.unlimited(), nil
 	}
 	now := c.link.clock.Now()
 	hash := c.keys.Hash(key)
 	node := c.keys.Find(hash, key)
-	if node != nil && c.leases != nil && n > 0 && c.leases.serve(&d, &node.Value, now, n) {
-		d.Name = c.cfg.Name
+	if node != nil && c.leases != nil && a.n > 0 && c.leases.serve(&d, &node.Value, now, a.limit, a.n) {
+		d.Name = c.name
+		if !c.enforces() {
+			overlook(&d)
+		}
 		return d, nil
 	}
-	return c.decide(ctx, node, hash, key, n, now)
-}
-
-// decide decides what no lease was for. (In AllowN, the decision would be on the heap.)
-func (c *RateLimiter) decide(ctx context.Context, node *node, hash uint64, key string, n, now int64) (d limit.Decision, err error) {
-	certain := false
-	if r := refusalOf(node, now); r != nil {
-		d, certain = c.algorithm.recall(r, now, max(1, n))
-		d.Name = c.cfg.Name
-	}
-	if !certain {
-		if d, err = c.ask(ctx, node, hash, key, n, now); err != nil {
-			return d, err
-		}
-	}
-	switch {
-	case n == 0:
-		return d, nil
-	case d.Allowed:
-		c.allowed.Add(1)
-	default:
-		c.refused.Add(1)
-	}
-	if d.Degraded {
-		c.degraded.Add(1)
-	}
-	return d, nil
-}
-
-// ask asks a server, and the fallback if none answers.
-func (c *RateLimiter) ask(ctx context.Context, n *node, hash uint64, key string, count, now int64) (d limit.Decision, err error) {
-	q := question{
-		core: c, node: n, hash: hash, key: key, wire: c.wire(key), count: count, sent: now,
-		// What is more than the limit is refused, however much it is.
-		n: min(max(1, count), c.cfg.Limit+1), most: min(count, c.cfg.Limit+1),
-	}
-	extra := int64(0)
-	if c.leases != nil && count > 0 && count <= c.cfg.Limit {
-		if n == nil {
-			q.node, _, _ = c.keys.FindOrMake(hash, key, now, 0)
-		}
-		if q.lends = q.node != nil; q.lends {
-			q.most, extra = c.leases.want(&q.node.Value, now, count)
-		}
-	}
-	r, err := c.algorithm.decide(ctx, q)
-	if q.lends {
-		c.leases.came(&q.node.Value, extra, r[0])
-	}
-	if err != nil {
-		return c.without(ctx, err, key, count)
-	}
-	return c.digest(&q, &r), nil
-}
-
-// keep digests an answer for which nobody waits any more, as if one did: what it took is
-// charged, and a refusal is remembered.
-func (c *RateLimiter) keep(q *question, r reply, err error) {
-	if err != nil || !c.algorithm.plausible(q, &r) {
-		return
-	}
-	if q.lends {
-		c.leases.came(&q.node.Value, 0, r[0])
-	}
-	c.digest(q, &r)
-}
-
-// digest makes a decision of an answer, and keeps what is to be known of it.
-func (c *RateLimiter) digest(q *question, r *reply) limit.Decision {
-	c.instances.beat()
-	d := c.algorithm.read(*r, max(1, q.count))
-	d.Name = c.cfg.Name
-	now := c.link.clock.Now()
-	switch {
-	case !d.Allowed:
-		c.remember(q, &refusal{sent: q.sent, got: now, until: q.sent + int64(c.cfg.LeaseTime), n: max(1, q.count), reply: *r})
-		return d
-	case q.count == 0:
-		d.Ticket = 0
-		return d
-	}
-	d.Charged = q.count
-	if q.node == nil {
-		return d
-	}
-	if q.node.Value.refusal.Load() != nil {
-		q.node.Value.refusal.Store(nil)
-	}
-	if more := r[0] - q.count; more > 0 {
-		c.leases.put(q.node, q.sent, now, more, r, &d)
-		d.Remaining = min(d.Limit, d.Remaining+more)
-	}
-	return d
-}
-
-// refusalOf is what is remembered of a key.
-func refusalOf(n *node, now int64) *refusal {
-	if n == nil {
-		return nil
-	}
-	if r := n.Value.refusal.Load(); r != nil && now < r.until {
-		return r
-	}
-	return nil
-}
-
-// remember keeps a refusal.
-func (c *RateLimiter) remember(q *question, r *refusal) {
-	n := q.node
-	if n == nil {
-		if n, _, _ = c.keys.FindOrMake(q.hash, q.key, r.sent, 0); n == nil {
-			return
-		}
-	}
-	n.Value.asked.Store(r.sent)
-	n.Value.refusal.Store(r)
-}
-
-// without decides when the server has returned an error.
-func (c *RateLimiter) without(ctx context.Context, err error, key string, n int64) (limit.Decision, error) {
-	replied := replyOf(err)
-	switch {
-	case replied != nil:
-		c.foreign(replied, c.wire(key))
-	case !errors.Is(err, ErrAway):
-		return limit.Decision{}, err // ctx has ended
-	}
-	return c.fallback.decide(ctx, key, n, c.link.retryAfter(c.wire(key)))
+	return c.decide(ctx, node, hash, key, a, now)
 }
 
 // Peek returns how things stand for a key: whether one more would pass now, how many, when.
@@ -233,12 +113,23 @@ func (c *RateLimiter) Peek(ctx context.Context, key string) (d limit.Decision, e
 	if err := c.check(ctx, key, 0); err != nil {
 		return d, err
 	}
-	r, err := c.algorithm.decide(ctx, question{wire: c.wire(key), n: 1, most: takeNothing})
-	if err != nil {
-		return c.without(ctx, err, key, 0)
+	most, err := c.limitOf(key, limit.Default)
+	switch {
+	case err != nil:
+		return d, err
+	case !c.counts(most):
+		return c.unlimited(), nil
 	}
-	d = c.algorithm.read(r, 1)
-	d.Name, d.Ticket = c.cfg.Name, 0
+	r, err := c.algorithm.decide(ctx, question{wire: c.wire(key), limit: most, n: 1, most: takeNothing})
+	if err == nil {
+		d = c.algorithm.read(r, most, 1)
+		d.Name, d.Ticket = c.name, 0
+	} else if d, err = c.without(ctx, err, key, asked{limit: most}); err != nil {
+		return d, err
+	}
+	if !c.enforces() {
+		overlook(&d)
+	}
 	return d, nil
 }
 
@@ -295,7 +186,7 @@ func (c *RateLimiter) Refund(ctx context.Context, key string, d limit.Decision, 
 			return nil
 		}
 	}
-	err := c.algorithm.refund(lasting(ctx), c.wire(key), d.Ticket, n)
+	err := c.algorithm.refund(lasting(ctx), c.wire(key), d.Ticket, c.under(key, d), n)
 	c.forget(key)
 	return err
 }
@@ -308,8 +199,9 @@ func (c *RateLimiter) Refund(ctx context.Context, key string, d limit.Decision, 
 //     The key is then over its limit, and is refused until enough has left the window.
 //
 // A decision must be settled once. One that was refused charged nothing, so all of actual
-// is charged. What was decided without the server is settled where it was: with [Allow] and
-// [Deny], nowhere. The errors are those of Refund; actual is at most [limit.MaxLimit]. That
+// is charged; but nothing is for a key that is [limit.Exempt], nor for what was admitted only
+// because the mode is not Enforce. What was decided without the server is settled where it
+// was: with [Allow] and [Deny], nowhere. The errors are those of Refund; actual is at most [limit.MaxLimit]. That
 // ctx has ended does not matter.
 func (c *RateLimiter) Settle(ctx context.Context, key string, d limit.Decision, actual int64) error {
 	if err := c.check(nil, key, actual); err != nil { //nolint:staticcheck // see the comment
@@ -318,6 +210,8 @@ func (c *RateLimiter) Settle(ctx context.Context, key string, d limit.Decision, 
 	switch more := actual - d.Charged; {
 	case actual > limit.MaxLimit:
 		return fmt.Errorf("%w: %d; want 0 to %d", limit.ErrCount, actual, int64(limit.MaxLimit))
+	case d.Ticket == uncounted:
+		return nil
 	case more < 0:
 		return c.Refund(ctx, key, d, -more)
 	case more == 0:
@@ -325,15 +219,30 @@ func (c *RateLimiter) Settle(ctx context.Context, key string, d limit.Decision, 
 	case d.Degraded:
 		return c.fallback.settle(lasting(ctx), key, d, actual)
 	default:
-		_, err := c.algorithm.decide(lasting(ctx), question{wire: c.wire(key), n: min(more, maxHeld), most: takeAnyway})
+		_, err := c.algorithm.decide(lasting(ctx), question{
+			wire: c.wire(key), limit: c.under(key, d), n: min(more, maxHeld), most: takeAnyway,
+		})
 		c.forget(key)
 		return err
 	}
 }
 
+// under is the limit of what d has charged, or would have.
+func (c *RateLimiter) under(key string, d limit.Decision) int64 {
+	most := d.Limit
+	if most <= 0 {
+		most, _ = c.limitOf(key, limit.Default)
+	}
+	return min(max(0, most), MaxLimit)
+}
+
 // Describe returns the one limit.
 func (c *RateLimiter) Describe() []limit.Description {
-	return []limit.Description{{Name: c.cfg.Name, Limit: c.cfg.Limit, Window: c.cfg.Window}}
+	d := limit.Description{Name: c.name, Limit: c.limit.Load(), Window: c.cfg.Window, Mode: rule.Mode(c.mode.Load())}
+	if b, ok := c.algorithm.(*burstScripts); ok {
+		d.Burst = b.most(d.Limit)
+	}
+	return []limit.Description{d}
 }
 
 // Remote is true: limit.All and leaphttp ask it first.

@@ -1,10 +1,12 @@
 package leapredis
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/limit"
@@ -100,5 +102,88 @@ func TestLease_ARefusalEndsWhenPermitsAreGivenBack(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		require.Equal(t, left, l.Link().Returned)
 		require.True(t, allow(t, l, "a", 100-admitted).Allowed)
+	})
+}
+
+// A key that is used up is asked for once in LeaseTime by a process, however many callers it
+// has, and however slow the server is.
+func TestAllow_AFloodOfManyCallersAsksOnceInLeaseTime(t *testing.T) {
+	t.Parallel()
+	for _, latency := range []time.Duration{0, time.Millisecond, 40 * time.Millisecond} {
+		each(t, func(k kind) {
+			t := k.t
+			s := withFields()
+			l := k.start(t, s, Config{Limit: 5, Window: time.Hour, LeaseTime: 100 * time.Millisecond})
+			require.True(t, allow(t, l, "a", 5).Allowed)
+			s.latency.set(latency)
+			require.False(t, allow(t, l, "a", 1).Allowed)
+			before := s.called(k.script)
+			flood(t, l, 64, 2*time.Second)
+			require.LessOrEqual(t, s.called(k.script)-before, 20)
+			require.Greater(t, s.called(k.script)-before, 10)
+			require.Zero(t, l.Stats().Degraded)
+			require.Greater(t, l.Stats().Refused, int64(100_000))
+		})
+	}
+}
+
+// When one may pass, all who come before the answer ask: of a flood comes to the server what
+// comes within a round trip from then, and one in LeaseTime.
+func TestAllow_AFloodAsksWhenOneMayPass(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		const callers, most = 64, 10
+		s := withFields()
+		s.latency.set(time.Millisecond)
+		l := k.start(t, s, Config{Limit: most, Window: time.Second, LeaseTime: 100 * time.Millisecond})
+		flood(t, l, callers, 2*time.Second)
+		before, admitted := s.called(k.script), l.Stats().Allowed
+		flood(t, l, callers, 2*time.Second)
+		admitted = l.Stats().Allowed - admitted
+		require.GreaterOrEqual(t, admitted, int64(15))
+		asked := s.called(k.script) - before
+		t.Logf("%d of %d calls asked, %d were admitted", asked, l.Stats().Refused+admitted, admitted)
+		require.LessOrEqual(t, asked, 20+callers*2*int(admitted))
+	})
+}
+
+// flood has so many callers ask every millisecond, one after the other.
+func flood(t *testing.T, l limiter, callers int, lasts time.Duration) {
+	t.Helper()
+	var all sync.WaitGroup
+	end := time.Now().Add(lasts)
+	for id := range callers {
+		all.Go(func() {
+			time.Sleep(time.Millisecond * time.Duration(id) / time.Duration(callers))
+			for time.Now().Before(end) {
+				_, err := l.Allow(t.Context(), "a")
+				assert.NoError(t, err)
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// While a server is away, what was refused before is decided by the policy, within LeaseTime.
+func TestAllow_ARefusalIsNotBelievedWithoutAServer(t *testing.T) {
+	t.Parallel()
+	each(t, func(k kind) {
+		t := k.t
+		s := withFields()
+		b := s.breakable()
+		l := k.start(t, s, Config{Limit: 5, Window: time.Hour, LeaseTime: 100 * time.Millisecond})
+		require.True(t, allow(t, l, "a", 5).Allowed)
+		require.False(t, allow(t, l, "a", 1).Allowed)
+		b.set(errCut)
+		require.False(t, allow(t, l, "a", 1).Degraded)
+		time.Sleep(100 * time.Millisecond)
+		for range 5 {
+			d := allow(t, l, "a", 1)
+			require.True(t, d.Allowed)
+			require.True(t, d.Degraded)
+		}
+		require.False(t, allow(t, l, "a", 1).Allowed)
 	})
 }

@@ -34,6 +34,12 @@ var (
 	logResetScript       = newScript("log_reset")
 	hasFieldExpiryScript = newScript("has_field_expiry")
 
+	burstScript = newScript("burst")
+
+	inFlightScript = newScript("in_flight")
+	releaseScript  = newScript("in_flight_release")
+	renewScript    = newScript("in_flight_renew")
+
 	instancesScript = newScript("instances")
 	typeOfScript    = newScript("type_of")
 )
@@ -55,44 +61,51 @@ func (a *args) add(value string) {
 
 func (a *args) addInt(value int64) { a.add(strconv.FormatInt(value, 10)) }
 
-// terms are the limit and the window, as the decision scripts want them.
-type terms struct {
-	limit  int64
+// asking makes the argument of the decision scripts. Most calls want one permit under the
+// limit of the limiter.
+type asking struct {
 	length int64 // of a window, in µs
+	usual  int64 // the limit that one is under
 	one    string
 }
 
-func newTerms(cfg *Config) terms {
-	t := terms{limit: cfg.Limit, length: cfg.Window.Microseconds()}
-	t.one = t.pack(1, 1)
-	return t
+func newAsking(cfg *Config) asking {
+	a := asking{length: cfg.Window.Microseconds(), usual: cfg.Limit}
+	a.one = a.pack(cfg.Limit, 1, 1)
+	return a
 }
 
-// args makes the argument of a decision script. Most want one permit.
-func (t *terms) args(n, most int64) args {
-	text := t.one
-	if n != 1 || most != 1 {
-		text = t.pack(n, most)
+func (a *asking) args(q *question) args {
+	text := a.one
+	if q.n != 1 || q.most != 1 || q.limit != a.usual {
+		text = a.pack(q.limit, q.n, q.most)
 	}
-	return args{values: [3]string{text}, count: 1, admits: most >= n}
+	return args{values: [3]string{text}, count: 1, admits: q.most >= q.n || q.most == takeSome}
 }
 
 const packed = 7 // bytes of a number
 
-func (t *terms) pack(n, most int64) string {
-	var all [4 * packed]byte
-	for i, value := range [4]int64{t.limit, t.length, n, most} {
-		for j := range packed {
-			all[i*packed+j] = byte(value >> (8 * (packed - 1 - j)))
+func (a *asking) pack(limit, n, most int64) string { return pack(limit, a.length, n, most) }
+
+func pack(values ...int64) string {
+	var room [9 * packed]byte
+	all := room[:0]
+	for _, value := range values {
+		for shift := 8 * (packed - 1); shift >= 0; shift -= 8 {
+			all = append(all, byte(value>>shift))
 		}
 	}
-	return string(all[:])
+	return string(all)
 }
 
 const (
 	// What the decision scripts take for the most that they may take.
 	takeNothing = 0
 	takeAnyway  = -1
+	takeSome    = -2
+	// And that of bursts alone, for what are scripts of their own with the others.
+	refundIt = -3
+	resetIt  = -4
 
 	maxHeld     = 2 * MaxLimit // what a window is charged at most, with settlements
 	microsecond = 1000         // in the nanoseconds that this process counts in

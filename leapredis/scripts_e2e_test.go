@@ -63,8 +63,22 @@ func onServer(t *testing.T, name string, program redistest.Program, fields bool)
 			edge(t, conn, fmt.Sprintf("edge-%d", number))
 		})
 	})
+	t.Run(name+"/Burst", func(t *testing.T) {
+		number := 0
+		rapid.Check(t, func(t *rapid.T) {
+			number++
+			bothBursts(t, conn, fmt.Sprintf("burst-%d", number))
+		})
+	})
+	t.Run(name+"/InFlight", func(t *testing.T) {
+		number := 0
+		rapid.Check(t, func(t *rapid.T) {
+			number++
+			bothPlaces(t, conn, fmt.Sprintf("places-%d", number))
+		})
+	})
 	for _, k := range kinds {
-		if k.name == "FieldExpiry" && !fields {
+		if k.name == "FieldExpiry" && !fields || k.name == "Burst" {
 			continue
 		}
 		if k.name != "Counter" {
@@ -147,8 +161,8 @@ func edge(t *rapid.T, conn *redistest.Conn, key string) {
 // textsOf is the arguments of a script.
 func textsOf(given []int64) (texts []string) {
 	if len(given) == 4 {
-		t := terms{limit: given[0], length: given[1]}
-		return []string{t.pack(given[2], given[3])}
+		a := asking{length: given[1]}
+		return []string{a.pack(given[0], given[2], given[3])}
 	}
 	for _, n := range given {
 		texts = append(texts, strconv.FormatInt(n, 10))
@@ -190,7 +204,7 @@ func both(t *rapid.T, kind string, conn *redistest.Conn, key string) {
 		n := rapid.OneOf(rapid.Int64Range(1, 5), rapid.Int64Range(1, max(1, most/3)), rapid.Int64Range(1, maxHeld)).Draw(t, "n")
 		switch what := rapid.IntRange(0, 9).Draw(t, "what"); {
 		case what < 6:
-			take := rapid.SampledFrom([]int64{takeNothing, takeAnyway, n, n, n}).Draw(t, "most")
+			take := rapid.SampledFrom([]int64{takeNothing, takeAnyway, takeSome, n, n, n}).Draw(t, "most")
 			// With larger limits, what is taken beyond n is computed of doubles that are not whole, and
 			// may be off by one, which exceeds nothing: it is an eighth of what is left.
 			if kind == "counter" && take == n && most <= 1<<30 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,6 +24,12 @@ type limiter interface {
 	limit.Describer
 	limit.Remote
 	Allow(ctx context.Context, key string) (limit.Decision, error)
+	AllowLimit(ctx context.Context, key string, n, limit int64) (limit.Decision, error)
+	AllowAtMost(ctx context.Context, key string, n int64) (limit.Decision, error)
+	SetLimit(limit int64) error
+	MaxLimit() int64
+	SetPlans(byKey map[string]int64) error
+	SetMode(mode rule.Mode) error
 	Peek(ctx context.Context, key string) (limit.Decision, error)
 	Reset(ctx context.Context, key string) error
 	Stats() limit.Stats
@@ -42,12 +50,17 @@ type kind struct {
 type twin interface {
 	limit.Limiter
 	limit.Settler
+	AllowLimit(ctx context.Context, key string, n, limit int64) (limit.Decision, error)
+	AllowAtMost(ctx context.Context, key string, n int64) (limit.Decision, error)
+	SetLimit(limit int64) error
 	Peek(key string) limit.Decision
 	Reset(key string)
 	Stats() limit.Stats
 }
 
 func makeCounter(c Client, cfg Config) (limiter, error) { return NewCounter(c, cfg) }
+
+func makeBurst(c Client, cfg Config) (limiter, error) { return NewBurst(c, cfg) }
 
 func makeLog(s Storage) func(Client, Config) (limiter, error) {
 	return func(c Client, cfg Config) (limiter, error) {
@@ -62,10 +75,22 @@ var kinds = []kind{
 	{"Counter", "counter", makeCounter, func(cfg limit.Config) (twin, error) { return limit.NewCounter(cfg) }, nil},
 	{"SortedSet", "sorted", makeLog(SortedSet), twinLog, nil},
 	{"FieldExpiry", "fields", makeLog(FieldExpiry), twinLog, nil},
+	{"Burst", "burst", makeBurst, func(cfg limit.Config) (twin, error) { return limit.NewBurst(cfg) }, nil},
 }
 
 // each runs a test for each kind, in fake time, which begins with a whole second.
 func each(t *testing.T, f func(k kind)) {
+	t.Helper()
+	run(t, kinds, f)
+}
+
+// eachCount is each, but for bursts: what those hold is time, which is paid meanwhile.
+func eachCount(t *testing.T, f func(k kind)) {
+	t.Helper()
+	run(t, slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return k.name == "Burst" }), f)
+}
+
+func run(t *testing.T, kinds []kind, f func(k kind)) {
 	t.Helper()
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -104,8 +129,11 @@ func (k kind) start(t testing.TB, client Client, cfg Config) limiter {
 
 // limiter is what errors call it.
 func (k kind) limiter() string {
-	if k.name == "Counter" {
+	switch k.name {
+	case "Counter":
 		return forCounter
+	case "Burst":
+		return forBurst
 	}
 	return forLog
 }
@@ -162,6 +190,9 @@ func (s *server) held(wire string) (n int64) {
 	defer s.mu.Unlock()
 	if c := s.counters[wire]; c != nil {
 		return c.current
+	}
+	if b := s.bursts[wire]; b != nil {
+		return b.n
 	}
 	if l := s.logs[wire]; l != nil {
 		for _, taken := range l.n {

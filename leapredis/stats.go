@@ -27,13 +27,8 @@ type Link struct {
 // Stats returns the figures that all limiters have: of what this process keeps of keys, and
 // how it has answered. They are read one after the other.
 func (c *RateLimiter) Stats() limit.Stats {
-	_, away := c.link.state()
-	s := limit.Stats{
-		Keys: c.keys.Len(), MaxKeys: c.keys.Max(), Expired: c.keys.Expired(), Evicted: c.keys.Evicted(),
-		Allowed: c.allowed.Load(), Refused: c.refused.Load(), Degraded: c.degraded.Load(),
-		Away:    away > 0,
-		NoShare: c.cfg.WhenAway == Local && c.cfg.Limit > 0 && c.instances.share(c.cfg.Limit) == 0,
-	}
+	s := c.stats()
+	s.Keys, s.MaxKeys, s.Expired, s.Evicted = c.keys.Len(), c.keys.Max(), c.keys.Expired(), c.keys.Evicted()
 	if c.leases != nil {
 		s.Allowed += c.leases.served.Load()
 	}
@@ -42,15 +37,7 @@ func (c *RateLimiter) Stats() limit.Stats {
 
 // Link returns the figures of the link to the servers. They are read one after the other.
 func (c *RateLimiter) Link() Link {
-	state, away := c.link.state()
-	l := Link{
-		State: state, Away: away, Openings: c.link.servers.openings.Load() + c.link.denials.Load(),
-		RoundTrips: c.link.trips.Load(), Failures: c.link.failures.Load(), Late: c.link.late.Load(),
-		Instances: c.instances.count().processes,
-	}
-	if c.cfg.WhenAway == Local {
-		l.Share = c.instances.share(c.cfg.Limit)
-	}
+	l := c.remote.Link()
 	if c.leases != nil {
 		l.Leases, l.Returned = c.leases.made.Load(), c.leases.returned.Load()
 		l.Leased = c.leases.served.Load()

@@ -22,6 +22,8 @@ package limit
 // [RateLimiter.Wait] reserves: those who wait have turns, in the order in which they came. A
 // turn is lost if the caller gives up while others wait behind it.
 //
+// [RateLimiter.SetBurst] changes Burst, which keeps what a key holds as well.
+//
 // The error, if any, is [ErrConfig], and holds everything that is wrong with cfg as one or
 // more [*ConfigError].
 func NewBurst(cfg Config) (*RateLimiter, error) {
@@ -32,4 +34,19 @@ func NewBurst(cfg Config) (*RateLimiter, error) {
 	l := newRateLimiter(cfg, &e.store)
 	l.gcra = e
 	return l, nil
+}
+
+// SetBurst changes Config.Burst of a limiter that [NewBurst] has made, for the calls that come
+// from now on: 1 to [MaxLimit], or 0 for as many as the limit. What was counted stays. The
+// error is [ErrConfig], also for other limiters, and nothing has changed then.
+func (l *RateLimiter) SetBurst(burst int64) error {
+	want := wantBurst
+	if l.gcra == nil {
+		want = wantNoBurst
+	}
+	if l.gcra == nil || burst < 0 || burst > MaxLimit {
+		return &ConfigError{Limiter: "limiter", Name: l.name, Field: "Burst", Value: burst, Want: want}
+	}
+	l.gcra.burst.Store(burst)
+	return nil
 }

@@ -26,7 +26,8 @@ type Config struct {
 	// LimitFor, if it is not nil, returns the limit of a key, for plans: 0 to MaxLimit, in the
 	// same Window; [Exempt], or [Default], which is Limit. Anything else makes the call an
 	// error, [ErrCount]. It is asked with each call, under no lock, and must be safe for
-	// concurrent use. What it returns may change: what was counted stays.
+	// concurrent use. What it returns may change: what was counted stays. SetPlans sets the
+	// limits of single keys without a function.
 	LimitFor func(key string) int64
 
 	// Window is the length of time that Limit is for: [MinWindow] to [MaxWindow]; 0
@@ -70,6 +71,7 @@ type Config struct {
 	Strict bool
 
 	// Burst is how many of a key [NewBurst] admits at once: 1 to [MaxLimit]; 0 is its limit.
+	// SetBurst changes it while the limiter runs.
 	// With the other constructors it must be 0.
 	Burst int64
 
@@ -130,7 +132,12 @@ var policies = enum.Enum[Policy]{What: "Policy", Names: []string{"Evict", "Deny"
 // String is the policy's name.
 func (p Policy) String() string { return policies.String(p) }
 
-const wantMode = "enforce (0), shadow (1) or off (2)"
+const (
+	wantMode    = "enforce (0), shadow (1) or off (2)"
+	wantNoBurst = "0: only a Burst has one"
+)
+
+var wantBurst = fmt.Sprintf("1 to %d, or 0 for as many as the limit", int64(MaxLimit))
 
 // maker is the constructor that a configuration is for, without "New".
 type maker string
@@ -198,9 +205,9 @@ func (c *Config) complete(m maker) error {
 	}
 	switch {
 	case m != forBurst && c.Burst != 0:
-		fault("Burst", c.Burst, "0: only a Burst has one")
+		fault("Burst", c.Burst, wantNoBurst)
 	case c.Burst < 0 || c.Burst > MaxLimit:
-		fault("Burst", c.Burst, fmt.Sprintf("1 to %d, or 0 for as many as the limit", int64(MaxLimit)))
+		fault("Burst", c.Burst, wantBurst)
 	}
 	switch {
 	case m != forLog && m != forBucketed && c.MaxBytes != 0:

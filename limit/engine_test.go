@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/leapgate-go/leapgate/internal/bykey"
 )
 
 func engineOf(l limiter) engine { return l.(*RateLimiter).engine }
@@ -73,4 +75,10 @@ func TestProperty_LimitOfACallIsAsIfTheEngineWereMadeForIt(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestRuleEngine_HasTheBoundsOfTheLimiters(t *testing.T) {
+	t.Parallel()
+	require.EqualValues(t, maxPacked, bykey.MaxLimit)
+	require.Equal(t, Never, bykey.Never)
 }

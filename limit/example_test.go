@@ -225,6 +225,27 @@ func ExampleRateLimiter_SetLimit() {
 	// Output: <nil> 20
 }
 
+// A table of plans that changes while the program runs. rulefile.Config.Limits reads one from a
+// file.
+func ExampleRateLimiter_SetPlans() {
+	l, _ := limit.NewCounter(limit.Config{Limit: 2, Window: time.Minute, MaxLimit: 100})
+	_ = l.SetPlans(map[string]int64{"acme": 4, "partner": limit.Exempt, "banned": 0})
+	for _, tenant := range []string{"initech", "acme", "partner", "banned"} {
+		passed := 0
+		for range 10 {
+			if d, err := l.Allow(context.Background(), tenant); err == nil && d.Allowed {
+				passed++
+			}
+		}
+		fmt.Println(tenant, passed)
+	}
+	// Output:
+	// initech 2
+	// acme 4
+	// partner 10
+	// banned 0
+}
+
 // A queue is read in batches, as large as there is room for.
 func ExampleRateLimiter_AllowAtMost() {
 	l, _ := limit.NewLog(limit.Config{Limit: 10, Window: time.Minute})
@@ -371,6 +392,23 @@ func ExampleRateLimiter_Close() {
 	// Output:
 	// <nil>
 	// limit: limiter is closed
+}
+
+// A batch is as large as both limits have room for.
+func ExampleGroup_AllowAtMost() {
+	c := gatetest.NewClock()
+	second, _ := limit.NewCounter(limit.Config{Name: "per second", Limit: 5, Now: c.Now})
+	hour, _ := limit.NewLog(limit.Config{Name: "per hour", Limit: 7, Window: time.Hour, Now: c.Now})
+	both := limit.All(second, hour)
+	for range 3 {
+		d, _ := both.AllowAtMost(context.Background(), "queue", 10)
+		fmt.Println(d.Allowed, d.Charged)
+		c.Advance(2 * time.Second)
+	}
+	// Output:
+	// true 5
+	// true 2
+	// false 0
 }
 
 func ExampleAll() {

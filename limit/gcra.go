@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/keys"
@@ -19,7 +20,7 @@ import (
 // 2³². From there on it is rounded up for good, by that much with each call.
 type gcra struct {
 	window uint64
-	burst  int64 // 0: as many as the limit
+	burst  atomic.Int64 // 0: as many as the limit
 	store  store[debt]
 }
 
@@ -38,7 +39,8 @@ const (
 )
 
 func newGCRA(cfg Config) *gcra {
-	e := &gcra{window: uint64(cfg.Window), burst: cfg.Burst}
+	e := &gcra{window: uint64(cfg.Window)}
+	e.burst.Store(cfg.Burst)
 	e.store.bare = true
 	e.store.init(cfg, e)
 	return e
@@ -53,7 +55,7 @@ func (e *gcra) begun(int64, question) (d Decision) { return d }
 func (e *gcra) most(q question) int64 {
 	burst := q.burst
 	if burst == 0 {
-		burst = e.burst
+		burst = e.burst.Load()
 	}
 	if burst == 0 || q.limit == 0 {
 		return q.limit

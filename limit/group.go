@@ -70,6 +70,22 @@ func (g *Group) Allow(ctx context.Context, key string) (Decision, error) {
 // admits so much less. But when ctx has ended meanwhile, [Remote] limits keep what they
 // took.
 func (g *Group) AllowN(ctx context.Context, key string, n int64) (Decision, error) {
+	return g.allow(ctx, key, n, false)
+}
+
+// AllowAtMost admits as many of n as all limits have room for: Decision.Charged says how
+// many; where Limit is [Exempt], all of them. It refuses if not one fits; RetryAfter is then how
+// long until one does. Each limit takes what it has room for, of what those before it have, and
+// gives back what a later one has no room for. Otherwise it is AllowN.
+//
+// A limit that has no AllowAtMost is asked for all, and if it refuses and something remains, once
+// more for that.
+func (g *Group) AllowAtMost(ctx context.Context, key string, n int64) (Decision, error) {
+	return g.allow(ctx, key, n, n > 0)
+}
+
+// allow asks for n, or for some of them.
+func (g *Group) allow(ctx context.Context, key string, n int64, some bool) (Decision, error) {
 	if err := g.check(ctx, key, n); err != nil {
 		return Decision{}, err
 	}
@@ -83,7 +99,13 @@ func (g *Group) AllowN(ctx context.Context, key string, n int64) (Decision, erro
 	}()
 	var failed error
 	for i, l := range g.limiters {
-		d, err := l.AllowN(ctx, key, n)
+		var d Decision
+		var err error
+		if some {
+			d, err = allowAtMost(ctx, l, key, n)
+		} else {
+			d, err = l.AllowN(ctx, key, n)
+		}
 		switch {
 		case err != nil: // another may refuse, which is worth more than the error
 			failed = errors.Join(failed, err)
@@ -91,9 +113,17 @@ func (g *Group) AllowN(ctx context.Context, key string, n int64) (Decision, erro
 		case !d.Allowed:
 			asking = false
 			_ = g.refund(ctx, key, said) // a refusal is one, also if that fails
+			if some {
+				n = 1
+			}
 			return g.refusal(key, n, i, d, said), nil
+		case some && d.Limit != Exempt && d.Charged > 0: // else it counts nothing, and admits all
+			n = min(n, d.Charged)
 		}
 		said = append(said, d)
+	}
+	if some && failed == nil {
+		g.trim(ctx, key, said, n)
 	}
 	asking = false
 	if failed != nil {
@@ -116,6 +146,7 @@ func (g *Group) AllowN(ctx context.Context, key string, n int64) (Decision, erro
 	for i, d := range said {
 		whole = merge(whole, d, i == 0)
 	}
+	whole.Charged = min(whole.Charged, n) // a limit may have failed to take back the rest
 	whole.Ticket, whole.generation, whole.parts = 0, generation{}, nil
 	if n > 0 {
 		parts := make([]part, len(said))
@@ -128,6 +159,38 @@ func (g *Group) AllowN(ctx context.Context, key string, n int64) (Decision, erro
 		whole.parts = &parts[0]
 	}
 	return whole, nil
+}
+
+// allowAtMost asks one limit for as many of n as it has room for.
+func allowAtMost(ctx context.Context, l Limiter, key string, n int64) (Decision, error) {
+	if l, ok := l.(interface {
+		AllowAtMost(ctx context.Context, key string, n int64) (Decision, error)
+	}); ok {
+		return l.AllowAtMost(ctx, key, n)
+	}
+	d, err := l.AllowN(ctx, key, n)
+	if err == nil && !d.Allowed && d.Remaining > 0 && d.Remaining < n {
+		return l.AllowN(ctx, key, d.Remaining)
+	}
+	return d, err
+}
+
+// trim gives back what limits took beyond n, for which all have room.
+func (g *Group) trim(ctx context.Context, key string, said []Decision, n int64) {
+	for i, l := range g.limiters {
+		d := &said[i]
+		excess := d.Charged - n
+		if excess <= 0 || l.Refund(lasting(ctx), key, *d, excess) != nil {
+			continue // what it keeps, it admits less
+		}
+		d.Charged = n
+		if a, ok := l.(asker); ok {
+			after := a.would(key, 1)
+			d.Remaining, d.MoreAfter, d.ResetAfter = after.Remaining, after.MoreAfter, after.ResetAfter
+		} else if d.Limit != Exempt {
+			d.Remaining += excess
+		}
+	}
 }
 
 func (g *Group) check(ctx context.Context, key string, n int64) error {

@@ -2,11 +2,9 @@ package limit
 
 import (
 	"context"
-	"math"
 	"sync/atomic"
 
-	"github.com/leapgate-go/leapgate/internal/keys"
-	"github.com/leapgate-go/leapgate/internal/stripes"
+	"github.com/leapgate-go/leapgate/internal/occupancy"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
@@ -15,24 +13,10 @@ import (
 type InFlight struct {
 	terms
 	*answers
-	keys     *keys.Table[atomic.Uint64] // the places that are taken, or dismissed
-	ended    atomic.Bool
-	crowded  atomic.Int64
-	taken    stripes.Counter // places
-	occupied stripes.Counter // keys that have any
+	places *occupancy.Places
+	self   owner // of all places
+	ended  atomic.Bool
 }
-
-type occupant = keys.Node[atomic.Uint64]
-
-// Tables have a time for what expires; here it is whether there is need for room. Without,
-// keys are kept that have no places now: they come again, and should not allocate then.
-const (
-	noNeed = iota
-	need
-)
-
-// dismissed is the count of a key that was taken out. It had no places, and gets none.
-const dismissed = math.MaxUint64
 
 // NewInFlight makes a limiter of calls in flight: Config.Limit for each key, never one more,
 // whatever panics or is canceled. A call takes a place with [InFlight.Acquire] and gives it
@@ -51,22 +35,10 @@ func NewInFlight(cfg Config) (*InFlight, error) {
 	if err := cfg.complete(forInFlight); err != nil {
 		return nil, err
 	}
-	l := &InFlight{answers: newAnswers(cfg)}
+	l := &InFlight{answers: newAnswers(cfg), places: occupancy.New(cfg.MaxKeys, nil)}
 	l.init(cfg)
-	l.makeKeys(cfg)
+	l.self.places = l.places
 	return l, nil
-}
-
-func (l *InFlight) makeKeys(cfg Config) {
-	l.keys = keys.New(cfg.MaxKeys, false, keys.Rules[atomic.Uint64]{
-		Init: func(node *occupant, _, n int64) { node.Value.Store(uint64(n)) },
-		Inspect: func(node *occupant, need int64) (uint64, bool) {
-			n := node.Value.Load()
-			return n, n == 0 && need > noNeed
-		},
-		Kill: func(node *occupant, _ int64, _ bool) bool { return node.Value.CompareAndSwap(0, dismissed) },
-		Keep: cfg.keep,
-	})
 }
 
 // Place is room for one call of a key, from [InFlight.Acquire] to [Place.Release]:
@@ -81,8 +53,14 @@ func (l *InFlight) makeKeys(cfg Config) {
 // release it, but not two at once. The zero Place is none.
 type Place struct {
 	_    noCopy
-	from *InFlight // nil: there is nothing to release
-	node *occupant
+	from *owner // nil: there is nothing to release
+	held *occupancy.Held
+}
+
+// owner is what a place is of: those of a limiter, or else a lease of its own.
+type owner struct {
+	places *occupancy.Places
+	lease  Lease
 }
 
 // noCopy has the methods of a lock, so that vet finds copies.
@@ -93,20 +71,16 @@ func (*noCopy) Unlock() {}
 
 // Release gives the place back. Again, it does nothing.
 func (p *Place) Release() {
-	l := p.from
-	if l == nil {
+	from := p.from
+	if from == nil {
 		return
 	}
 	p.from = nil
-	l.give(p.node, 1)
-}
-
-// give gives n places back.
-func (l *InFlight) give(node *occupant, n int64) {
-	if node.Value.Add(-uint64(n)) == 0 {
-		l.occupied.Add(-1)
+	if from.places == nil {
+		from.lease.Release()
+		return
 	}
-	l.taken.Add(-n)
+	from.places.Give(p.held, 1)
 }
 
 // Acquire takes a place of key, or refuses: the decision says which. The place is to be
@@ -137,11 +111,11 @@ func (l *InFlight) acquire(ctx context.Context, key string, limit int64, p *Plac
 		l.allowed.Add(1)
 		return nil
 	}
-	node, taken, crowded := l.take(key, 1, uint64(limit))
-	if node != nil {
-		p.from, p.node = l, node
+	held, taken, crowded := l.places.Take(key, 1, limit)
+	if held != nil {
+		p.from, p.held = &l.self, held
 	}
-	l.decide(d, limit, int64(taken), node != nil, crowded)
+	l.decide(d, limit, taken, held != nil, crowded)
 	l.count(d, key, 1)
 	return nil
 }
@@ -154,52 +128,6 @@ func (l *InFlight) check(ctx context.Context, key string) error {
 		return ErrClosed
 	}
 	return ended(ctx)
-}
-
-// take takes n places, and returns their node; else nil. It also returns how many are taken then.
-func (l *InFlight) take(key string, n, limit uint64) (node *occupant, taken uint64, crowded bool) {
-	hash := l.keys.Hash(key)
-	node = l.keys.Find(hash, key)
-	for n <= limit {
-		if node == nil {
-			made := false
-			if node, _, made = l.keys.FindOrMake(hash, key, noNeed, int64(n)); made {
-				l.occupied.Add(1)
-				l.taken.Add(int64(n))
-				return node, n, false
-			}
-			if node == nil {
-				if l.makeRoom() {
-					continue
-				}
-				l.crowded.Add(1)
-				return nil, 0, true
-			}
-		}
-		switch taken = node.Value.Load(); {
-		case taken == dismissed:
-			node = nil // and ask the table again
-		case taken > limit || n > limit-taken:
-			return nil, taken, false
-		case node.Value.CompareAndSwap(taken, taken+n):
-			if taken == 0 {
-				l.occupied.Add(1)
-			}
-			l.taken.Add(int64(n))
-			return node, taken + n, false
-		}
-	}
-	return nil, 0, false
-}
-
-// makeRoom takes out keys without places, if there are any.
-func (l *InFlight) makeRoom() bool {
-	for l.occupied.Load() < int64(l.keys.Max()) {
-		if l.keys.Free(need) {
-			return true
-		}
-	}
-	return false
 }
 
 // decide makes d the decision about a place when so many are taken.
@@ -231,40 +159,24 @@ func (l *InFlight) Peek(key string) (d Decision) {
 	case !l.counts(limit):
 		return unlimited(l.name)
 	}
-	taken := l.takenOf(key)
-	crowded := taken == 0 && l.keys.Find(l.keys.Hash(key), key) == nil && l.occupied.Load() >= int64(l.keys.Max())
-	l.decide(&d, limit, int64(taken), taken < uint64(limit) && !crowded, crowded)
+	taken, crowded := l.places.Taken(key)
+	l.decide(&d, limit, taken, taken < limit && !crowded, crowded)
 	d.Charged = 0
 	return d
 }
 
-func (l *InFlight) takenOf(key string) uint64 {
-	node := l.keys.Find(l.keys.Hash(key), key)
-	if node == nil {
-		return 0
-	}
-	if taken := node.Value.Load(); taken != dismissed {
-		return taken
-	}
-	return 0
-}
-
 // Sweep takes out all keys that have no places, and gives back their memory. There is no
 // need to call it: see [RateLimiter.Sweep].
-func (l *InFlight) Sweep() { l.keys.Sweep(need) }
+func (l *InFlight) Sweep() { l.places.Sweep() }
 
 // Stats returns the figures of the limiter. They are read one after the other.
 func (l *InFlight) Stats() Stats {
-	s := l.places()
+	s := Stats{
+		Keys: l.places.Keys(), MaxKeys: l.places.MaxKeys(), Expired: l.places.Expired(), Crowded: l.places.Crowded(),
+		InFlight: l.places.InFlight(),
+	}
 	l.addTo(&s)
 	return s
-}
-
-func (l *InFlight) places() Stats {
-	return Stats{
-		Keys: l.keys.Len(), MaxKeys: l.keys.Max(), Expired: l.keys.Expired(), Crowded: l.crowded.Load(),
-		InFlight: max(0, l.taken.Load()),
-	}
 }
 
 // Describe returns the one limit. Its Window is 0.

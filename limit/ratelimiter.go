@@ -69,9 +69,9 @@ func (l *RateLimiter) AllowLimit(ctx context.Context, key string, n, limit int64
 	return d, err
 }
 
-// AllowAtMost admits as many of n as there is room for: Decision.Charged says how many.
-// It refuses if not one fits; RetryAfter is then how long until one does. Otherwise it is
-// AllowN.
+// AllowAtMost admits as many of n as there is room for: Decision.Charged says how many;
+// where Limit is [Exempt], all of them. It refuses if not one fits; RetryAfter is then how
+// long until one does. Otherwise it is AllowN. In mode Shadow, WouldRefuse is set if not all fit.
 func (l *RateLimiter) AllowAtMost(ctx context.Context, key string, n int64) (d Decision, err error) {
 	err = l.allow(ctx, key, asked{n: n, limit: Default, some: true}, &d)
 	return d, err
@@ -151,7 +151,9 @@ func (l *RateLimiter) answer(d *Decision, key string, q question) {
 	d.Name = l.name
 	switch {
 	case !l.enforces(q.limit):
+		short := q.some && d.Charged < q.n
 		d.overlook()
+		d.WouldRefuse = d.WouldRefuse || short
 	case d.Remaining == 0 || !q.take:
 		l.setMoreAfter(d, q.now, q.limit, key, q.n)
 	}

@@ -62,26 +62,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic" // its Int64 is aligned on 32-bit machines, too
 	"time"
+
+	"github.com/leapgate-go/leapgate/internal/sampler"
 )
 
 const (
 	defaultEvery = time.Second
 	minEvery     = 10 * time.Millisecond
 	maxEvery     = time.Hour
-
-	// staleAfter times Every is how long a good reading is good for. One or two
-	// failures do not make a rule change its threshold to and fro.
-	staleAfter = 5
-
-	// patience is how long Start and Close wait for a reading. One takes less than a
-	// tenth of a millisecond, so that what takes this long does not come soon.
-	patience = time.Second
-
-	// maxCauses bounds the memory of a reader whose errors differ every time.
-	maxCauses = 100
 )
 
 var (
@@ -111,61 +101,37 @@ type Config struct {
 // zero Sampler is unknown.
 type Sampler struct {
 	// used is the complement of the last good reading, which is below 0, or 0 if the
-	// memory is unknown. Written by Start and then by run alone, read by everybody.
-	used atomic.Int64
-
-	every  time.Duration
-	reader func() (bytes int64, err error)
-	system *system // whose Read reader is; nil if the program has brought its own
-	logger *slog.Logger
-	causes map[string]bool // what was logged; only a reading touches it, and there is one at a time
-
-	closing sync.Once
-	stop    chan struct{} // closed by Close
-	stopped chan struct{} // closed by run, which ends
-	last    *reading      // the one that began last; run's until stopped
-}
-
-// reading is one call of the reader.
-type reading struct {
-	done  chan struct{} // closed when what is below is there
-	bytes int64
-	err   error
+	// memory is unknown. Written by the sampler alone, read by everybody.
+	used    atomic.Int64
+	system  *system // that is read; nil if the program has brought its own Reader
+	sampler *sampler.Sampler[int64]
 }
 
 // Start begins to sample. It reads once before it returns, so that the memory is
 // known at once, unless that reading fails, or takes longer than 1 s; neither is an
 // error. The error, if any, is [ErrConfig], and nothing was started.
 func Start(cfg Config) (*Sampler, error) {
-	if cfg.Every == 0 {
-		cfg.Every = defaultEvery
-	}
-	if cfg.Every < minEvery || cfg.Every > maxEvery { // the only field that can be wrong
-		return nil, fmt.Errorf("%w: Every is %v; want %v to %v, or 0 for %v",
-			ErrConfig, cfg.Every, minEvery, maxEvery, defaultEvery)
-	}
-	var machine *system
+	s := new(Sampler)
 	if cfg.Reader == nil {
-		machine = newSystem()
-		cfg.Reader = machine.Read
+		s.system = newSystem()
+		cfg.Reader = s.system.Read
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
-	}
-	s := &Sampler{
-		every:   cfg.Every,
-		reader:  cfg.Reader,
-		system:  machine,
-		logger:  cfg.Logger,
-		stop:    make(chan struct{}),
-		stopped: make(chan struct{}),
-	}
-	s.begin()
-	if s.last.wait(patience) {
-		s.take()
-		go s.run(nil)
-	} else {
-		go s.run(s.last.done)
+	var err error
+	s.sampler, err = sampler.Start(sampler.Config[int64]{
+		What: "memory", Every: cfg.Every, Min: minEvery, Max: maxEvery, Default: defaultEvery,
+		Logger: cfg.Logger, BadConfig: ErrConfig,
+		Read: func() (int64, error) {
+			bytes, err := cfg.Reader()
+			if err == nil && bytes < 0 {
+				err = fmt.Errorf("the reading is %d bytes; want 0 or more", bytes)
+			}
+			return bytes, err
+		},
+		Take:   func(bytes int64) { s.used.Store(^bytes) },
+		Forget: func() { s.used.Store(0) },
+	})
+	if err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -196,100 +162,8 @@ func (s *Sampler) Source() string {
 // [ErrHangs]: its goroutine cannot be stopped, and ends when the reader returns.
 // Closing again does nothing but to look whether it has.
 func (s *Sampler) Close() error {
-	s.closing.Do(func() { close(s.stop) })
-	<-s.stopped // soon: run calls nothing that could block
-	if !s.last.wait(patience) {
-		return fmt.Errorf("%w: the reader has not returned %v after Close; want it to", ErrHangs, patience)
+	if !s.sampler.Close() {
+		return fmt.Errorf("%w: the reader has not returned %v after Close; want it to", ErrHangs, sampler.Patience)
 	}
 	return nil
-}
-
-// run samples until it is stopped. pending is the end of the reading that is under
-// way, nil if there is none.
-func (s *Sampler) run(pending <-chan struct{}) {
-	defer close(s.stopped)
-	ticker := time.NewTicker(s.every)
-	defer ticker.Stop()
-	stale := time.NewTimer(staleAfter * s.every)
-	defer stale.Stop()
-	for {
-		select {
-		case <-s.stop:
-			s.used.Store(0)
-			return
-		case <-ticker.C:
-			if pending == nil {
-				s.begin()
-				pending = s.last.done
-			}
-		case <-pending:
-			pending = nil
-			if s.take() {
-				stale.Reset(staleAfter * s.every)
-			}
-		case <-stale.C:
-			s.used.Store(0)
-		}
-	}
-}
-
-// begin begins a reading, on a goroutine of its own because it may hang.
-func (s *Sampler) begin() {
-	s.last = &reading{done: make(chan struct{})}
-	go s.read(s.last)
-}
-
-// take makes the last reading, which is done, the one that Used returns, if it is good.
-func (s *Sampler) take() bool {
-	if s.last.err != nil {
-		return false
-	}
-	s.used.Store(^s.last.bytes)
-	return true
-}
-
-// read is one reading. All that is not this package's code runs here: the reader and
-// the logger.
-func (s *Sampler) read(r *reading) {
-	defer close(r.done)
-	r.err = errors.New("the reader has ended its goroutine") // as runtime.Goexit does
-	defer func() {
-		if cause := recover(); cause != nil {
-			r.err = fmt.Errorf("the reader panicked: %v", cause)
-		}
-		if r.err != nil {
-			s.log(r.err)
-		}
-	}()
-	r.bytes, r.err = s.reader()
-	if r.err == nil && r.bytes < 0 {
-		r.err = fmt.Errorf("the reading is %d bytes; want 0 or more", r.bytes)
-	}
-}
-
-// log logs each cause once.
-func (s *Sampler) log(err error) {
-	text := fmt.Sprint(err) // not err.Error(), which may panic
-	cause := fmt.Sprintf("%.200s", text)
-	if s.causes[cause] || len(s.causes) >= maxCauses {
-		return
-	}
-	if s.causes == nil {
-		s.causes = make(map[string]bool)
-	}
-	s.causes[cause] = true
-	s.logger.Warn("leapgate: a reading of the memory failed; each cause is logged once",
-		"error", text, "memory_unknown_after", staleAfter*s.every)
-}
-
-// wait reports whether the reading is done, or is so within that time.
-func (r *reading) wait(longest time.Duration) bool {
-	timer := time.NewTimer(longest)
-	defer timer.Stop()
-	select {
-	case <-r.done:
-		return true
-	case <-timer.C:
-		return false
-	}
 }

@@ -14,6 +14,8 @@ import (
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/internal/cgroup"
 )
 
 // files is a machine with these files.
@@ -24,6 +26,11 @@ func files(content map[string]string) fstest.MapFS {
 	}
 	return m
 }
+
+// on reads from a machine with these files.
+func on(root fs.FS) *system { return &system{files: cgroup.Files{Root: root}} }
+
+const maxFile = 1 << 20 // that is read
 
 // pages is so many pages, in bytes.
 func pages(n int64) int64 { return n * int64(os.Getpagesize()) }
@@ -147,7 +154,7 @@ func TestSystem_WhichIsRead(t *testing.T) {
 			v2 + "memory.current": "9000\n", v1 + "memory.usage_in_bytes": "9000\n",
 		}, pages(1000), process},
 	} {
-		s := &system{root: files(c.files)}
+		s := on(files(c.files))
 		require.Empty(t, s.Source(), c.name)
 		bytes, err := s.Read()
 		require.NoError(t, err, c.name)
@@ -158,7 +165,7 @@ func TestSystem_WhichIsRead(t *testing.T) {
 
 func TestSystem_NoProc(t *testing.T) {
 	t.Parallel()
-	for _, s := range []*system{{}, {root: fstest.MapFS{}}, {root: files(map[string]string{group: "0::/\n"})}} {
+	for _, s := range []*system{{}, on(fstest.MapFS{}), on(files(map[string]string{group: "0::/\n"}))} {
 		bytes, err := s.Read()
 		require.NoError(t, err)
 		require.Greater(t, bytes, int64(1<<20), "no Go program is smaller")
@@ -182,7 +189,7 @@ func TestSystem_BadNumbersOfACgroup(t *testing.T) {
 		m := files(others)
 		m[bad] = &fstest.MapFile{Data: []byte(text)}
 		m[statm] = &fstest.MapFile{Data: []byte(aStatm)}
-		s := &system{root: m}
+		s := on(m)
 		bytes, err := s.Read()
 		require.ErrorContains(t, err, "/"+bad+" has ", "%q", text)
 		require.ErrorContains(t, err, "; want a number of 0 to 9223372036854775807", "%q", text)
@@ -212,7 +219,7 @@ func TestSystem_BadNumbersOfTheProcess(t *testing.T) {
 	t.Parallel()
 	bad := []string{"", "\n", "5000", "5000 \n", "1 -1 1\n", "1 +1\n", "1 1.5\n", "1 x\n", "1 0x10\n", "1 9223372036854775808\n", "1 \x00\n"}
 	for _, text := range bad {
-		s := &system{root: files(map[string]string{statm: text})}
+		s := on(files(map[string]string{statm: text}))
 		bytes, err := s.Read()
 		require.ErrorContains(t, err, "/"+statm+" ", "%q", text)
 		require.ErrorContains(t, err, "; want ", "%q", text)
@@ -224,14 +231,14 @@ func TestSystem_BadNumbersOfTheProcess(t *testing.T) {
 func TestSystem_MorePagesThanBytesCanBe(t *testing.T) {
 	t.Parallel()
 	most := math.MaxInt64 / int64(os.Getpagesize())
-	s := &system{root: files(map[string]string{statm: "1 " + strconv.FormatInt(most, 10) + " 1\n"})}
+	s := on(files(map[string]string{statm: "1 " + strconv.FormatInt(most, 10) + " 1\n"}))
 	bytes, err := s.Read()
 	require.NoError(t, err)
 	require.Equal(t, pages(most), bytes)
 
 	for _, n := range []int64{most + 1, math.MaxInt64} {
 		text := strconv.FormatInt(n, 10)
-		s.root = files(map[string]string{statm: "1 " + text + " 1\n"})
+		s.files.Root = files(map[string]string{statm: "1 " + text + " 1\n"})
 		_, err = s.Read()
 		require.EqualError(t, err, "/proc/self/statm has "+text+" pages; want at most "+strconv.FormatInt(most, 10))
 	}
@@ -244,15 +251,15 @@ func TestSystem_HugeFiles(t *testing.T) {
 	for name := range whole {
 		m := files(whole)
 		m[name] = &fstest.MapFile{Data: []byte(huge)}
-		_, err := (&system{root: m}).Read()
+		_, err := on(m).Read()
 		require.EqualError(t, err, "/"+name+" has more than 1048576 bytes; want less")
 	}
-	_, err := (&system{root: files(map[string]string{statm: huge})}).Read()
+	_, err := on(files(map[string]string{statm: huge})).Read()
 	require.EqualError(t, err, "/"+statm+" has more than 1048576 bytes; want less")
 
 	long := strings.Repeat("anon 1\n", (maxFile-len(v2Stat))/7) + v2Stat
 	whole[v2+"memory.stat"] = long
-	bytes, err := (&system{root: files(whole)}).Read()
+	bytes, err := on(files(whole)).Read()
 	require.NoError(t, err)
 	require.EqualValues(t, 700, bytes)
 }
@@ -301,7 +308,7 @@ func TestSystem_FaultsOfTheMachine(t *testing.T) {
 	} {
 		for _, fault := range []error{syscall.EMFILE, syscall.ENFILE, syscall.EIO, syscall.ENODEV, syscall.EINTR, syscall.ENOMEM, io.ErrUnexpectedEOF} {
 			f := &faultyFS{FS: files(c.files)}
-			s := &system{root: f}
+			s := on(f)
 			_, err := s.Read()
 			require.NoError(t, err)
 			before := s.Source()
@@ -333,7 +340,7 @@ func TestSystem_ForbiddenFiles(t *testing.T) {
 			group: "4:memory:/a\n0::/a\n", statm: aStatm,
 			v2 + "a/memory.current": "1000\n", v1 + "a/memory.usage_in_bytes": "2000\n",
 		}), open: map[string]error{}}
-		s := &system{root: f}
+		s := on(f)
 		read := func(want int64, source string) {
 			t.Helper()
 			bytes, err := s.Read()
@@ -364,7 +371,7 @@ func TestSystem_ProcessIsMoved(t *testing.T) {
 		group: "0::/\n", statm: aStatm,
 		v2 + "a/memory.current": "1000\n", v2 + "b/memory.current": "2000\n",
 	})
-	s := &system{root: m}
+	s := on(m)
 	for _, c := range []struct {
 		group string
 		bytes int64
@@ -393,7 +400,7 @@ func TestSystem_TrueFiles(t *testing.T) {
 	if err := os.Symlink("4711", filepath.Join(root, "proc/self")); err != nil {
 		t.Skip(err) // Windows wants a privilege for it
 	}
-	s := &system{root: os.DirFS(root)}
+	s := on(os.DirFS(root))
 	bytes, err := s.Read()
 	require.NoError(t, err)
 	require.EqualValues(t, 9000, bytes)
@@ -433,11 +440,11 @@ func FuzzSystem(f *testing.F) {
 	f.Add("", "", "", "")
 	f.Add("0::/..\n4:memory:/./.\n", "-1", "inactive_file\n", "1 2")
 	f.Fuzz(func(t *testing.T, groups, usage, stat, resident string) {
-		s := &system{root: files(map[string]string{
+		s := on(files(map[string]string{
 			group: groups, statm: resident,
 			v2 + "memory.current": usage, v2 + "memory.stat": stat,
 			v1 + "pod/one/memory.usage_in_bytes": usage, v1 + "pod/one/memory.stat": stat,
-		})}
+		}))
 		bytes, err := s.Read()
 		if err != nil {
 			require.Zero(t, bytes)

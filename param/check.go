@@ -22,6 +22,7 @@ type check struct {
 	items  *items // nil for none
 	limit  int64  // of a value that is not among items
 	counts *counts
+	top    *top // nil if nobody asked for it
 	now    func() int64
 
 	cause    resource.Cause
@@ -79,6 +80,13 @@ func (c *check) init(env *ruleset.Env, r *Rule, name string, old *check) {
 	} else {
 		c.counts = new(counts)
 	}
+	switch {
+	case r.Top == 0:
+	case old != nil && old.rule.Top == r.Top && slices.Equal(old.args, c.args):
+		c.top = old.top
+	default:
+		c.top = newTop(r.Top)
+	}
 	c.cause = resource.Cause{
 		Resource: name, Kind: kindName, RuleID: r.ID, Status: tooManyRequests,
 		Threshold: r.Threshold, Interval: r.Interval, Last: &c.counts.last,
@@ -87,6 +95,8 @@ func (c *check) init(env *ruleset.Env, r *Rule, name string, old *check) {
 	case r.MaxInFlight > 0:
 		c.limit = r.MaxInFlight
 		c.cause.Threshold, c.cause.Status, c.cause.Detail = float64(r.MaxInFlight), serviceUnavailable, " in flight"
+	case probes(r):
+		c.limit = limit.Exempt
 	case r.Behavior == Bucket && r.Burst > 0:
 		c.cause.Detail = ", at most " + strconv.FormatInt(r.Burst, 10) + " at once"
 	case r.Behavior == Pace:
@@ -164,25 +174,34 @@ type asked struct {
 	shared bool // the call has no value, and shares one with others
 }
 
-// ask returns what a call is asked about. It is false if nothing is, since the call has no value.
-func (c *check) ask(args *resource.Args) (a asked, ok bool) {
+// ask fills in what a call is asked about. It is false if nothing is, since the call has no
+// value. A struct of this size is not returned in registers, and copying it takes longer than
+// filling it in.
+func (c *check) ask(a *asked, args resource.Args) (ok bool) {
 	if len(c.args) == 1 {
 		a.key, ok = args.Get(c.args[0])
 	} else {
 		a.key, a.buffer, ok = joined(c.args, args)
 	}
+	a.limit, a.cause = c.limit, &c.cause
 	switch {
 	case !ok:
 		a.shared = true
-		a.limit, a.cause = c.limit, &c.cause
-		return a, c.rule.Missing == Shared
-	case c.items == nil:
-		a.limit, a.cause = c.limit, &c.cause
-	default:
+		return c.rule.Missing == Shared
+	case c.items != nil:
 		a.limit, a.cause = c.limitOf(a.key)
 		a.own = a.cause != &c.cause
 	}
-	return a, true
+	return true
+}
+
+// come counts a call that has come, before it is decided about.
+func (c *check) come(a *asked, n int64) {
+	if a.shared {
+		c.counts.missing.Add(n)
+	} else if c.top != nil {
+		c.top.busiest.Count(a.key, n)
+	}
 }
 
 // untaken is the second word of a ticket for which nothing was taken.
@@ -191,13 +210,16 @@ const untaken = -1
 // missed decides about a call without a value that shares none.
 func (c *check) missed(n int64) resource.Verdict {
 	if c.rule.Missing == Block {
-		return c.refuse(n, c.missing, float64(n), -1)
+		return c.refuse(n, c.missing, nil, float64(n), -1)
 	}
 	return resource.Verdict{Ticket: resource.Ticket{B: untaken}}
 }
 
-// refuse counts a refusal, and makes the error.
-func (c *check) refuse(n int64, cause *resource.Cause, observed float64, wait time.Duration) resource.Verdict {
+// refuse counts a refusal of a value, nil if the call has none, and makes the error.
+func (c *check) refuse(n int64, cause *resource.Cause, a *asked, observed float64, wait time.Duration) resource.Verdict {
+	if c.top != nil && a != nil && !a.shared {
+		c.top.refused.Count(a.key, n)
+	}
 	if c.rule.Mode == rule.Shadow {
 		c.counts.wouldBlock.Add(n)
 		return resource.Verdict{Refused: &c.shadowed}
@@ -207,8 +229,8 @@ func (c *check) refuse(n int64, cause *resource.Cause, observed float64, wait ti
 }
 
 // snapshot has what the snapshots of all checks have.
-func (c *check) snapshot(s limit.Stats) stat.RuleSnapshot {
-	return stat.RuleSnapshot{
+func (c *check) snapshot(values int) stat.RuleSnapshot {
+	s := stat.RuleSnapshot{
 		ID: c.rule.ID, Kind: kindName, Mode: c.rule.Mode,
 		Threshold: c.cause.Threshold, Effective: c.cause.Threshold, Interval: c.rule.Interval,
 		Admitted:            c.counts.admitted.Load(),
@@ -217,6 +239,11 @@ func (c *check) snapshot(s limit.Stats) stat.RuleSnapshot {
 		Candidate:           c.rule.Candidate,
 		CandidateWouldBlock: c.counts.candidateWouldBlock.Load(),
 		Missing:             c.counts.missing.Load(),
-		Values:              s.Keys,
+		Values:              values,
 	}
+	if c.top != nil {
+		s.Busiest = snapshotOf(c.top.busiest, c.rule, c.args)
+		s.RefusedMost = snapshotOf(c.top.refused, c.rule, c.args)
+	}
+	return s
 }

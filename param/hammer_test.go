@@ -3,6 +3,7 @@ package param_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,58 +18,75 @@ import (
 )
 
 // The race: many goroutines ask for few values while others flood the table with new ones,
-// panic, take batches and are refused by a later rule. Nobody is ever inside beyond the
-// limit of a value, and in the end nobody is.
+// panic, end, give up waiting, take batches and are refused by a later rule. Nobody is ever inside
+// beyond the limit of a value, and in the end nobody is.
 func TestInFlight_HammerNoValueIsEverOverItsLimit(t *testing.T) {
 	t.Parallel()
 	const goroutines, values, limit = 64, 100, 2
-	w := newWorld(t, param.Rule{MaxInFlight: limit, MaxKeys: 80})
+	w := newWorld(t, param.Rule{MaxInFlight: limit, MaxKeys: 80, Top: 5})
 	require.NoError(t, w.EditRules(func(all *leapgate.Rules) error {
-		all.Param = append(all.Param, param.Rule{ID: "later", Resource: "r", Arg: "how", Threshold: 1e6, Items: "refused=0"})
+		all.Param = append(all.Param,
+			param.Rule{ID: "later", Resource: "r", Arg: "how", Threshold: 1e6, Items: "refused=0"},
+			param.Rule{ID: "waits", Resource: "r", Arg: "turn", Threshold: 1, Interval: time.Hour, Behavior: param.Pace, MaxWait: time.Hour})
 		return nil
 	}))
+	w.pass(1, leapgate.WithArg("turn", "next")) // the next turn comes in an hour
 	var inside [values]atomic.Int64
-	var names [values]string
+	var passed atomic.Int64
+	names := make([]string, values)
 	for i := range names {
 		names[i] = fmt.Sprint("value ", i)
 	}
-	each := gatetest.Rounds(2000)
+	call := func(id, i int) {
+		defer func() { _ = recover() }()
+		value := (id + i) % values
+		n := int64(1 + i%7/6)
+		opts := []leapgate.EntryOption{leapgate.WithCount(n)}
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		flood := i%11 == 0
+		switch {
+		case flood:
+			opts = append(opts, item(fmt.Sprint("new ", id, i)))
+		case i%5 == 0:
+			opts = append(opts, item(names[value]), leapgate.WithArg("how", "refused"))
+		case i%17 == 0:
+			opts = append(opts, item(names[value]), leapgate.WithArg("turn", "next"))
+			go cancel()
+		default:
+			opts = append(opts, item(names[value]))
+		}
+		e, err := w.EntryContext(ctx, "r", opts...)
+		if err != nil {
+			return
+		}
+		defer e.Exit()
+		passed.Add(n)
+		if !flood {
+			if now := inside[value].Add(n); now > limit {
+				t.Errorf("%d of %d inside", now, limit)
+			}
+			inside[value].Add(-n)
+		}
+		switch {
+		case i%13 == 0:
+			panic("the call fails")
+		case i%19 == 0:
+			runtime.Goexit()
+		default:
+		}
+	}
 	gatetest.AtOnce(goroutines, func(id int) {
-		for i := range each {
-			value := (id + i) % values
-			n := int64(1 + i%7/6)
-			how := "refused"
-			if i%5 > 0 {
-				how = "passes"
-			}
-			if i%11 == 0 { // a flood of new values
-				e, err := w.EntryContext(context.Background(), "r", item(fmt.Sprint("new ", id, i)))
-				if err == nil {
-					e.Exit()
-				}
-				continue
-			}
-			func() {
-				defer func() { _ = recover() }()
-				e, err := w.EntryContext(context.Background(), "r", item(names[value]), leapgate.WithCount(n), leapgate.WithArg("how", how))
-				if err != nil {
-					return
-				}
-				defer e.Exit()
-				if now := inside[value].Add(n); now > limit {
-					t.Errorf("%d of %d inside", now, limit)
-				}
-				inside[value].Add(-n)
-				if i%13 == 0 {
-					panic("the call fails")
-				}
-			}()
+		for i := range gatetest.Rounds(2000) {
+			var ended sync.WaitGroup
+			ended.Go(func() { call(id, i) })
+			ended.Wait()
 		}
 	})
-	s := gates.Snapshot(t, w.Gate, "r")
-	require.Zero(t, s.Concurrency)
+	require.Zero(t, gates.Snapshot(t, w.Gate, "r").Concurrency)
+	require.Equal(t, passed.Load(), w.snapshot().Admitted)
 	for _, name := range names[:80] {
-		entries := w.hold(5, item(name), leapgate.WithArg("how", "passes"))
+		entries := w.hold(5, item(name))
 		require.Len(t, entries, limit, name)
 		exit(entries)
 	}

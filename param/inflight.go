@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/internal/occupancy"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -12,20 +12,20 @@ import (
 // inFlight carries out a rule on calls in flight.
 type inFlight struct {
 	check
-	occupancy
+	taken
 }
 
-// occupancy is the places that are taken. It goes over from one check of a rule to the next;
+// taken is the places that are taken. It goes over from one check of a rule to the next;
 // calls give their places back to where they took them, whatever rules there are then.
-type occupancy struct {
-	places *limit.Places
-	shared *limit.Places // of calls without a value
+type taken struct {
+	places *occupancy.Places
+	shared *occupancy.Places // of calls without a value
 	kept   *atomic.Pointer[items]
 }
 
 // shared is the places of calls without a value, as a call holds them. It is as large as a
 // pointer, so that holding it allocates nothing.
-type shared struct{ places *limit.Held }
+type shared struct{ places *occupancy.Held }
 
 var (
 	_ resource.ArgsCheck    = (*inFlight)(nil)
@@ -35,11 +35,11 @@ var (
 // occupy goes on with the places of the check before, if it fits.
 func (c *inFlight) occupy(before resource.Check) {
 	if old, ok := before.(*inFlight); ok && goesOn(old.rule, c.rule) {
-		c.occupancy = old.occupancy
+		c.taken = old.taken
 	} else {
 		c.kept = new(atomic.Pointer[items])
-		c.places = limit.NewPlaces(c.rule.MaxKeys, keeping(c.kept))
-		c.shared = limit.NewPlaces(1, nil)
+		c.places = occupancy.New(c.rule.MaxKeys, keeping(c.kept))
+		c.shared = occupancy.New(1, nil)
 	}
 	c.keep()
 }
@@ -49,28 +49,22 @@ func (c *inFlight) keep() { c.kept.Store(c.items) }
 func (c *inFlight) Interval() time.Duration { return 0 }
 
 func (c *inFlight) ReserveArgs(_, n int64, _ resource.Caller, args resource.Args) (resource.Verdict, any) {
-	a, ok := c.ask(&args)
-	if a.shared {
-		c.counts.missing.Add(n)
-	}
-	switch {
-	case !ok:
+	var a asked
+	ok := c.ask(&a, args)
+	c.come(&a, n)
+	if !ok {
 		return c.missed(n), nil
-	case a.limit < 0:
-		a.buffer.free()
+	}
+	defer a.buffer.free()
+	if a.limit < 0 {
 		return resource.Verdict{}, nil
 	}
-	places := c.placesOf(&a)
-	held, taken, crowded := places.Take(a.key, n, a.limit)
-	if held == nil && n > a.limit {
-		taken = places.Taken(a.key)
-	}
-	a.buffer.free()
+	held, taken, crowded := c.placesOf(&a).Take(a.key, n, a.limit)
 	switch {
 	case crowded:
-		return c.refuse(n, c.crowded, float64(n), -1), nil
+		return c.refuse(n, c.crowded, &a, float64(n), -1), nil
 	case held == nil:
-		return c.refuse(n, a.cause, float64(taken+n), -1), nil
+		return c.refuse(n, a.cause, &a, float64(taken+n), -1), nil
 	}
 	c.counts.admitted.Add(n)
 	if a.shared {
@@ -79,7 +73,7 @@ func (c *inFlight) ReserveArgs(_, n int64, _ resource.Caller, args resource.Args
 	return resource.Verdict{}, held
 }
 
-func (c *inFlight) placesOf(a *asked) *limit.Places {
+func (c *inFlight) placesOf(a *asked) *occupancy.Places {
 	if a.shared {
 		return c.shared
 	}
@@ -100,7 +94,7 @@ func (c *inFlight) FinishArgs(_, n int64, _ time.Duration, _ resource.Outcome, h
 
 func (c *inFlight) give(held any, n int64) {
 	switch held := held.(type) {
-	case *limit.Held:
+	case *occupancy.Held:
 		c.places.Give(held, n)
 	case shared:
 		c.shared.Give(held.places, n)
@@ -109,16 +103,20 @@ func (c *inFlight) give(held any, n int64) {
 
 // WaitArgs cannot know when a call in flight will end.
 func (c *inFlight) WaitArgs(_, n int64, _ resource.Caller, args resource.Args) time.Duration {
-	a, ok := c.ask(&args)
+	var a asked
+	ok := c.ask(&a, args)
 	defer a.buffer.free()
 	switch {
 	case !ok && c.rule.Missing == Block:
 		return -1
-	case !ok, a.limit < 0, n <= a.limit-c.placesOf(&a).Taken(a.key):
+	case !ok, a.limit < 0:
 		return 0
-	default:
+	}
+	taken, crowded := c.placesOf(&a).Taken(a.key)
+	if crowded || taken > a.limit-n {
 		return -1
 	}
+	return 0
 }
 
-func (c *inFlight) Snapshot(int64) stat.RuleSnapshot { return c.snapshot(c.places.Stats()) }
+func (c *inFlight) Snapshot(int64) stat.RuleSnapshot { return c.snapshot(c.places.Keys()) }

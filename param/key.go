@@ -23,10 +23,12 @@ func (b *buffer) free() {
 	}
 }
 
+// hashed is before the hash of several values. No length of a value begins with it.
+const hashed = "\xff\xff"
+
 // joined is the key of several values: each but the last with its length before it, so that
-// no two lists of values have the same. What is longer than a key may be is hashed, after two bytes
-// with which no such list begins.
-func joined(names []string, args *resource.Args) (key string, b *buffer, ok bool) {
+// no two lists of values have the same. What is longer than a key may be is hashed.
+func joined(names []string, args resource.Args) (key string, b *buffer, ok bool) {
 	b = buffers.Get().(*buffer)
 	b.bytes = b.bytes[:0]
 	for i, name := range names {
@@ -42,7 +44,7 @@ func joined(names []string, args *resource.Args) (key string, b *buffer, ok bool
 	}
 	if len(b.bytes) > keys.MaxLength {
 		sum := sha256.Sum256(b.bytes)
-		b.bytes = append(append(b.bytes[:0], 0xff, 0xff), sum[:]...)
+		b.bytes = append(append(b.bytes[:0], hashed...), sum[:]...)
 	}
 	// unsafe: the bytes do not change until the buffer is freed.
 	return unsafe.String(unsafe.SliceData(b.bytes), len(b.bytes)), b, true

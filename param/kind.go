@@ -92,6 +92,10 @@ var fields = []field.Field[Rule]{
 	field.Define(field.Enum[WhenFull](), func(r *Rule) *WhenFull { return &r.WhenFull }, field.About{
 		Name: "whenFull", GoName: "WhenFull", Label: "When full", Hint: "What becomes of a new value when there are so many.", Seldom: true,
 	}),
+	field.Define(field.Int, func(r *Rule) *int { return &r.Top }, field.About{
+		Name: "top", GoName: "Top", Label: "Busiest", Hint: "How many of the busiest and the most refused values are shown.", Seldom: true,
+		Synonyms: []string{"topN", "offenders"},
+	}),
 }
 
 // argsOf are the names in Arg.
@@ -139,6 +143,9 @@ func complete(r *Rule, report *ruleset.Report) {
 	}
 	if items != nil && r.MaxKeys > 0 && r.MaxKeys <= len(items.values) {
 		report.Fault("MaxKeys", r.MaxKeys, fmt.Sprintf("more than the %d values that stand in {Items}", len(items.values)))
+	}
+	if r.Top < 0 || r.Top > maxTop {
+		report.Fault("Top", r.Top, fmt.Sprintf("1 to %d, or 0 for none", maxTop))
 	}
 	if r.WhenFull > Share {
 		report.Fault("WhenFull", uint8(r.WhenFull), "Evict (0), Deny (1) or Share (2)")
@@ -196,7 +203,7 @@ func completeRate(r *Rule, report *ruleset.Report) {
 var goNames = []string{"Reject", "Bucket", "Pace"}
 
 func warnings(r *Rule) []string {
-	if r.MaxInFlight == 0 && r.Threshold == 0 && r.Items == "" {
+	if r.MaxInFlight == 0 && r.Threshold == 0 && r.Items == "" && r.Top == 0 {
 		return []string{"threshold is 0, so that every value is blocked; is threshold or maxInFlight meant?"}
 	}
 	return nil
@@ -208,6 +215,8 @@ func describe(r *Rule) string {
 	switch {
 	case r.MaxInFlight > 0:
 		fmt.Fprintf(&s, "at most %d in flight", r.MaxInFlight)
+	case probes(r):
+		s.WriteString("any number")
 	case r.Threshold < 1:
 		s.WriteString("none")
 	case r.Behavior == Bucket:
@@ -233,7 +242,11 @@ func describe(r *Rule) string {
 	if r.MaxWait > 0 {
 		fmt.Fprintf(&s, "waits up to %s, then ", field.ShortDuration(r.MaxWait))
 	}
-	s.WriteString("blocks")
+	if probes(r) {
+		s.WriteString("blocks none")
+	} else {
+		s.WriteString("blocks")
+	}
 	if r.Items != "" {
 		if all, _, want := parseItems(r.Items); want == "" {
 			fmt.Fprintf(&s, "; %d with limits of their own", len(all.values)+len(all.blocks)+len(all.prefixes))
@@ -245,6 +258,9 @@ func describe(r *Rule) string {
 	case Block:
 		s.WriteString("; blocks calls without it")
 	default:
+	}
+	if r.Top > 0 {
+		fmt.Fprintf(&s, "; shows the busiest %d", r.Top)
 	}
 	if r.Candidate > 0 {
 		fmt.Fprintf(&s, "; tries %s beside it", strconv.FormatFloat(r.Candidate, 'f', -1, 64))

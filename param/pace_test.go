@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/param"
 	"github.com/leapgate-go/leapgate/rule"
 )
@@ -62,6 +63,7 @@ func TestPace_ACallThatGivesUpFreesTheLastTurn(t *testing.T) {
 		}}))
 		enter := func(wait time.Duration, n int64) error {
 			ctx, cancel := context.WithTimeout(context.Background(), wait)
+			ctx = gatetest.Unannounced(ctx)
 			defer cancel()
 			e, err := g.EntryContext(ctx, "r", leapgate.WithArg("item", "a"), leapgate.WithCount(n))
 			e.Exit()

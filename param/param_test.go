@@ -338,6 +338,35 @@ func TestWhenFull_NamedValuesAreNeverEvictedAndAlwaysHaveRoom(t *testing.T) {
 	}
 }
 
+func TestWhenFull_ANewValueTakesThePlaceOfAnotherIsRefusedOrSharesWithOthers(t *testing.T) {
+	t.Parallel()
+	for _, behavior := range []param.Behavior{param.Reject, param.Bucket} {
+		for whenFull, want := range map[param.WhenFull][]int{param.Evict: {2, 2, 2}, param.Deny: {0, 0, 0}, param.Share: {2, 0, 0}} {
+			w := newWorld(t, param.Rule{ID: "few", Threshold: 2, MaxKeys: 3, WhenFull: whenFull, Behavior: behavior})
+			for _, known := range []string{"a", "b", "c"} {
+				require.Equal(t, 2, w.pass(3, item(known)))
+			}
+			for i, value := range []string{"x", "y", "z"} {
+				require.Equal(t, want[i], w.pass(3, item(value)), "%v %v", whenFull, value)
+			}
+			if whenFull == param.Evict {
+				require.Equal(t, 3, w.snapshot().Values)
+				continue
+			}
+			require.Zero(t, w.pass(3, item("a")), "known values are not disturbed")
+			_, err := w.EntryContext(t.Context(), "r", item("new"))
+			if whenFull == param.Deny {
+				require.ErrorContains(t, err, ", and no room for another value")
+				var blocked *leapgate.BlockError
+				require.ErrorAs(t, err, &blocked)
+				require.Equal(t, 503, blocked.Status)
+			}
+			w.clock.Advance(time.Hour)
+			require.Equal(t, 2, w.pass(3, item("new")), "those that hold nothing any more make room")
+		}
+	}
+}
+
 func TestWhenFull_ANewValueIsRefusedWhileAllHaveCallsInFlight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, param.Rule{ID: "few", MaxInFlight: 1, MaxKeys: 2})
@@ -405,6 +434,8 @@ func TestPass_AllocatesNothing(t *testing.T) {
 		"shared":      {Arg: "none", Threshold: 1e6, Missing: param.Shared},
 		"shared room": {Arg: "none", MaxInFlight: 5, Missing: param.Shared},
 		"shadow":      {Threshold: 1, Mode: rule.Shadow},
+		"probe":       {Top: 10},
+		"top":         {Threshold: 1e6, Top: 10},
 	} {
 		w := newWorld(t, r)
 		res, ctx := w.Resource("r"), context.Background()

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/internal/bykey"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
@@ -21,9 +21,9 @@ type rated struct {
 
 // rates is what was counted. It goes over from one check of a rule to the next.
 type rates struct {
-	live   *limit.Engine
-	shared *limit.Engine // of calls without a value
-	tried  *limit.Engine // of the candidate; nil if there is none
+	live   bykey.Engine
+	shared bykey.Engine // of calls without a value
+	tried  bykey.Engine // of the candidate; nil if there is none
 	kept   *atomic.Pointer[items]
 }
 
@@ -39,14 +39,14 @@ func (c *rated) remember(before resource.Check) {
 		c.rates = old.rates
 	} else {
 		c.kept = new(atomic.Pointer[items])
-		c.live = c.newEngine(r.MaxKeys, limit.Policy(r.WhenFull))
-		c.shared = c.newEngine(1, limit.Evict)
+		c.live = c.newEngine(r.MaxKeys, r.WhenFull)
+		c.shared = c.newEngine(1, Evict)
 	}
 	switch {
 	case r.Candidate == 0:
 		c.tried = nil
 	case c.tried == nil:
-		c.tried = c.newEngine(r.MaxKeys, limit.Policy(r.WhenFull))
+		c.tried = c.newEngine(r.MaxKeys, r.WhenFull)
 	default:
 	}
 	c.keep()
@@ -55,8 +55,10 @@ func (c *rated) remember(before resource.Check) {
 // keep makes the values that stand among the items those that are never evicted.
 func (c *rated) keep() { c.kept.Store(c.items) }
 
-func (c *rated) newEngine(maxKeys int, full limit.Policy) *limit.Engine {
-	return limit.NewEngine(c.rule.Behavior != Reject, c.rule.Interval, maxKeys, full, keeping(c.kept))
+func (c *rated) newEngine(maxKeys int, full WhenFull) bykey.Engine {
+	return bykey.New(bykey.Config{
+		Bursts: c.rule.Behavior != Reject, Window: c.rule.Interval, MaxKeys: maxKeys, WhenFull: uint8(full), Keep: keeping(c.kept),
+	})
 }
 
 // keeping returns a function that reports whether a value stands among the items of the
@@ -91,65 +93,62 @@ func (c *rated) Interval() time.Duration {
 }
 
 // question is what the engine is asked about n of a value with that limit.
-func (c *rated) question(now, n, most int64) limit.Question {
-	q := limit.Question{Now: now, N: n, Limit: most, Burst: c.rule.Burst}
+func (c *rated) question(now, n, most int64) bykey.Question {
+	q := bykey.Question{Now: now, N: n, Limit: most, Burst: c.rule.Burst}
 	if c.rule.Behavior == Pace { // a turn comes when all before is paid for
-		if q.Burst, q.Patience = n, c.rule.MaxWait; n > most {
+		if q.Burst = n; n > most {
 			q.Limit = 0
 		}
 	}
 	return q
 }
 
-// charge is where the engine of the candidate charged a call.
-type charge struct {
-	where, of int64
-	charged   bool
-}
-
 func (c *rated) ReserveArgs(now, n int64, _ resource.Caller, args resource.Args) (resource.Verdict, any) {
-	v, _ := c.reserve(now, n, &args)
+	v, _ := c.reserve(now, n, args)
 	return v, nil
 }
 
-func (c *rated) reserve(now, n int64, args *resource.Args) (v resource.Verdict, tried charge) {
-	a, ok := c.ask(args)
-	if a.shared {
-		c.counts.missing.Add(n)
-	}
-	switch {
-	case !ok:
+// reserve also returns where the engine of the candidate has charged the call; zero if it has not.
+func (c *rated) reserve(now, n int64, args resource.Args) (v resource.Verdict, tried bykey.Charge) {
+	var a asked
+	ok := c.ask(&a, args)
+	c.come(&a, n)
+	if !ok {
 		return c.missed(n), tried
-	case a.limit < 0:
-		a.buffer.free()
-		return resource.Verdict{Ticket: resource.Ticket{B: untaken}}, tried
 	}
-	var d limit.Decision
-	q := c.question(now, n, a.limit)
-	c.engineOf(a.shared).Take(&d, a.key, &q)
 	if c.tried != nil && !a.own && !a.shared {
 		tried = c.try(now, n, a.key)
 	}
+	v = c.decide(now, n, &a)
 	a.buffer.free()
-	if !d.Allowed {
-		return c.refusal(n, &a, &q, &d), tried
+	return v, tried
+}
+
+func (c *rated) decide(now, n int64, a *asked) (v resource.Verdict) {
+	if a.limit < 0 {
+		v.Ticket.B = untaken
+		return v
+	}
+	d := c.engineOf(a.shared).Take(a.key, c.question(now, n, a.limit), c.rule.MaxWait)
+	if !d.Allowed() {
+		return c.refusal(n, a, d)
 	}
 	c.counts.admitted.Add(n)
-	v.Ticket.A, v.Ticket.B = d.Charge()
+	v.Ticket.A, v.Ticket.B = d.Charge.Where, d.Charge.Of
 	if a.shared {
 		v.Ticket.B |= ofShared
 	}
 	if d.RetryAfter > 0 && c.rule.Mode == rule.Enforce {
-		v.Delay = &resource.Delay{For: d.RetryAfter, Observed: c.observed(n, a.limit, &d), Cause: a.cause, Blocked: &c.counts.blocked}
+		v.Delay = &resource.Delay{For: d.RetryAfter, Observed: c.observed(n, a.limit, d), Cause: a.cause, Blocked: &c.counts.blocked}
 	}
-	return v, tried
+	return v
 }
 
 // ofShared is set in the second word of a ticket for what calls without a value share. The
 // engine's own bits are below it.
 const ofShared = 1 << 32
 
-func (c *rated) engineOf(shared bool) *limit.Engine {
+func (c *rated) engineOf(shared bool) bykey.Engine {
 	if shared {
 		return c.shared
 	}
@@ -157,34 +156,30 @@ func (c *rated) engineOf(shared bool) *limit.Engine {
 }
 
 // try asks the candidate.
-func (c *rated) try(now, n int64, key string) (tried charge) {
-	var d limit.Decision
-	q := c.question(now, n, int64(c.rule.Candidate))
-	c.tried.Take(&d, key, &q)
-	if !d.Allowed {
+func (c *rated) try(now, n int64, key string) (tried bykey.Charge) {
+	d := c.tried.Take(key, c.question(now, n, int64(c.rule.Candidate)), c.rule.MaxWait)
+	if !d.Allowed() {
 		c.counts.candidateWouldBlock.Add(n)
 		return tried
 	}
-	tried.where, tried.of = d.Charge()
-	tried.charged = true
-	return tried
+	return d.Charge
 }
 
-func (c *rated) refusal(n int64, a *asked, q *limit.Question, d *limit.Decision) resource.Verdict {
-	if d.Unavailable {
-		return c.refuse(n, c.crowded, float64(n), d.RetryAfter)
+func (c *rated) refusal(n int64, a *asked, d bykey.Answer) resource.Verdict {
+	if d.Crowded() {
+		return c.refuse(n, c.crowded, a, float64(n), d.RetryAfter)
 	}
-	wait := q.UntilAdmitted(d)
-	if wait == limit.Never {
+	wait := d.Until(c.rule.MaxWait)
+	if wait == bykey.Never {
 		wait = -1
 	}
-	return c.refuse(n, a.cause, c.observed(n, a.limit, d), wait)
+	return c.refuse(n, a.cause, a, c.observed(n, a.limit, d), wait)
 }
 
 // observed is what a value holds, n more included.
-func (c *rated) observed(n, most int64, d *limit.Decision) float64 {
+func (c *rated) observed(n, most int64, d bykey.Answer) float64 {
 	switch {
-	case c.rule.Behavior == Pace && d.RetryAfter == limit.Never:
+	case c.rule.Behavior == Pace && d.RetryAfter == bykey.Never:
 		return float64(n)
 	case c.rule.Behavior == Pace: // those that have turns before it
 		return float64(n) + math.Ceil(d.RetryAfter.Seconds()/c.rule.Interval.Seconds()*float64(most))
@@ -197,13 +192,14 @@ func (c *rated) observed(n, most int64, d *limit.Decision) float64 {
 
 func (c *rated) RefundArgs(ticket resource.Ticket, n int64, args resource.Args, _ any) {
 	if ticket.B != untaken {
-		c.refund(ticket, n, &args, charge{})
+		c.refund(ticket, n, args, bykey.Charge{})
 	}
 }
 
 // refund gives back what a call took, and what the candidate has charged for it.
-func (c *rated) refund(ticket resource.Ticket, n int64, args *resource.Args, tried charge) {
-	a, ok := c.ask(args)
+func (c *rated) refund(ticket resource.Ticket, n int64, args resource.Args, tried bykey.Charge) {
+	var a asked
+	ok := c.ask(&a, args)
 	if !ok {
 		return
 	}
@@ -211,17 +207,17 @@ func (c *rated) refund(ticket resource.Ticket, n int64, args *resource.Args, tri
 	now := c.now()
 	if ticket.B != untaken {
 		c.counts.admitted.Add(-n)
-		q := c.question(now, n, a.limit)
-		c.engineOf(ticket.B&ofShared != 0).Refund(a.key, &q, ticket.A, ticket.B&^ofShared)
+		engine := c.engineOf(ticket.B&ofShared != 0)
+		engine.Refund(a.key, c.question(now, n, a.limit), bykey.Charge{Where: ticket.A, Of: ticket.B &^ ofShared})
 	}
-	if tried.charged {
-		q := c.question(now, n, int64(c.rule.Candidate))
-		c.tried.Refund(a.key, &q, tried.where, tried.of)
+	if tried != (bykey.Charge{}) {
+		c.tried.Refund(a.key, c.question(now, n, int64(c.rule.Candidate)), tried)
 	}
 }
 
 func (c *rated) WaitArgs(now, n int64, _ resource.Caller, args resource.Args) time.Duration {
-	a, ok := c.ask(&args)
+	var a asked
+	ok := c.ask(&a, args)
 	switch {
 	case !ok && c.rule.Missing == Block:
 		return -1
@@ -229,16 +225,15 @@ func (c *rated) WaitArgs(now, n int64, _ resource.Caller, args resource.Args) ti
 		a.buffer.free()
 		return 0
 	}
-	q := c.question(now, n, a.limit)
-	wait := c.engineOf(a.shared).Wait(a.key, &q)
+	wait := c.engineOf(a.shared).Wait(a.key, c.question(now, n, a.limit), c.rule.MaxWait)
 	a.buffer.free()
-	if wait == limit.Never {
+	if wait == bykey.Never {
 		return -1
 	}
 	return wait
 }
 
-func (c *rated) Snapshot(int64) stat.RuleSnapshot { return c.snapshot(c.live.Stats()) }
+func (c *rated) Snapshot(int64) stat.RuleSnapshot { return c.snapshot(c.live.Keys()) }
 
 // trying is rated with a candidate. What that has charged is held, since a ticket has no
 // room for it.
@@ -249,29 +244,29 @@ var (
 	_ resource.ArgsFinisher = (*trying)(nil)
 )
 
-var charges = sync.Pool{New: func() any { return new(charge) }}
+var charges = sync.Pool{New: func() any { return new(bykey.Charge) }}
 
 func (c *trying) ReserveArgs(now, n int64, _ resource.Caller, args resource.Args) (resource.Verdict, any) {
-	v, tried := c.reserve(now, n, &args)
-	if v.Refused != nil || !tried.charged {
+	v, tried := c.reserve(now, n, args)
+	if v.Refused != nil || tried == (bykey.Charge{}) {
 		return v, nil
 	}
-	held := charges.Get().(*charge)
+	held := charges.Get().(*bykey.Charge)
 	*held = tried
 	return v, held
 }
 
 func (c *trying) RefundArgs(ticket resource.Ticket, n int64, args resource.Args, held any) {
-	tried, _ := held.(*charge)
+	tried, _ := held.(*bykey.Charge)
 	if tried == nil {
-		c.refund(ticket, n, &args, charge{})
+		c.refund(ticket, n, args, bykey.Charge{})
 		return
 	}
-	c.refund(ticket, n, &args, *tried)
+	c.refund(ticket, n, args, *tried)
 	charges.Put(tried)
 }
 
-// FinishArgs is told so that nothing is held any more.
+// FinishArgs frees what a call has held until its end.
 func (c *trying) FinishArgs(_, _ int64, _ time.Duration, _ resource.Outcome, held any) {
 	charges.Put(held)
 }

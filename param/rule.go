@@ -8,6 +8,7 @@ package param
 import (
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/bykey"
 	"github.com/leapgate-go/leapgate/internal/enum"
 	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/rule"
@@ -19,13 +20,14 @@ type Rule struct {
 	// ID names the rule in errors and snapshots. It must be unique among the param rules of a
 	// gate, and at most 1,040 bytes. If it is empty, it becomes "resource/1" for the first rule
 	// of the resource, "resource/2" for the second. What a rule has counted stays with its ID
-	// when rules are loaded, unless the new rule counts otherwise: another Arg, Interval,
-	// Behavior, MaxKeys or WhenFull begins anew, and so does MaxInFlight instead of Threshold.
-	// Threshold, MaxInFlight, Burst, MaxWait, Items, Missing and Mode may change.
+	// when rules are loaded, unless the new rule counts otherwise: another Resource, Match, Arg,
+	// Interval, Behavior, MaxKeys or WhenFull begins anew, and so does MaxInFlight instead of
+	// Threshold. A rule that begins anew does not count the calls that are in flight by then.
+	// Threshold, MaxInFlight, Burst, MaxWait, Items, Missing, Top and Mode may change.
 	ID string
 
 	// Resource is the name of the resource, 1 to 1,024 bytes, or the pattern that names must
-	// match. With Match Default it is empty, or "*".
+	// match. With Match Default or All it is empty, or "*".
 	Resource string
 	// Match is Exact, which is the default, or what type of pattern Resource is. Every resource
 	// that matches counts its values by itself.
@@ -37,7 +39,7 @@ type Rule struct {
 	Arg string
 
 	// Threshold is how many calls with one value are admitted per Interval: 0, which blocks
-	// all, to 16,777,214. What is behind the point does not count for Reject; the other
+	// all unless Top is set, to 16,777,214. What is behind the point does not count for Reject; the other
 	// behaviors want a whole number.
 	Threshold float64
 
@@ -71,22 +73,34 @@ type Rule struct {
 	// −1 admits all and counts none. What stands before it is a value; a block of addresses; or, with
 	// a star at its end, what values begin with. The closest wins: the value itself; else the smallest block
 	// that has the address; else the longest beginning. In double quotes, as Go has them, it is a value
-	// whatever is in it. The values themselves always have room beyond MaxKeys, and are never
-	// evicted. At most 1,000 of them. It goes with one argument only.
+	// whatever is in it. Values are compared as text; leaphttp.Address makes networks of addresses of
+	// IPv6, 2001:db8:1:2::/64, which a block binds and no single address. The values themselves count among
+	// MaxKeys, but always have room, and are never evicted. At most 1,000 of them. It goes with one
+	// argument only.
 	//
 	// It is text since rules are compared. In rule files it may be a mapping, {vip: 10}, as well.
 	Items string
 
 	// Missing is what becomes of a call without the argument, or without one of them: Skip,
-	// which is the default, Shared or Block. The snapshot tells how many there were.
+	// which is the default, Shared or Block. The snapshot has how many there were.
 	Missing Missing
 
 	// MaxKeys is how many values are counted at a time on each resource: 1 to 10,000,000; 0 is
-	// 100,000. They must be more than the values in Items. WhenFull is what happens to a new one when there are so many that matter. With
-	// MaxInFlight, values that have calls in flight are never evicted: a new one is refused then,
-	// whatever WhenFull says.
+	// 100,000. They must be more than the values in Items. WhenFull is what happens to a new
+	// one when there are so many that matter. With MaxInFlight, values that have calls in flight
+	// are never evicted: a new one is refused then, whatever WhenFull says.
 	MaxKeys  int
 	WhenFull WhenFull
+
+	// Top is how many of the values that calls come with most often, and of those that are
+	// refused most, are in the snapshot: 0, which is none, to 1,000. Each count has its error: see
+	// [stat.ValueCount]. They are counted from when the rule was loaded, and anew with another Top
+	// or Arg. Memory is at most 12 KB for each of Top and for 15 more, on each resource; a sixth of
+	// that while values are short. A call takes a lock for it only if its value begins to be tracked.
+	//
+	// A rule with Top, but without Threshold and MaxInFlight, is a probe: it blocks none but by
+	// Items.
+	Top int
 
 	// Mode is Enforce, which is the default, Shadow or Off. In mode Shadow no call waits.
 	Mode rule.Mode
@@ -164,7 +178,7 @@ func (w WhenFull) MarshalText() ([]byte, error) { return whenFulls.Marshal(w) }
 func (w *WhenFull) UnmarshalText(text []byte) error { return whenFulls.Unmarshal(text, w) }
 
 // MaxLimit is the largest limit of a value.
-const MaxLimit = limit.MaxRuleLimit
+const MaxLimit = bykey.MaxLimit
 
 // The other bounds and defaults of a [Rule].
 const (
@@ -176,4 +190,5 @@ const (
 	defaultMaxKeys  = 100_000
 	maxItems        = 1000
 	maxArgs         = 4
+	maxTop          = 1000
 )

@@ -37,6 +37,8 @@ func TestRule_AllFaultsAreToldAtOnce(t *testing.T) {
 		`MaxKeys is -1; want 1 to 10000000, or 0 for 100000`:                                                {MaxKeys: -1},
 		`MaxKeys is 2; want more than the 2 values that stand in Items`:                                     {MaxKeys: 2, Items: "a=1, b=2, c*=3"},
 		`WhenFull is 3; want Evict (0), Deny (1) or Share (2)`:                                              {WhenFull: 3},
+		`Top is -1; want 1 to 1000, or 0 for none`:                                                          {Top: -1},
+		`Top is 1001; want 1 to 1000, or 0 for none`:                                                        {Top: 1001},
 		`Mode is 3; want Enforce (0), Shadow (1) or Off (2)`:                                                {Mode: 3},
 		`Items is "a=1"; want nothing with several arguments in Arg`:                                        {Arg: "a,b", Items: "a=1"},
 		`Items is "vip"; want such as vip=10`:                                                               {Items: "ok=1, vip"},
@@ -82,6 +84,7 @@ func TestRule_IsDescribedInOneLine(t *testing.T) {
 		"at most 8 at once and 5 in 1m for each item; blocks":                                 {Threshold: 5, Behavior: param.Bucket, Burst: 8, Interval: time.Minute},
 		"one every 200ms for each tenant and item; waits up to 1s, then blocks":               {Arg: "tenant,item", Threshold: 5, Behavior: param.Pace, MaxWait: time.Second},
 		"at most 2 in flight for each item; blocks; calls without it are counted together":    {MaxInFlight: 2, Missing: param.Shared},
+		"any number for each item; blocks none; shows the busiest 5":                          {Top: 5},
 		"at most 5 in 1s for each item; blocks; blocks calls without it; tries 2.5 beside it": {Threshold: 5, Candidate: 2.5, Missing: param.Block},
 	} {
 		r.Resource = "r"

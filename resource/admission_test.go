@@ -277,6 +277,7 @@ func TestAdmission_BorrowedWaitIsOccupiedPassAndCountsFromItsEnd(t *testing.T) {
 		require.Equal(t, 3.0, s.PassQPS) // in the second in which it began
 
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		ctx = gatetest.Unannounced(ctx)
 		defer cancel()
 		_, err := g.EntryContext(ctx, "orders", leapgate.WithPriority())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -372,6 +373,7 @@ func TestAdmission_WaitThatEndedBeforeOthers(t *testing.T) {
 		require.NoError(t, g.LoadFlowRules([]flow.Rule{{Resource: "orders", Threshold: 10, Behavior: flow.Pace, MaxWait: 200 * time.Millisecond}}))
 		require.True(t, gates.Enter(t, g, "orders"))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		ctx = gatetest.Unannounced(ctx)
 		defer cancel()
 		start := time.Now()
 		var wg sync.WaitGroup

@@ -77,7 +77,7 @@ const never = math.MaxInt64 / 4
 func (a *admission) entry() Entry {
 	e := newEntry(a.set, a.now, a.stripe, a.n)
 	e.word |= entryWord(a.took) << tookShift
-	if a.args != nil && len(a.args.held) > 0 {
+	if a.args != nil && a.args.told {
 		e.args, e.word = a.args, e.word|held
 	} else {
 		a.args.free()
@@ -221,6 +221,7 @@ func (a *admission) reserveArgs(c *asked) Verdict {
 			a.args = argsCalls.Get().(*argsCall)
 		}
 		a.args.held = append(a.args.held, heldArg{c.finisher, held})
+		a.args.told = a.args.told || c.finisher != nil && held != nil
 	}
 	return v
 }
@@ -247,5 +248,5 @@ func (a *admission) arguments() Args {
 	if a.args == nil {
 		return Args{}
 	}
-	return a.args.Args
+	return Args{&a.args.args}
 }

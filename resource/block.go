@@ -42,6 +42,9 @@ type Cause struct {
 	// the cause of a refusal has what it was then.
 	Threshold float64
 	Interval  time.Duration // in which the threshold is admitted; 0 for rules without
+	// Because stands before the numbers in the error, if it is why they are so: "cpu 0.94 of
+	// 0.90".
+	Because string
 	// Detail goes on where the numbers in the error end: " in flight" makes it "11 of
 	// 10 in flight".
 	Detail string
@@ -50,6 +53,9 @@ type Cause struct {
 	Last *LastRefusal
 	// State is what the rule is in, nil if it has none. See [State].
 	State *State
+	// Binds is what the changes of the State have as their resource, if it belongs to all
+	// resources that the rule binds: their pattern. Empty: it is the Resource.
+	Binds string
 }
 
 // Error says it in one line: flow rule "orders-qps" on "GET /orders": 101 of 100
@@ -58,8 +64,11 @@ func (e *BlockError) Error() string {
 	if e == nil || e.Cause == nil {
 		return callerror.ErrBlocked.Error()
 	}
-	text := fmt.Sprintf("%s rule %q on %q: %s of %s", e.Kind, e.RuleID, e.Resource,
-		number(e.Observed), number(e.Threshold))
+	text := fmt.Sprintf("%s rule %q on %q: ", e.Kind, e.RuleID, e.Resource)
+	if e.Because != "" {
+		text += e.Because + ", "
+	}
+	text += number(e.Observed) + " of " + number(e.Threshold)
 	if e.Interval > 0 {
 		text += " in " + e.Interval.String()
 	}
@@ -83,7 +92,7 @@ func LastBlock(name string, rule stat.RuleSnapshot) *BlockError {
 	return &BlockError{
 		Cause: &Cause{
 			Resource: name, Kind: rule.Kind, RuleID: rule.ID,
-			Threshold: last.Threshold, Interval: rule.Interval, Detail: last.Detail,
+			Threshold: last.Threshold, Interval: rule.Interval, Because: last.Because, Detail: last.Detail,
 		},
 		Observed: last.Observed, RetryAfter: last.RetryAfter,
 	}
@@ -162,6 +171,6 @@ func (l *LastRefusal) load(now int64, at time.Time) stat.Refusal {
 	}
 	return stat.Refusal{
 		At: at.Add(time.Duration(r.at - now)), Origin: r.origin,
-		Observed: r.observed, Threshold: r.cause.Threshold, Detail: r.cause.Detail, RetryAfter: r.wait,
+		Observed: r.observed, Threshold: r.cause.Threshold, Because: r.cause.Because, Detail: r.cause.Detail, RetryAfter: r.wait,
 	}
 }

@@ -38,25 +38,39 @@ func (c Criticality) String() string { return criticalities.String(c) }
 // maxArgs is how many arguments an entry can have.
 const maxArgs = 4
 
-// Args are the arguments of one call; see [WithArg].
-type Args struct {
+// Args are the arguments of one call; see [WithArg]. They are valid until the method returns
+// that got them. The values, which are text, may be kept.
+type Args struct{ of *args }
+
+// Get returns the value of the argument of that name, and reports whether the call has it.
+func (a Args) Get(name string) (value string, ok bool) {
+	if a.of == nil {
+		return "", false
+	}
+	if i := a.of.index(name); i < a.of.n {
+		return a.of.list[i].value, true
+	}
+	return "", false
+}
+
+// Len is how many arguments the call has.
+func (a Args) Len() int {
+	if a.of == nil {
+		return 0
+	}
+	return a.of.n
+}
+
+type args struct {
 	list [maxArgs]arg
 	n    int
 }
 
 type arg struct{ name, value string }
 
-// Get returns the value of the argument of that name, and reports whether the call has it.
-func (a *Args) Get(name string) (value string, ok bool) {
-	if i := a.index(name); i < a.n {
-		return a.list[i].value, true
-	}
-	return "", false
-}
-
 // index is where the argument of that name is, or would be.
-func (a *Args) index(name string) int {
-	for i := range a.list[:a.n] {
+func (a *args) index(name string) int {
+	for i := range a.n {
 		if a.list[i].name == name {
 			return i
 		}
@@ -64,12 +78,10 @@ func (a *Args) index(name string) int {
 	return a.n
 }
 
-// Len is how many arguments the call has.
-func (a *Args) Len() int { return a.n }
-
 // take fills in the arguments among the options, or returns what is wrong with them.
-func (a *Args) take(opts []EntryOption) error {
-	for _, o := range opts {
+func (a *args) take(opts []EntryOption) error {
+	for i := range opts {
+		o := &opts[i]
 		if o.kind != argOption {
 			continue
 		}
@@ -80,7 +92,7 @@ func (a *Args) take(opts []EntryOption) error {
 	return nil
 }
 
-func (a *Args) add(name, value string) error {
+func (a *args) add(name, value string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("%w: its name is empty; want 1 to %d bytes", callerror.ErrArg, rule.MaxNameLength)
@@ -102,8 +114,9 @@ func (a *Args) add(name, value string) error {
 // comes from a pool: an entry is a value of few words, and what its admission points to
 // would be moved to the heap.
 type argsCall struct {
-	Args
+	args
 	held []heldArg // of each check that has admitted the call, in order
+	told bool      // somebody among them wants to know of the end
 }
 
 type heldArg struct {
@@ -136,7 +149,8 @@ func (c *argsCall) finish(now, n int64, rt time.Duration, outcome Outcome) {
 func (c *argsCall) free() {
 	if c != nil {
 		clear(c.held)
-		c.Args, c.held = Args{}, c.held[:0]
+		clear(c.list[:c.n])
+		c.n, c.held, c.told = 0, c.held[:0], false
 		argsCalls.Put(c)
 	}
 }

@@ -91,7 +91,7 @@ func (g *registry) settleFormer(d *formerCheck) {
 	if g.former.settled == nil {
 		g.former.settled = make(map[string]RuleTotals)
 	}
-	g.former.settled[kind] = g.former.settled[kind].plus(sum)
+	g.former.settled[kind] = g.former.settled[kind].Plus(sum)
 }
 
 // resume takes back what dismiss did: the checks of a resource that comes again go on in
@@ -111,23 +111,44 @@ func (g *registry) resume(back *rememberedResource, home *guardSet) {
 // program's, so no lock is held.
 func (d *formerCheck) figures() (kind string, sum RuleTotals) {
 	s := snapshotOf(d.Check, d.then, time.Time{})
-	return s.Kind, totalsOf(&s)
+	return s.Kind, OwnTotalsOf(&s)
 }
 
 // RuleTotals is what rules have refused, or would have, how often they went over to
-// another state, and how many calls had not the argument that they are about.
+// another state, how many calls had not the argument that they are about, and what was refused by
+// criticality.
 type RuleTotals struct {
 	Blocked, WouldBlock, CandidateWouldBlock, Changes, Missing int64
+	Shed                                                       stat.ByCriticality
 }
 
-func (t RuleTotals) plus(u RuleTotals) RuleTotals {
+// Plus returns the sum of both.
+func (t RuleTotals) Plus(u RuleTotals) RuleTotals {
 	return RuleTotals{
 		t.Blocked + u.Blocked, t.WouldBlock + u.WouldBlock,
 		t.CandidateWouldBlock + u.CandidateWouldBlock, t.Changes + u.Changes, t.Missing + u.Missing,
+		t.Shed.Plus(u.Shed),
 	}
 }
 
-// totalsOf returns the totals of a rule on a resource.
-func totalsOf(r *stat.RuleSnapshot) RuleTotals {
-	return RuleTotals{r.Blocked, r.WouldBlock, r.CandidateWouldBlock, r.Changes, r.Missing}
+// Minus returns what t has more than u.
+func (t RuleTotals) Minus(u RuleTotals) RuleTotals {
+	return t.Plus(RuleTotals{
+		-u.Blocked, -u.WouldBlock, -u.CandidateWouldBlock, -u.Changes, -u.Missing, stat.ByCriticality{}.Minus(u.Shed),
+	})
+}
+
+// TotalsOf returns the totals of a rule on a resource.
+func TotalsOf(r *stat.RuleSnapshot) RuleTotals {
+	return RuleTotals{r.Blocked, r.WouldBlock, r.CandidateWouldBlock, r.Changes, r.Missing, r.Shed}
+}
+
+// OwnTotalsOf returns the totals of a rule on a resource that may be added up over resources: without
+// the changes of a state that they share.
+func OwnTotalsOf(r *stat.RuleSnapshot) RuleTotals {
+	t := TotalsOf(r)
+	if r.SharedState {
+		t.Changes = 0
+	}
+	return t
 }

@@ -153,6 +153,9 @@ type Verdict struct {
 type Delay struct {
 	// For is how long the call waits: exactly, if Turn is nil, and otherwise at most.
 	For time.Duration
+	// Expected is how long the call will probably wait, 0 if that is not known. If its context
+	// has a deadline before that, it is refused at once.
+	Expected time.Duration
 	// Turn, if it is not nil, is the call's turn in a queue. Checks in mode shadow have
 	// none, since nobody waits for them.
 	Turn Turn

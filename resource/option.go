@@ -62,7 +62,8 @@ func WithArg(name, value string) EntryOption {
 // are; or what is wrong.
 func apply(opts []EntryOption) (n int64, by Caller, args int, err error) {
 	n = 1
-	for _, o := range opts {
+	for i := range opts {
+		o := &opts[i]
 		switch o.kind {
 		case noOption:
 		case countOption:

@@ -101,7 +101,8 @@ func (r *Resource) enterOnly(ctx context.Context, set *guardSet, now int64, v Ve
 
 // EntryContext begins a call with options. If ctx has ended, it returns ctx.Err()
 // and counts nothing. A rule may let the call wait; if ctx ends meanwhile, the call is
-// blocked, and the error is both leapgate.ErrBlocked and ctx.Err(). A count out of range is
+// blocked, and the error is both leapgate.ErrBlocked and ctx.Err(). If the deadline of ctx comes before
+// the wait would be over, that happens at once. A count out of range is
 // leapgate.ErrCount, an origin that is too long leapgate.ErrOrigin, a bad argument
 // leapgate.ErrArg.
 func (r *Resource) EntryContext(ctx context.Context, opts ...EntryOption) (Entry, error) {

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,7 +30,8 @@ import (
 // A state belongs to a rule on a resource. So when Bind makes another check for a rule of
 // the same ID, because something was changed of it, the new check takes over the State of
 // the old one: old.Cause().State. Each resource has its own, also where one rule binds
-// many.
+// many, unless their checks share one: then it is that of all, and Binds of their Causes says
+// of what.
 //
 // # When OnChange is called
 //
@@ -184,6 +186,7 @@ func (s *State) deliver(tell func(change)) {
 // shows at when the axis shows now.
 func (s *State) show(r *stat.RuleSnapshot, cause *Cause, now int64, at time.Time) {
 	r.State, r.States, r.Since, r.Changes, r.LastChanges = "", nil, time.Time{}, 0, nil
+	r.SharedState = s != nil && cause.Binds != ""
 	if s == nil {
 		return
 	}
@@ -199,7 +202,7 @@ func (s *State) show(r *stat.RuleSnapshot, cause *Cause, now int64, at time.Time
 
 func (s *State) changeOf(c *change, cause *Cause, now int64, at time.Time) stat.Change {
 	return stat.Change{
-		At: at.Add(time.Duration(c.at - now)), Resource: cause.Resource, Kind: cause.Kind, RuleID: cause.RuleID,
+		At: at.Add(time.Duration(c.at - now)), Resource: cmp.Or(cause.Binds, cause.Resource), Kind: cause.Kind, RuleID: cause.RuleID,
 		From: s.states[c.from], To: s.states[c.to], Reason: c.reason, Skipped: c.skipped,
 	}
 }

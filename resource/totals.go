@@ -87,7 +87,7 @@ func (g *registry) Totals() []Totals {
 				if t.FormerBySerial == nil {
 					t.FormerBySerial = make(map[int64]RuleTotals)
 				}
-				former[kind] = former[kind].plus(sum)
+				former[kind] = former[kind].Plus(sum)
 				t.FormerBySerial[d.serial] = sum
 			}
 			t.FormerRules = former

@@ -15,6 +15,14 @@ var errTimeout = errors.New("leapgate: no turn in time")
 //
 //go:noinline
 func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
+	registry := a.set.registry
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if registry.inVain(ctx, a.now, d) {
+		a.giveUp(c, d, context.DeadlineExceeded)
+		return false
+	}
 	if !a.waited {
 		a.waited, a.came = true, a.now
 	}
@@ -26,10 +34,6 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 			a.endWait()
 		}
 	}()
-	registry := a.set.registry
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	var err error
 	switch {
 	case d.Turn != nil:
@@ -44,6 +48,12 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 	if err == nil {
 		return true
 	}
+	a.giveUp(c, d, err)
+	return false
+}
+
+// giveUp makes a refusal of a wait that ended with err, or need not begin.
+func (a *admission) giveUp(c Check, d *Delay, err error) {
 	a.blocked = &BlockError{Cause: cmp.Or(d.Cause, c.Cause()), Observed: d.Observed}
 	if d.Blocked != nil {
 		d.Blocked.Add(a.n)
@@ -51,7 +61,25 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 	if err != errTimeout { //nolint:errorlint // it is never wrapped
 		a.ended = err
 	}
-	return false
+}
+
+// inVain reports whether the context of a call has a deadline before the call would begin. It is
+// in real time, so a way to sleep of the program's own, which may be faster, is not held against it unless the
+// check knows better.
+func (g *registry) inVain(ctx context.Context, now int64, d *Delay) bool {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return false
+	}
+	wait := d.Expected
+	switch {
+	case wait > 0 || g.sleep != nil:
+	case d.Turn != nil:
+		wait = d.Turn.Due(now, func() {}) // below 0 if nobody knows
+	default:
+		wait = d.For
+	}
+	return wait > 0 && time.Until(deadline) < wait
 }
 
 // endWait counts how long the call has waited, for all its checks together.

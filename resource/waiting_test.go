@@ -217,6 +217,7 @@ func TestWaiting_DeadlinesAndContextsThatHaveEnded(t *testing.T) {
 			e, err := g.Entry(name)
 			require.NoError(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			ctx = gatetest.Unannounced(ctx)
 			_, err = g.EntryContext(ctx, name)
 			require.ErrorIs(t, err, leapgate.ErrBlocked)
 			require.ErrorIs(t, err, context.DeadlineExceeded)

@@ -69,6 +69,7 @@ func TestWaits_WhoGivesUpHasWaited(t *testing.T) {
 		e, err := g.Entry("a")
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		ctx = gatetest.Unannounced(ctx)
 		defer cancel()
 		_, err = g.EntryContext(ctx, "a", leapgate.WithCount(1))
 		require.ErrorIs(t, err, context.DeadlineExceeded)

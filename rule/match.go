@@ -3,7 +3,7 @@ package rule
 import "github.com/leapgate-go/leapgate/internal/enum"
 
 // Match is how a rule says which resources it binds. Each resource that matches is
-// counted by itself.
+// counted by itself, but by rules of package system: those count all together.
 type Match uint8
 
 // The ways to match.
@@ -22,11 +22,13 @@ const (
 	// Default binds every resource that no rule of the same kind in mode enforce names
 	// exactly.
 	Default
+	// All binds every resource.
+	All
 )
 
-var matches = enum.Enum[Match]{What: "match", Names: []string{"exact", "glob", "regexp", "default"}}
+var matches = enum.Enum[Match]{What: "match", Names: []string{"exact", "glob", "regexp", "default", "all"}}
 
-// String is the name of the way to match: "exact", "glob", "regexp", "default".
+// String is the name of the way to match: "exact", "glob", "regexp", "default", "all".
 func (m Match) String() string { return matches.String(m) }
 
 // MarshalText returns that name.

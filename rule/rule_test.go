@@ -12,9 +12,9 @@ import (
 
 func TestMatchAndMode_Text(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "exact glob regexp default match(4)", fmt.Sprint(rule.Exact, rule.Glob, rule.Regexp, rule.Default, rule.Match(4)))
+	require.Equal(t, "exact glob regexp default all match(5)", fmt.Sprint(rule.Exact, rule.Glob, rule.Regexp, rule.Default, rule.All, rule.Match(5)))
 	require.Equal(t, "enforce shadow off mode(3)", fmt.Sprint(rule.Enforce, rule.Shadow, rule.Off, rule.Mode(3)))
-	for v := range rule.Match(4) {
+	for v := range rule.Match(5) {
 		text, err := v.MarshalText()
 		require.NoError(t, err)
 		var back rule.Match
@@ -29,7 +29,7 @@ func TestMatchAndMode_Text(t *testing.T) {
 		require.Equal(t, v, back)
 	}
 	var match rule.Match
-	require.EqualError(t, match.UnmarshalText([]byte("Glob")), `unknown match "Glob"; want exact, glob, regexp or default`)
+	require.EqualError(t, match.UnmarshalText([]byte("Glob")), `unknown match "Glob"; want exact, glob, regexp, default or all`)
 	_, err := rule.Mode(3).MarshalText()
 	require.EqualError(t, err, "unknown mode 3; want 0 to 2")
 }

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
 	"time"
 )
 
@@ -13,15 +16,23 @@ const (
 	defaultPoll   = 30 * time.Second
 )
 
-// Config says what to watch, and how. Path and Gate are required; the zero of everything
-// else is a good default.
+// Config says what to watch, and how. Path is required, and Gate or Limits; the zero of
+// everything else is a good default.
 type Config struct {
 	// Path is a rule file, or a folder of them; see [Read]. It is the Source of the rules
 	// that are loaded from it, as it is given here.
 	Path string
 
-	// Gate gets the rules.
+	// Gate gets the rules. Nil: the files must have none.
 	Gate Gate
+
+	// Limits are the keyed limiters that the files may change, under limits, by the names that
+	// they have there. A name that is not here is an error. What a file leaves out is as
+	// Describe said when Watch was called, also when it was in the file before: changes that the
+	// program makes itself while it watches are undone by the next load. Each describes one
+	// limit, so [limit.All] is none: give those that it was made of. A limit may
+	// be raised up to limit.Config.MaxLimit, which is Limit unless it is set.
+	Limits map[string]Limiter
 
 	// Logger is told what was loaded, and what was refused, the latter once per distinct
 	// error. Nil is slog.Default(). Its handler may call the watcher, but for Close.
@@ -52,8 +63,19 @@ func (cfg *Config) complete() error {
 	if cfg.Path == "" {
 		faults = append(faults, fmt.Errorf("%w: Path is empty; want a file or a folder", ErrConfig))
 	}
-	if cfg.Gate == nil {
+	if cfg.Gate == nil && len(cfg.Limits) == 0 {
 		faults = append(faults, fmt.Errorf("%w: Gate is nil; want a gate", ErrConfig))
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Limits)) {
+		l := cfg.Limits[name]
+		if v := reflect.ValueOf(l); l == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+			faults = append(faults, fmt.Errorf("%w: Limits[%.64q] is nil; want a limiter", ErrConfig, name))
+		} else if n := len(l.Describe()); n != 1 {
+			faults = append(faults, fmt.Errorf("%w: Limits[%.64q] describes %d limits; want one", ErrConfig, name, n))
+		}
+		if name == "" {
+			faults = append(faults, fmt.Errorf("%w: Limits has a limiter without a name; want one", ErrConfig))
+		}
 	}
 	bounded := func(name string, d *time.Duration, least, most, standard time.Duration) {
 		if *d == 0 {

@@ -14,6 +14,9 @@ import (
 func FuzzParse(f *testing.F) {
 	f.Add(false, []byte(everyField))
 	f.Add(false, []byte(everyBreakerField))
+	f.Add(false, []byte(everyLimit))
+	f.Add(false, []byte("limits: {a: {plans: {}}, b: {limit: 0, plans: {}}}"))
+	f.Add(true, []byte(`{"limits": {"\u0000": {"plans": {"~": -1, "": 0}, "limit": 1e18}, "": {}}}`))
 	f.Add(true, []byte(`{"breaker": [{"resource": "a", "errorRatio": 1e-320, "minCalls": 1e9, "openFor": "1ns", "force": "open"}, {"behavior": "throttle"}]}`))
 	f.Add(false, []byte("flow:\n  - id: \"\\e\"\n    resource: *a\n"))
 	f.Add(false, []byte("flow: [{resource: a, threshold: .nan, unknown: &a [*a]}]\n---\n"))
@@ -43,5 +46,15 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		requireRoundTrip(t, rules)
+		of, err := ParseFile(name, data)
+		require.NoError(t, err)
+		of.Rules = rules
+		for name, write := range map[string]func() ([]byte, error){"r.yaml": of.YAML, "r.json": of.JSON} {
+			written, err := write()
+			require.NoError(t, err)
+			again, err := ParseFile(name, written)
+			require.NoError(t, err, "%s", written)
+			require.Equal(t, of.Limits, again.Limits, "%s", written)
+		}
 	})
 }

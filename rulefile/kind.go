@@ -65,10 +65,11 @@ func kindNames(conjunction string) string {
 	return strings.Join(names[:last], ", ") + " " + conjunction + " " + names[last]
 }
 
-// nearestKind returns the name of the kind that was perhaps meant by the name of a list.
+// nearestKind returns the name of the kind, or of the limits, that was perhaps meant by the
+// name of a list.
 func nearestKind(key string) string {
-	var names []string
-	synonyms := map[string]string{}
+	names := []string{limitsKey}
+	synonyms := map[string]string{"limiters": limitsKey, "ratelimits": limitsKey, "keyed": limitsKey}
 	for _, k := range allKinds {
 		names = append(names, k.Name())
 		synonyms[k.Name()+"s"], synonyms[k.Name()+"rules"] = k.Name(), k.Name()

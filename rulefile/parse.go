@@ -14,22 +14,23 @@ import (
 )
 
 // Parse reads the rules of one file: as it says them, without defaults filled in, and with empty
-// Sources. name is what errors call it, and it says what it holds: a name that ends in .json
+// Sources. Of the limits of keyed limiters it only finds out what is wrong; see [ParseFile]. name is what errors call it, and it says what it holds: a name that ends in .json
 // means JSON; under any other, JSON and YAML are told apart by how they look. Data without
 // rules, such as nil, is an error, unless it says that none are meant: see the package comment.
 //
 // The error, if any, is [Errors] with everything that is wrong, and there are no rules
 // then. The rules have been validated as loading them would.
 func Parse(name string, data []byte) (leapgate.Rules, error) {
-	p := newParser()
-	p.add(name, data)
-	return p.finish()
+	f, err := ParseFile(name, data)
+	return f.Rules, err
 }
 
-// parser reads rules, from one file or several, and keeps where everything stands.
+// parser reads rules and limits, from one file or several, and keeps where everything stands.
 type parser struct {
+	program   *program // that they are for; nil if it is not known
 	rules     kinds.Rules
 	positions [][]position // of the rules of each kind, in the order of allKinds
+	limits    []*readLimit
 	errs      Errors
 	untold    int // errors beyond those that are told
 }
@@ -67,19 +68,29 @@ func (p *parser) add(name string, data []byte) {
 	p.readRoot(name, root)
 }
 
-// finish validates the rules that were read, all together, and returns them, or all errors.
-func (p *parser) finish() (leapgate.Rules, error) {
+// finish validates what was read, all together, and returns it, or all errors.
+func (p *parser) finish() (File, error) {
 	for _, k := range allKinds {
 		p.validate(k)
 	}
+	if p.program != nil {
+		p.validateProgram(p.program)
+	}
 	if len(p.errs) == 0 {
-		return leapgate.Rules(p.rules), nil
+		f := File{Rules: leapgate.Rules(p.rules)}
+		for _, l := range p.limits {
+			if f.Limits == nil {
+				f.Limits = make(map[string]Limit, len(p.limits))
+			}
+			f.Limits[l.name] = l.Limit
+		}
+		return f, nil
 	}
 	// Files are read in the order of their names, and named in full.
 	slices.SortStableFunc(p.errs, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return leapgate.Rules{}, p.errs.orNil(p.untold)
+	return File{}, p.errs.orNil(p.untold)
 }
 
 // wantNone says how a file says that it has no rules. One that only happens to have none was
@@ -95,23 +106,28 @@ func (p *parser) full() bool { return len(p.errs) >= maxErrors }
 // faults is how many faults there are so far, told or not.
 func (p *parser) faults() int { return len(p.errs) + p.untold }
 
-func (p *parser) fail(file string, line, column int, field, format string, args ...any) {
+// note keeps an error, whose text is not made if it would not be told.
+func (p *parser) note(made func() *Error) {
 	if p.full() {
 		p.untold++
 		return
 	}
-	p.errs = append(p.errs, &Error{File: file, Line: line, Column: column, Field: field, Message: fmt.Sprintf(format, args...)})
+	p.errs = append(p.errs, made())
+}
+
+func (p *parser) fail(file string, line, column int, field, format string, args ...any) {
+	p.note(func() *Error {
+		return &Error{File: file, Line: line, Column: column, Field: field, Message: fmt.Sprintf(format, args...)}
+	})
 }
 
 // failValue reports a field that holds a wrong value, or none.
 func (p *parser) failValue(file string, at *document.Node, field string, label func() string, value, want string) {
-	if p.full() {
-		p.untold++
-		return
-	}
-	p.errs = append(p.errs, &Error{
-		File: file, Line: at.Line, Column: at.Column, Field: field, Value: value, Want: want,
-		Message: label() + ": " + wrongValue(field, value, want),
+	p.note(func() *Error {
+		return &Error{
+			File: file, Line: at.Line, Column: at.Column, Field: field, Value: value, Want: want,
+			Message: label() + ": " + wrongValue(field, value, want),
+		}
 	})
 }
 
@@ -136,6 +152,7 @@ func (p *parser) readRoot(file string, root *document.Node) {
 		return
 	}
 	before, faults := leapgate.Rules(p.rules).Len(), p.faults()
+	limits := len(p.limits)
 	none := false // whether the file says that it has no rules
 	var rules *document.Field
 	seen := map[string]int{}
@@ -155,6 +172,8 @@ func (p *parser) readRoot(file string, root *document.Node) {
 			continue
 		}
 		switch {
+		case f.Key == limitsKey:
+			none = p.readLimits(file, f) || none
 		case f.Key == "rules" && f.Value.Type == document.Text && f.Value.Text == "none":
 			none, rules = true, f
 		case f.Key == "rules":
@@ -173,7 +192,7 @@ func (p *parser) readRoot(file string, root *document.Node) {
 	switch {
 	case after > before && rules != nil:
 		p.fail(file, rules.Line, rules.Column, rules.Key, "rules is none, and the file has some; want that line left out")
-	case after == before && !none && p.faults() == faults:
+	case after == before && len(p.limits) == limits && !none && p.faults() == faults:
 		p.fail(file, root.Line, root.Column, "", "the file has no rules; %s", wantNone())
 	}
 }

@@ -29,11 +29,8 @@ const (
 //
 // The error, if any, is [Errors], as with [Parse].
 func Read(path string) (leapgate.Rules, error) {
-	c, err := readFiles(path)
-	if err != nil {
-		return leapgate.Rules{}, err
-	}
-	return c.parse().finish()
+	f, err := ReadFile(path)
+	return f.Rules, err
 }
 
 // content is what the files of a path hold at one time.
@@ -59,9 +56,10 @@ type file struct {
 	data []byte
 }
 
-// parse reads the rules of all files, which are not validated yet.
-func (c *content) parse() *parser {
+// parse reads all files, for a program if that is known. They are not validated yet.
+func (c *content) parse(of *program) *parser {
 	p := newParser()
+	p.program = of
 	for _, f := range c.files {
 		p.add(f.name, f.data)
 	}

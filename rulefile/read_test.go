@@ -59,7 +59,7 @@ func TestRead_IDsAreUniqueInAFolder(t *testing.T) {
 	_, err := Read(folder)
 	require.EqualError(t, err, fmt.Sprintf(`%[2]s:2:10: flow rule "x": id is "x", as that of the rule at %[1]s:2; want another
 %[2]s:3:30: flow rule on "y": threshold is -1; want a finite number of at least 0
-%[2]s:4:1: unknown field "nothing"; want flow, isolation, breaker or param`, a, b))
+%[2]s:4:1: unknown field "nothing"; want flow, isolation, breaker, param or system`, a, b))
 }
 
 func TestRead_WhatCannotBeRead(t *testing.T) {

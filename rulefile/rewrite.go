@@ -16,26 +16,27 @@ import (
 // rewrite writes rules as a file of that name holds them, in place of what it held. Of YAML,
 // what people wrote into it stays; lost reports whether comments did not.
 func rewrite(rules leapgate.Rules, name string, before []byte) (data []byte, lost bool, err error) {
+	old, nothing := ParseFile(name, before)
+	next := File{rules, old.Limits}
 	if strings.EqualFold(filepath.Ext(name), ".json") {
-		data, err = JSON(rules)
+		data, err = next.JSON()
 		return data, false, err
 	}
-	plain, err := YAML(rules)
+	plain, err := next.YAML()
 	if err != nil {
 		return nil, false, err
 	}
-	wanted, err := Parse(name, plain)
+	wanted, err := ParseFile(name, plain)
 	if err != nil {
 		return nil, false, err
 	}
 	commented := bytes.Contains(before, []byte("#"))
-	old, err := Parse(name, before)
-	if err != nil {
+	if nothing != nil {
 		return plain, commented, nil //nolint:nilerr // there is nothing to begin with
 	}
-	lists, unsure := editsOf(old, wanted)
+	lists, unsure := editsOf(old.Rules, wanted.Rules)
 	var drop []string
-	if wanted.Len() > 0 {
+	if wanted.Rules.Len() > 0 {
 		drop = []string{"rules"} // none
 	}
 	data, lost, err = document.Rewrite(before, lists, drop...)
@@ -43,8 +44,8 @@ func rewrite(rules leapgate.Rules, name string, before []byte) (data []byte, los
 		return plain, commented, nil //nolint:nilerr // it is not written as we can change it
 	}
 	// What was written is what is loaded, so it must be what was meant.
-	back, err := Parse(name, data)
-	if err != nil || !reflect.DeepEqual(completed(back), completed(wanted)) {
+	back, err := ParseFile(name, data)
+	if err != nil || !reflect.DeepEqual(completed(back.Rules), completed(wanted.Rules)) || !reflect.DeepEqual(back.Limits, wanted.Limits) {
 		return plain, commented, nil //nolint:nilerr // likewise
 	}
 	return data, lost || commented && unsure, nil

@@ -34,7 +34,8 @@ func (conflict) Conflict() bool { return true }
 //
 // A name that ends in .json gets JSON, another YAML. Of YAML, what does not change stays as it was
 // written: the comments, the order, and defaults that are not said. A rule that is removed goes
-// with its comments; indentation is made even, and blank lines may go. Where comments stand
+// with its comments; indentation is made even, and blank lines may go. The limits stay as they
+// are. Where comments stand
 // so that they cannot be kept, Status.LosesComments says so before.
 //
 // A folder can be saved if it has one rule file. With rules that are no good the error is
@@ -91,12 +92,12 @@ func (w *Watcher) save(next leapgate.Rules) error {
 		return err
 	}
 	c := contentOf([]file{{name, data}})
-	p := c.parse()
-	next, err = p.finish() // what the file says, as if it were loaded
+	p := c.parse(w.program)
+	f, err := p.finish() // what the file says, as if it were loaded
 	if err != nil {
 		return err
 	}
-	own(&next, w.cfg.Path)
+	own(&f.Rules, w.cfg.Path)
 	written, err := stage(name, data)
 	if err != nil {
 		return err
@@ -105,11 +106,11 @@ func (w *Watcher) save(next leapgate.Rules) error {
 	if _, err := w.unchanged(); err != nil { // writing takes its time
 		return err
 	}
-	if err := w.give(next, p); err != nil {
+	if err := w.give(f, p); err != nil {
 		return err
 	}
 	if err := written.commit(); err != nil {
-		return errors.Join(err, w.give(w.rules, newParser())) // which it had
+		return errors.Join(err, w.give(w.file, newParser())) // which it had
 	}
 	if err := written.syncFolder(); err != nil {
 		w.log(slog.LevelWarn, "leapgate: after a crash, the rule file may be as it was before it was saved", slog.String("error", escape.Text(err.Error())))
@@ -118,7 +119,7 @@ func (w *Watcher) save(next leapgate.Rules) error {
 		w.log(slog.LevelWarn, "leapgate: comments of the rule file could not be kept when it was saved")
 	}
 	w.seen, w.still, w.moving = keyOf(c, nil), time.Time{}, time.Time{}
-	w.accepted(c, next)
+	w.accepted(c, f)
 	return nil
 }
 

@@ -14,6 +14,8 @@ type Status struct {
 	// Rules is how many rules of each kind are active, by the name of the kind, such as "flow".
 	// A kind of which there are none is not in it.
 	Rules map[string]int
+	// Limits is of how many keyed limiters the files say something.
+	Limits int
 	// Since is when the active rules were given to the gate; zero if none were yet.
 	Since time.Time
 	// Loads is how often rules were given to the gate and taken by it. A path that is read

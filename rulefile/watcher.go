@@ -24,6 +24,7 @@ var ErrClosed = errors.New("leapgate: the rule file's watcher is closed")
 // once.
 type Watcher struct {
 	cfg     Config
+	program *program
 	folders *folders // nil in tests that need no events
 
 	changes   chan struct{} // one waits; closed by Close
@@ -42,9 +43,9 @@ type Watcher struct {
 	logged  string    // the last error that was logged, if it still holds
 	news    []func()  // what is to be logged once loading is free
 
-	mu     sync.Mutex // guards status and rules; nothing is called under it
+	mu     sync.Mutex // guards status and file; nothing is called under it
 	status Status
-	rules  leapgate.Rules
+	file   File // what is active
 }
 
 // Watch loads the rules of a file or a folder into a gate and goes on doing so whenever they
@@ -82,6 +83,7 @@ func Watch(cfg Config) (*Watcher, error) {
 func newWatcher(cfg Config) *Watcher {
 	return &Watcher{
 		cfg:     cfg,
+		program: newProgram(&cfg),
 		changes: make(chan struct{}, 1),
 		stop:    make(chan struct{}),
 		ended:   make(chan struct{}),
@@ -114,7 +116,7 @@ func (w *Watcher) Status() Status {
 func (w *Watcher) Rules() leapgate.Rules {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return copied(w.rules)
+	return copied(w.file.Rules)
 }
 
 // copied returns rules whose lists are others.
@@ -234,33 +236,45 @@ func (w *Watcher) load(c *content, err error) error {
 		w.recovered()
 		return nil
 	}
-	var rules leapgate.Rules
+	var f File
 	if err == nil {
-		p := c.parse()
-		if rules, err = p.finish(); err == nil {
-			own(&rules, w.cfg.Path)
-			err = w.give(rules, p)
+		p := c.parse(w.program)
+		if f, err = p.finish(); err == nil {
+			own(&f.Rules, w.cfg.Path)
+			err = w.give(f, p)
 		}
 	}
 	if err != nil {
 		w.refused(err)
 		return err
 	}
-	w.accepted(c, rules)
+	w.accepted(c, f)
 	return nil
 }
 
-// give loads rules into the gate. The parser that has read them knows where they stand, for errors.
-func (w *Watcher) give(rules leapgate.Rules, p *parser) error {
-	refusal := w.cfg.Gate.ReplaceRules(w.cfg.Path, copied(rules))
+// give loads rules into the gate, and limits into the limiters: all or none. The parser that has
+// read them knows where they stand, for errors.
+func (w *Watcher) give(f File, p *parser) error {
+	if w.cfg.Gate != nil {
+		if refusal := w.cfg.Gate.ReplaceRules(w.cfg.Path, copied(f.Rules)); refusal != nil {
+			return p.refused(w.cfg.Path, refusal)
+		}
+	}
+	name, refusal := w.program.setLimits(f.Limits)
 	if refusal == nil {
 		return nil
 	}
-	return p.refused(w.cfg.Path, refusal)
+	// No limiter of this module does so: what can be wrong was found before.
+	_, _ = w.program.setLimits(w.file.Limits)
+	if w.cfg.Gate != nil {
+		_ = w.cfg.Gate.ReplaceRules(w.cfg.Path, copied(w.file.Rules)) // which it had
+	}
+	return p.refusedLimit(w.cfg.Path, name, refusal)
 }
 
-// accepted notes that the gate has taken the rules of a content.
-func (w *Watcher) accepted(c *content, rules leapgate.Rules) {
+// accepted notes that what a content says is active.
+func (w *Watcher) accepted(c *content, f File) {
+	rules := f.Rules
 	w.loaded, w.active, w.logged = true, keyOf(c, nil), ""
 	loses := c.losesComments(rules)
 	counts := make(map[string]int, len(allKinds))
@@ -272,10 +286,13 @@ func (w *Watcher) accepted(c *content, rules leapgate.Rules) {
 		}
 		told = append(told, slog.Int(k.Name(), n))
 	}
+	if len(w.program.limiters) > 0 {
+		told = append(told, slog.Int(limitsKey, len(f.Limits)))
+	}
 	w.mu.Lock()
-	w.rules = rules
+	w.file = f
 	w.status = Status{
-		Path: w.cfg.Path, Files: c.names(), Rules: counts,
+		Path: w.cfg.Path, Files: c.names(), Rules: counts, Limits: len(f.Limits),
 		Since: time.Now(), Loads: w.status.Loads + 1, LosesComments: loses,
 	}
 	w.mu.Unlock()

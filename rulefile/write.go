@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -19,25 +21,28 @@ import (
 // give equal text. The error is a value that no file can hold: a name that is not UTF-8, a
 // threshold that is not finite, an unknown enumeration. Rules that are no good otherwise
 // are written.
-func YAML(rules leapgate.Rules) ([]byte, error) {
-	lists, err := listsOf(rules)
+func YAML(rules leapgate.Rules) ([]byte, error) { return File{Rules: rules}.YAML() }
+
+// JSON is like [YAML], but writes JSON.
+func JSON(rules leapgate.Rules) ([]byte, error) { return File{Rules: rules}.JSON() }
+
+// YAML is like the function [YAML], and writes the limits too.
+func (f File) YAML() ([]byte, error) {
+	lists, err := f.written()
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
 	for _, list := range lists {
-		if len(list.rules) == 0 {
-			continue
-		}
 		fmt.Fprintf(&out, "%s:\n", list.name)
-		for _, rule := range list.rules {
+		for _, item := range list.items {
 			lead := "  - "
-			for _, f := range rule {
-				value := f.value
-				if f.text {
-					value = yamlText(value)
-				}
-				fmt.Fprintf(&out, "%s%s: %s\n", lead, f.name, value)
+			if item.name != "" {
+				fmt.Fprintf(&out, "  %s:\n", yamlText(item.name))
+				lead = "    "
+			}
+			for _, f := range item.fields {
+				writeYAML(&out, lead, f)
 				lead = "    "
 			}
 		}
@@ -48,70 +53,120 @@ func YAML(rules leapgate.Rules) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// JSON is like [YAML], but writes JSON.
-func JSON(rules leapgate.Rules) ([]byte, error) {
-	lists, err := listsOf(rules)
+func writeYAML(out *bytes.Buffer, lead string, f writtenField) {
+	name, value := f.name, f.value
+	if f.text {
+		value = yamlText(value)
+	}
+	if f.inner == nil {
+		fmt.Fprintf(out, "%s%s: %s\n", lead, name, value)
+		return
+	}
+	fmt.Fprintf(out, "%s%s:\n", lead, name)
+	for _, f := range f.inner {
+		f.name = yamlText(f.name)
+		writeYAML(out, lead+"  ", f)
+	}
+}
+
+// JSON is like YAML, but writes JSON.
+func (f File) JSON() ([]byte, error) {
+	lists, err := f.written()
 	if err != nil {
 		return nil, err
 	}
+	if len(lists) == 0 {
+		return fmt.Appendf(nil, "{%q: []}\n", allKinds[0].Name()), nil
+	}
 	var out bytes.Buffer
-	out.WriteString("{")
-	comma := "\n"
-	for _, list := range lists {
-		if len(list.rules) == 0 {
-			continue
+	for i, list := range lists {
+		comma, begin, end := ",", "[", "]"
+		if i == 0 {
+			comma = "{"
 		}
-		fmt.Fprintf(&out, "%s  %q: [", comma, list.name)
-		for i, rule := range list.rules {
-			if i > 0 {
+		if list.name == limitsKey {
+			begin, end = "{", "}"
+		}
+		fmt.Fprintf(&out, "%s\n  %q: %s", comma, list.name, begin)
+		for k, item := range list.items {
+			if k > 0 {
 				out.WriteString(",")
 			}
-			out.WriteString("\n    {")
-			for k, f := range rule {
-				if k > 0 {
-					out.WriteString(", ")
-				}
-				value := f.value
-				if f.text {
-					value = jsonText(value)
-				}
-				fmt.Fprintf(&out, "%q: %s", f.name, value)
+			out.WriteString("\n    ")
+			if item.name != "" {
+				out.WriteString(jsonText(item.name) + ": ")
 			}
-			out.WriteString("}")
+			writeJSON(&out, item.fields)
 		}
-		out.WriteString("\n  ]")
-		comma = ",\n"
-	}
-	if comma == "\n" {
-		return fmt.Appendf(nil, "{%q: []}\n", allKinds[0].Name()), nil
+		out.WriteString("\n  " + end)
 	}
 	out.WriteString("\n}\n")
 	return out.Bytes(), nil
 }
 
+func writeJSON(out *bytes.Buffer, fields []writtenField) {
+	out.WriteString("{")
+	for i, f := range fields {
+		if i > 0 {
+			out.WriteString(", ")
+		}
+		out.WriteString(jsonText(f.name) + ": ")
+		switch {
+		case f.inner != nil:
+			writeJSON(out, f.inner)
+		case f.text:
+			out.WriteString(jsonText(f.value))
+		default:
+			out.WriteString(f.value)
+		}
+	}
+	out.WriteString("}")
+}
+
+// writtenList is a list of rules, or the mapping of limits.
 type writtenList struct {
 	name  string
-	rules [][]writtenField
+	items []writtenItem
+}
+
+type writtenItem struct {
+	name   string // of a limit; a rule has none
+	fields []writtenField
 }
 
 type writtenField struct {
 	name, value string
 	text        bool
+	inner       []writtenField // instead of a value: a mapping
 }
 
-// listsOf returns the rules of each kind, in the order in which they are written.
-func listsOf(rules leapgate.Rules) ([]writtenList, error) {
-	all := kinds.Rules(rules)
-	lists := make([]writtenList, len(allKinds))
-	for i, k := range allKinds {
-		lists[i] = writtenList{k.Name(), make([][]writtenField, k.Len(&all))}
-		for at := range lists[i].rules {
+// written returns the rules of each kind and the limits, in the order in which they are written:
+// those of which there are any.
+func (f File) written() (lists []writtenList, err error) {
+	all := kinds.Rules(f.Rules)
+	for _, k := range allKinds {
+		list := writtenList{name: k.Name()}
+		for at := range k.Len(&all) {
 			fields, err := k.written(&all, at)
 			if err != nil {
 				return nil, fmt.Errorf("%w: %s rule %d: %w", ErrRuleFile, k.Name(), at, err)
 			}
-			lists[i].rules[at] = fields
+			list.items = append(list.items, writtenItem{"", fields})
 		}
+		if len(list.items) > 0 {
+			lists = append(lists, list)
+		}
+	}
+	limits := writtenList{name: limitsKey}
+	for _, name := range slices.Sorted(maps.Keys(f.Limits)) {
+		fields, err := f.Limits[name].written(name)
+		if err != nil {
+			return nil, fmt.Errorf("%w: limit %s: %w", ErrRuleFile, escape.Quoted(name), err)
+		}
+		limits.items = append(limits.items, writtenItem{name, fields})
+	}
+	if len(limits.items) > 0 {
+		lists = append(lists, limits)
 	}
 	return lists, nil
 }
@@ -129,7 +184,7 @@ func (k *kind) written(rules *kinds.Rules, at int) (fields []writtenField, err e
 		case !utf8.ValidString(s.Text):
 			return nil, fmt.Errorf("%s is %s, which is not UTF-8", f.Name, escape.Quoted(s.Text))
 		}
-		fields = append(fields, writtenField{f.Name, s.Text, s.Type == field.Text})
+		fields = append(fields, writtenField{name: f.Name, value: s.Text, text: s.Type == field.Text})
 	}
 	return fields, nil
 }

@@ -82,6 +82,14 @@ type RuleSnapshot struct {
 	Missing int64
 	Values  int
 
+	// Busiest are the values that calls came with most often, and RefusedMost those that were
+	// refused most, or would have been in mode shadow: most first, and empty unless the rule
+	// wants them.
+	Busiest, RefusedMost []ValueCount
+
+	// Shed is what the rule blocked, by criticality, if it goes by that.
+	Shed ByCriticality
+
 	// LastRefusal is the last one by this rule. It is zero if there was none. Of more
 	// than 64 in a millisecond, it is the 64th.
 	LastRefusal Refusal
@@ -91,11 +99,41 @@ type RuleSnapshot struct {
 	// zero if there was none; Changes is how many there were, and LastChanges are the last
 	// 16 of them, oldest first. They go on when the rule is changed, and when a resource that
 	// was evicted comes again while it is remembered.
+	// SharedState is whether there is one State for all resources that the rule binds: then Changes
+	// must not be added up over them.
 	State       string
 	States      []string
 	Since       time.Time
 	Changes     int64
 	LastChanges []Change
+	SharedState bool
+}
+
+// ValueCount is a value of an argument, and how many calls came with it. It is a plain value.
+type ValueCount struct {
+	// Value is as the caller sent it: escape it before it is shown. Values of several arguments are in quotes as
+	// Go has them, with commas between them.
+	Value string
+	// Count is how many calls there were, at most. Count − Excess there were for certain. A
+	// value that was tracked from its first call on has an Excess of 0.
+	Count, Excess int64
+}
+
+// ByCriticality is a number of calls by how much they matter; see WithCriticality of package
+// leapgate.
+type ByCriticality struct{ Critical, Default, Sheddable, Background int64 }
+
+// Sum is how many calls there are.
+func (n ByCriticality) Sum() int64 { return n.Critical + n.Default + n.Sheddable + n.Background }
+
+// Plus is the sum of both, for each criticality.
+func (n ByCriticality) Plus(u ByCriticality) ByCriticality {
+	return ByCriticality{n.Critical + u.Critical, n.Default + u.Default, n.Sheddable + u.Sheddable, n.Background + u.Background}
+}
+
+// Minus is the difference, for each criticality.
+func (n ByCriticality) Minus(u ByCriticality) ByCriticality {
+	return ByCriticality{n.Critical - u.Critical, n.Default - u.Default, n.Sheddable - u.Sheddable, n.Background - u.Background}
 }
 
 // Change is a rule on a resource going over from one state to another. It is a plain value.
@@ -116,7 +154,8 @@ type Refusal struct {
 	Origin     string        // the caller, if it was named
 	Observed   float64       // what was held against the threshold, the refused call included
 	Threshold  float64       // what the rule admitted at that time
-	Detail     string        // what the error said besides: " in flight"
+	Because    string        // what the error said before the numbers: "cpu 0.94 of 0.90"
+	Detail     string        // what it said behind them: " in flight"
 	RetryAfter time.Duration // as the caller was told
 }
 

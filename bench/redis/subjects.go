@@ -23,7 +23,6 @@ import (
 	"github.com/leapgate-go/leapgate/leapredis"
 	"github.com/leapgate-go/leapgate/leapredis/viagoredis"
 	"github.com/leapgate-go/leapgate/leapredis/viarueidis"
-	"github.com/leapgate-go/leapgate/limit"
 )
 
 // subject is a limiter that is measured. None is near its limit.
@@ -40,7 +39,7 @@ type subject struct {
 // The subjects that others are compared with, by their places.
 const (
 	perCall   = 0
-	redisRate = 5
+	redisRate = 6
 )
 
 const unreachable = 1 << 40
@@ -58,19 +57,21 @@ func makeSubjects(addr string) (all []*subject, err error) {
 	counter := leapredis.Config{Limit: unreachable, Window: 10 * time.Second}
 	leases := func(n int64) leapredis.Config { cfg := counter; cfg.Lease = n; return cfg }
 	for _, c := range []struct {
-		name       string
-		cfg        leapredis.Config
-		log, floor bool
-		way        func(addr string) (leapredis.Client, func(), error)
+		name  string
+		cfg   leapredis.Config
+		build func(leapredis.Client, leapredis.Config) (*leapredis.RateLimiter, error)
+		floor bool
+		way   func(addr string) (leapredis.Client, func(), error)
 	}{
-		{name: "leapredis.NewCounter", cfg: counter, floor: true, way: viaRueidis},
-		{name: "leapredis.NewCounter, leases of 10", cfg: leases(10), way: viaRueidis},
-		{name: "leapredis.NewCounter, leases of 100", cfg: leases(100), way: viaRueidis},
+		{name: "leapredis.NewCounter", cfg: counter, build: leapredis.NewCounter, floor: true, way: viaRueidis},
+		{name: "leapredis.NewCounter, leases of 10", cfg: leases(10), build: leapredis.NewCounter, way: viaRueidis},
+		{name: "leapredis.NewCounter, leases of 100", cfg: leases(100), build: leapredis.NewCounter, way: viaRueidis},
 		// A log keeps every admission: some hundred for each key here.
-		{name: "leapredis.NewLog", cfg: leapredis.Config{Limit: 1_000_000, Window: 100 * time.Millisecond}, log: true, floor: true, way: viaRueidis},
-		{name: "leapredis.NewCounter through go-redis", cfg: counter, way: viaGoRedis},
+		{name: "leapredis.NewLog", cfg: leapredis.Config{Limit: 1_000_000, Window: 100 * time.Millisecond}, build: leapredis.NewLog, floor: true, way: viaRueidis},
+		{name: "leapredis.NewCounter through go-redis", cfg: counter, build: leapredis.NewCounter, way: viaGoRedis},
+		{name: "leapredis.NewBurst", cfg: counter, build: leapredis.NewBurst, floor: true, way: viaRueidis},
 	} {
-		s, err := ours(c.name, c.cfg, c.log, addr, c.way)
+		s, err := ours(c.name, c.cfg, c.build, addr, c.way)
 		if err != nil {
 			return all, err
 		}
@@ -98,7 +99,10 @@ func viaGoRedis(addr string) (leapredis.Client, func(), error) {
 	return viagoredis.New(client), func() { _ = client.Close() }, nil
 }
 
-func ours(name string, cfg leapredis.Config, log bool, addr string, way func(string) (leapredis.Client, func(), error)) (*subject, error) {
+func ours(
+	name string, cfg leapredis.Config, build func(leapredis.Client, leapredis.Config) (*leapredis.RateLimiter, error),
+	addr string, way func(string) (leapredis.Client, func(), error),
+) (*subject, error) {
 	client, hangUp, err := way(addr)
 	if err != nil {
 		return nil, err
@@ -108,15 +112,7 @@ func ours(name string, cfg leapredis.Config, log bool, addr string, way func(str
 	cfg.Timeout = 10 * time.Second // that is not what is measured
 	cfg.WhenAway = leapredis.Deny
 	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-	var l interface {
-		limit.Limiter
-		Close() error
-	}
-	if log {
-		l, err = leapredis.NewLog(s.sent, cfg)
-	} else {
-		l, err = leapredis.NewCounter(s.sent, cfg)
-	}
+	l, err := build(s.sent, cfg)
 	if err != nil {
 		hangUp()
 		return nil, err

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/internal/kinds"
+	"github.com/leapgate-go/leapgate/rulefile"
 )
 
 var checkCommand = command{
@@ -19,6 +19,9 @@ to standard error, and the exit code is 1. What is allowed, but probably not mea
 as a warning: a file that says that it has no rules, a name that looks like a pattern or has blanks
 at an end, a maxWait without behavior: pace, buckets with it, a minCalls that is more than other
 rules admit.
+
+Which keyed limiters there are, and how large their limits may be, only the program knows: of
+limits, check tells what no program could load.
 
 A FILE may be a folder of rule files, whose rules belong together, or - for standard input.
 Several FILEs are checked each by itself. JSON arrays of Sentinel's rules are recognised by
@@ -48,7 +51,7 @@ func check(args []string, quiet bool, std streams) int {
 		if in.skipped() {
 			code = exitFaults
 		}
-		for _, warning := range warnings(in.rules) {
+		for _, warning := range warnings(in.File) {
 			fmt.Fprintf(std.err, "%s: warning: %s\n", escape.Text(in.name), warning)
 		}
 		if quiet {
@@ -57,8 +60,8 @@ func check(args []string, quiet bool, std streams) int {
 		if i > 0 {
 			fmt.Fprintln(std.out)
 		}
-		fmt.Fprintf(std.out, "%s: %s\n", escape.Text(in.name), counts(in.rules))
-		if err := printTable(std.out, in.rules); err != nil {
+		fmt.Fprintf(std.out, "%s: %s\n", escape.Text(in.name), counts(in.File))
+		if err := printTable(std.out, in.File); err != nil {
 			fmt.Fprintln(std.err, "leapgate check:", err)
 			return exitFaults
 		}
@@ -66,15 +69,21 @@ func check(args []string, quiet bool, std streams) int {
 	return code
 }
 
-// counts returns how many rules of each kind there are: "1 flow rule, 0 isolation rules".
-func counts(rules leapgate.Rules) string {
+// counts returns how many rules of each kind there are, and how many limits if there are any:
+// "1 flow rule, 0 isolation rules, 2 limits".
+func counts(f rulefile.File) string {
 	var all []string
-	for _, k := range kinds.All {
-		n, plural := k.Len((*kinds.Rules)(&rules)), "s"
-		if n == 1 {
-			plural = ""
+	count := func(n int, what string) {
+		if n != 1 {
+			what += "s"
 		}
-		all = append(all, fmt.Sprintf("%d %s rule%s", n, k.Name(), plural))
+		all = append(all, fmt.Sprintf("%d %s", n, what))
+	}
+	for _, k := range kinds.All {
+		count(k.Len((*kinds.Rules)(&f.Rules)), k.Name()+" rule")
+	}
+	if n := len(f.Limits); n > 0 {
+		count(n, "limit")
 	}
 	return strings.Join(all, ", ")
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"flag"
 	"fmt"
-
-	"github.com/leapgate-go/leapgate/rulefile"
 )
 
 var convertCommand = command{
@@ -32,11 +30,11 @@ func convert(args []string, json bool, std streams) int {
 		fmt.Fprintln(std.err, err)
 		return exitFaults
 	}
-	write := rulefile.YAML
+	write := in.YAML
 	if json {
-		write = rulefile.JSON
+		write = in.JSON
 	}
-	text, err := write(in.rules)
+	text, err := write()
 	if err == nil {
 		_, err = std.out.Write(text)
 	}

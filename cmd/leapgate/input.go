@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 
-	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/document"
 	"github.com/leapgate-go/leapgate/rulefile"
 	"github.com/leapgate-go/leapgate/rulefile/sentinel"
@@ -15,8 +14,8 @@ import (
 const stdinName = "<standard input>"
 
 type input struct {
-	name   string
-	rules  leapgate.Rules
+	name string
+	rulefile.File
 	losses []sentinel.Loss // if they were those of Sentinel
 }
 
@@ -32,14 +31,14 @@ func load(arg string, stdin io.Reader) (input, error) {
 	}
 	info, err := os.Stat(arg)
 	if err != nil || info.IsDir() {
-		rules, err := rulefile.Read(arg)
-		return input{name: arg, rules: rules}, err
+		f, err := rulefile.ReadFile(arg)
+		return input{name: arg, File: f}, err
 	}
 	// Pipes too: one that is named on a command line is meant.
 	f, err := os.Open(arg)
 	if err != nil {
-		rules, err := rulefile.Read(arg) // says it in the usual words
-		return input{name: arg, rules: rules}, err
+		f, err := rulefile.ReadFile(arg) // says it in the usual words
+		return input{name: arg, File: f}, err
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, document.MaxSize+1))
@@ -53,9 +52,9 @@ func parse(name string, data []byte) (input, error) {
 	in := input{name: name}
 	var err error
 	if sentinel.Detect(name, data) {
-		in.rules, in.losses, err = sentinel.Parse(name, data)
+		in.Rules, in.losses, err = sentinel.Parse(name, data)
 	} else {
-		in.rules, err = rulefile.Parse(name, data)
+		in.File, err = rulefile.ParseFile(name, data)
 	}
 	return in, err
 }

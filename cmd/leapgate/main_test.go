@@ -52,7 +52,7 @@ isolation:
 
 func TestCheck_SaysWhatTheRulesMean(t *testing.T) {
 	t.Parallel()
-	want := `<standard input>: 13 flow rules, 2 isolation rules, 0 breaker rules, 0 param rules
+	want := `<standard input>: 13 flow rules, 2 isolation rules, 0 breaker rules, 0 param rules, 0 system rules
 ID             RESOURCE                        MEANING
 orders-qps     GET /orders                     at most 100 in any aligned 1s of 10 buckets; blocks
 GET /orders/2  GET /orders                     at most 1000000 in any aligned 24h of 24 buckets; blocks (shadow: only counts what it would block)
@@ -73,8 +73,39 @@ db/1           db                              at most 5 in flight; blocks
 	const warning = "<standard input>: warning: flow rule on mem: maxWait is 100ms, and only calls with priority wait; is behavior: pace meant?\n"
 	require.Equal(t, result{0, want, warning}, invoke(goodFile, "check", "-"))
 	require.Equal(t, result{0, "", warning}, invoke(goodFile, "check", "-q", "-"))
-	require.Equal(t, result{0, "<standard input>: 1 flow rule, 0 isolation rules, 0 breaker rules, 0 param rules\nID   RESOURCE  MEANING\nx/1  x         at most 1 in any aligned 1s of 1 bucket; blocks\n", ""},
+	require.Equal(t, result{0, "<standard input>: 1 flow rule, 0 isolation rules, 0 breaker rules, 0 param rules, 0 system rules\nID   RESOURCE  MEANING\nx/1  x         at most 1 in any aligned 1s of 1 bucket; blocks\n", ""},
 		invoke("flow: [{resource: x, threshold: 1, buckets: 1}]", "check", "-"))
+}
+
+func TestCheck_Limits(t *testing.T) {
+	t.Parallel()
+	const text = `limits:
+  per-tenant: {limit: 60, window: 1m, plans: {acme: 600, partner: -1, banned: 0}}
+  "up\nloads": {limit: 5, burst: 2, mode: shadow}
+`
+	require.Equal(t, result{0, `<standard input>: 0 flow rules, 0 isolation rules, 0 breaker rules, 0 param rules, 0 system rules, 2 limits
+LIMIT        MEANING
+per-tenant   60 per key in 1m; keys with limits of their own: 3 (1 exempt, 1 blocked)
+"up\nloads"  5 per key; 2 at once; mode shadow
+`, ""}, invoke(text, "check", "-"))
+	require.Equal(t, result{1, "", "<standard input>:1:21: limit \"a\": limit is -5; want 0 to 2305843009213693951\n"}, invoke("limits: {a: {limit: -5}}", "check", "-"))
+
+	written := invoke(text, "convert", "-json", "-")
+	require.Equal(t, 0, written.code)
+	back := invoke(written.out, "convert", "-")
+	require.Equal(t, result{0, `limits:
+  per-tenant:
+    limit: 60
+    window: 1m
+    plans:
+      acme: 600
+      banned: 0
+      partner: -1
+  "up\nloads":
+    limit: 5
+    burst: 2
+    mode: shadow
+`, ""}, back)
 }
 
 func TestCheck_NoRules(t *testing.T) {
@@ -129,7 +160,7 @@ func TestCheck_TellsAllFaults(t *testing.T) {
 	require.Equal(t, bad+":2:42: flow rule on \"x\": threshold is -1; want a finite number of at least 0\n"+
 		bad+":2:46: flow rule on \"x\": unknown field \"intervall\"; did you mean interval?\n"+
 		gone+": there is no such file or folder\n", got.err)
-	require.Equal(t, "\n"+good+": 1 flow rule, 0 isolation rules, 0 breaker rules, 0 param rules\nID   RESOURCE  MEANING\nx/1  x         at most 1 in any aligned 1s of 10 buckets; blocks\n", got.out)
+	require.Equal(t, "\n"+good+": 1 flow rule, 0 isolation rules, 0 breaker rules, 0 param rules, 0 system rules\nID   RESOURCE  MEANING\nx/1  x         at most 1 in any aligned 1s of 10 buckets; blocks\n", got.out)
 
 	// The folder as a whole.
 	got = invoke("", "check", folder)

@@ -4,17 +4,18 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/rule"
+	"github.com/leapgate-go/leapgate/rulefile"
 )
 
 const maxWarnings = 20
 
-// warnings returns what is allowed in good rules, but probably not meant.
-func warnings(rules leapgate.Rules) (all []string) {
-	if rules.Len() == 0 {
+// warnings returns what is allowed in a good file, but probably not meant.
+func warnings(f rulefile.File) (all []string) {
+	rules := f.Rules
+	if rules.Len() == 0 && len(f.Limits) == 0 {
 		return []string{"there are no rules; nothing is limited"}
 	}
 	list := (*kinds.Rules)(&rules)

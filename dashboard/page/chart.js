@@ -43,8 +43,8 @@ export class Chart {
   }
 
   /** update gives the chart its data: end is the newest second in ms, values has a list of 60 for
-   * each series, oldest first, null where nothing is known, lines are [{label, value}], and marks, by
-   * time, [{at, label, text, quiet}]. */
+   * each series, oldest first, null where nothing is known, lines are [{label, value, values}], with
+   * values like those of a series if the line moves, and marks, by time, [{at, label, text, quiet}]. */
   update({ end, values, lines = [], marks = [] }) {
     this.data = { end, values, lines, marks: marks.filter(({ at }) => at >= end - (seconds - 1) * 1000 && at < end + 1000) };
     if (this.cursor <= end - seconds * 1000 || this.cursor > end) this.cursor = null;
@@ -149,7 +149,7 @@ export class Chart {
     if (!this.data || width < 80 || height < 60) return;
     const { values, lines } = this.data;
     const all = this.series.flatMap((s) => values[s.key].filter((v) => v !== null));
-    const { top, at } = ticks(reach(all, lines.map((l) => l.value)), height > 170 ? 4 : 3, this.least);
+    const { top, at } = ticks(reach(all, lines.flatMap((l) => [l.value, ...past(l)])), height > 170 ? 4 : 3, this.least);
     const [right, bottom] = [width - edge.right, height - edge.bottom];
     const x = (i) => edge.left + (i / (seconds - 1)) * (right - edge.left);
     const y = (v) => bottom - (v / top) * (bottom - edge.top);
@@ -159,7 +159,7 @@ export class Chart {
       ...at.map((v) => svg("text", { class: "tick", x: edge.left - 8, y: y(v) + 4, "text-anchor": "end", text: v ? this.format(v) : "0" })),
       ...this.#clock(x, bottom, width),
       ...this.series.flatMap((s) => this.#line(s, values[s.key], x, y, bottom)),
-      ...this.#lines(lines.filter((l) => l.value <= top), y, right, bottom),
+      ...this.#lines(lines.filter((l) => l.value <= top), x, y, right, bottom, top),
       ...this.#marks(x, right, bottom),
     ];
     if (!all.some((v) => v > 0)) parts.push(svg("text", { class: "none", x: (edge.left + right) / 2, y: (edge.top + bottom) / 2, "text-anchor": "middle", text: this.none }));
@@ -207,10 +207,12 @@ export class Chart {
   }
 
   // lines draws the thresholds, with labels that keep clear of each other.
-  #lines(lines, y, right, bottom) {
+  #lines(lines, x, y, right, bottom, top) {
     const labels = apart(lines.map((l) => y(l.value) - 5), 14, edge.top + 13, bottom - 4);
     return lines.flatMap((l, i) => [
-      svg("line", { class: "threshold " + (l.class ?? ""), x1: edge.left, x2: right, y1: crisp(y(l.value)), y2: crisp(y(l.value)) }),
+      past(l).some((v) => v !== l.value)
+        ? svg("path", { class: "threshold " + (l.class ?? ""), d: trace(l.values.map((v) => v === null ? null : Math.min(v, top)), x, y, bottom).line })
+        : svg("line", { class: "threshold " + (l.class ?? ""), x1: edge.left, x2: right, y1: crisp(y(l.value)), y2: crisp(y(l.value)) }),
       svg("text", { class: "threshold " + (l.class ?? ""), x: right - 2, y: labels[i], "text-anchor": "end", text: clip(shown(l.label), (right - edge.left) / 8) }),
     ]);
   }
@@ -241,6 +243,11 @@ export class Chart {
         .map((s) => svg("circle", { class: "dot " + s.class, cx: x(i), cy: y(values[s.key][i]), r: 3.5 })),
     ];
   }
+}
+
+// past is what is known of a line that moves.
+function past(line) {
+  return (line.values ?? []).filter((v) => v !== null);
 }
 
 /** trace gives the outline of a series and of the area below it, with breaks where it is null. */

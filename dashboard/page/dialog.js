@@ -73,6 +73,8 @@ export function ask({ title, body, verb, danger, who, reason, send, failed = "No
 
     setAttr(box, "class", danger ? "danger" : null);
     document.body.append(box);
+    // Without it, what scrolls would be focused, and framed.
+    if (!cancel.autofocus) [...body, whyField].map((part) => part && part.querySelector("input, select")).find(Boolean)?.setAttribute("autofocus", "");
     box.showModal();
   });
 }

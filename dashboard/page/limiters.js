@@ -4,6 +4,7 @@ import { request } from "./api.js";
 import { ask } from "./dialog.js";
 import { el, setAttr, setText, shown } from "./dom.js";
 import { count, share, span } from "./format.js";
+import { Frequent } from "./frequent.js";
 
 const figures = [
   ["allowed", "Allowed"], ["refused", "Refused"], ["share", "Refused share"], ["evicted", "Evicted live"], ["expired", "Expired"], ["crowded", "Without a place"],
@@ -59,18 +60,17 @@ class Panel {
     }));
     this.keys = el("p", { class: "last" });
     this.bar = el("i");
-    this.rows = el("tbody");
-    this.offenders = el("table", { class: "offenders" }, el("caption", { text: "Refused most" }), this.rows);
+    this.offenders = new Frequent("Refused most");
     this.element = el("article", { class: "panel limiter" }, el("header", {}, this.name, this.away), this.limits,
       el("dl", { class: "figures" }, ...Object.values(this.figures).map((f) => f.group)),
-      this.keys, el("div", { class: "fill", "aria-hidden": "true" }, this.bar), this.offenders);
+      this.keys, el("div", { class: "fill", "aria-hidden": "true" }, this.bar), this.offenders.element);
   }
 
   set(l) {
     const name = l.limits.map((x) => shown(x.name)).filter(Boolean).join(", ") || "Limiter";
     setText(this.name, name);
     setAttr(this.name, "title", name);
-    setText(this.limits, l.limits.map((x) => `${count(x.limit)} ${x.window ? "in " + span(x.window) : "in flight"} for each key${x.mode ? ", " + x.mode : ""}`).join(" · "));
+    setText(this.limits, l.limits.map((x) => `${count(x.limit)} ${x.window ? "in " + span(x.window) : "in flight"}${x.burst ? `, ${count(x.burst)} at once` : ""} for each key${x.mode ? ", " + x.mode : ""}`).join(" · "));
     setText(this.away, l.away ? "store away" : l.degraded ? "was degraded" : "");
     this.away.hidden = !this.away.textContent;
     for (const [key] of figures) {
@@ -81,18 +81,6 @@ class Panel {
     }
     setText(this.keys, `${count(l.keys)} of at most ${count(l.maxKeys)} keys kept`);
     this.bar.style.width = Math.min(100, (100 * l.keys) / Math.max(1, l.maxKeys)) + "%";
-    this.#offenders(l.offenders ?? []);
-  }
-
-  #offenders(list) {
-    this.offenders.hidden = list.length === 0;
-    while (this.rows.children.length > list.length) this.rows.lastChild.remove();
-    list.forEach((o, i) => {
-      if (!this.rows.children[i]) this.rows.append(el("tr", {}, el("th", { scope: "row" }), el("td")));
-      const [key, refused] = this.rows.children[i].children;
-      setText(key, shown(o.key));
-      setAttr(key, "title", shown(o.key));
-      setText(refused, o.excess ? `${count(o.refused - o.excess)} to ${count(o.refused)}` : count(o.refused));
-    });
+    this.offenders.set((l.offenders ?? []).map((o) => ({ name: o.key, times: o.refused, excess: o.excess })));
   }
 }

@@ -3,6 +3,7 @@
 import { trace } from "./chart.js";
 import { el, setAttr, setText, shown, svg } from "./dom.js";
 import { count, duration, rate, share } from "./format.js";
+import { Load } from "./load.js";
 import { Rows } from "./rows.js";
 import { setState, trouble, worst } from "./states.js";
 
@@ -33,6 +34,7 @@ export class Overview {
     this.title = "";
     this.rows = new Rows({ make: makeRow, fill: (row, r, i) => fillRow(row, r, i, this.store) });
     this.strip = strip([["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["concurrency", "In flight"], ["resources", "Resources"]]);
+    this.load = new Load();
     this.filter = el("input", {
       type: "search", id: "filter", placeholder: "Filter resources", "aria-label": "Filter resources by name", "aria-keyshortcuts": "/",
       autocomplete: "off", spellcheck: "false", value: chosen.filter, oninput: () => this.#changed(), onkeydown: (e) => this.#escape(e),
@@ -44,7 +46,7 @@ export class Overview {
       el("div", { role: "rowgroup" }, el("div", { class: "head", role: "row", "aria-rowindex": 1 }, ...this.heads)), this.rows.element);
     this.none = el("p", { class: "empty", hidden: true });
     this.away = el("p", { class: "warning away", hidden: true });
-    this.element = el("div", {}, el("h1", { class: "unseen", text: "Resources" }), this.strip.element, this.away,
+    this.element = el("div", {}, el("h1", { class: "unseen", text: "Resources" }), this.strip.element, this.away, this.load.element,
       el("div", { class: "tools" }, el("div", { class: "filter" }, this.filter, el("kbd", { text: "/", "aria-hidden": "true" })), this.matched),
       this.table, this.none);
   }
@@ -57,6 +59,7 @@ export class Overview {
       pass: rate(t.pass), block: rate(t.block), share: share(t.block, t.pass + t.block), concurrency: count(t.concurrency), resources: count(t.resources),
     });
     this.#states();
+    this.load.update(store);
     this.#list(this.#held());
   }
 
@@ -73,6 +76,7 @@ export class Overview {
   }
 
   close() {
+    this.load.close();
     this.rows.close();
   }
 

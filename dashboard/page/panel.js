@@ -5,6 +5,7 @@ import { ask } from "./dialog.js";
 import { el, setAttr, setText, shown } from "./dom.js";
 import { editRule } from "./form.js";
 import { age, count, moment, number, span, time } from "./format.js";
+import { Frequent } from "./frequent.js";
 import { warning } from "./sources.js";
 import { setState } from "./states.js";
 
@@ -58,20 +59,23 @@ class Panel {
     this.what = el("span");
     this.where = el("a");
     this.about = el("p", { class: "note two" }, this.what, this.where);
-    const names = [["threshold", "Threshold"], ["admitted", "Admitted"], ["blocked", "Blocked"], ["would", "Would block"], ["candidate", ""], ["without", "Without the argument"]];
+    const names = [["threshold", "Threshold"], ["admitted", "Admitted"], ["blocked", "Blocked"], ["would", "Would block"], ["candidate", ""], ["without", "Without the argument"], ["shed", "Blocked, by criticality"]];
     this.figures = Object.fromEntries(names.map(([key, label]) => {
       const value = el("dd");
       const name = el("dt", { text: label });
       return [key, { name, value, group: el("div", { class: key === "blocked" ? "block" : key }, name, value) }];
     }));
     this.seen = []; // refusals, the newest first: the server knows the last of them alone
+    this.busiest = new Frequent("Busiest");
+    this.refusedMost = new Frequent("Refused most");
     this.change = el("p", { class: "change" });
     this.changes = new Unfolded("changes", "Changes before it");
     this.last = el("p", { class: "last" });
     this.earlier = new Unfolded("earlier", "Refusals before it that this page has seen");
     this.element = el("article", { class: "panel rule" },
       el("header", {}, this.id, this.kind, this.mode, this.state, this.turned, this.owner, this.acts), this.about, this.switch,
-      el("dl", { class: "figures" }, ...Object.values(this.figures).map((f) => f.group)), this.change, this.changes.element, this.last, this.earlier.element);
+      el("dl", { class: "figures" }, ...Object.values(this.figures).map((f) => f.group)), this.change, this.changes.element, this.last, this.earlier.element,
+      this.busiest.element, this.refusedMost.element);
   }
 
   set(rule, now) {
@@ -165,7 +169,8 @@ class Panel {
       if (text !== null) setText(this.figures[key].value, text);
       this.figures[key].group.classList.toggle("some", text !== "0");
     };
-    const threshold = f.threshold ?? rule[kind?.fields.find((field) => field.required)?.name];
+    const required = rule[kind?.fields.find((field) => field.required)?.name];
+    const threshold = f.threshold ?? (typeof required === "string" ? rule.threshold : required);
     const lower = f.effective !== undefined && f.effective !== f.threshold;
     show("threshold", threshold === undefined ? null : lower ? `${number(f.effective)} now, of ${number(threshold)}` : number(threshold));
     show("admitted", count(f.admitted ?? 0));
@@ -174,7 +179,13 @@ class Panel {
     const candidate = f.candidate || rule.candidate;
     if (candidate) setText(this.figures.candidate.name, `Would block at ${number(candidate)}`);
     show("candidate", candidate ? count(f.candidateWouldBlock ?? 0) : null);
-    show("without", f.withoutArgument ? count(f.withoutArgument) : null);
+    const never = !f.admitted && !f.blocked && !f.wouldBlock && !f.values && !f.busiest;
+    show("without", f.withoutArgument ? (never ? "all " : "") + count(f.withoutArgument) : null);
+    const shed = Object.entries(f.shed ?? {}).filter(([, n]) => n > 0);
+    show("shed", shed.length ? shed.map(([criticality, n]) => `${criticality} ${count(n)}`).join(", ") : null);
+    const frequent = (list = []) => list.map((v) => ({ name: v.value, times: v.count, excess: v.excess }));
+    this.busiest.set(frequent(f.busiest));
+    this.refusedMost.set(frequent(f.refusedMost));
   }
 
   #toggle() {
@@ -251,19 +262,21 @@ function tell({ at, origin, reason }, now) {
 function describe({ kind, summary, rule }, kinds) {
   if (!rule) return !kinds.length || kinds.some((k) => k.name === kind) ? "" : "A rule of a guard that the program brought.";
   const pattern = `on all that match ${shown(rule.resource ?? "")}`;
-  const where = { glob: pattern, regexp: pattern, default: "on all that no rule names" };
+  const where = { glob: pattern, regexp: pattern, default: "on all that no rule names", all: "on all" };
   return `${shown(summary[0].toUpperCase() + summary.slice(1))} · ${where[rule.match] ?? (rule.resource?.includes("\ufffd") ? "on " + shown(rule.resource) : "on ")}`;
 }
 
 /** lines are the thresholds of the rules of a resource that bound one of its figures, as lines for the chart
- * of that: per second, or in flight. */
-export function lines(rules, figure) {
-  return rules.flatMap(({ id, bounds, rule, figures: f }) => {
+ * of that: per second, or in flight. held says what held in each second of the last minute. */
+export function lines(rules, figure, held) {
+  return rules.flatMap((r) => {
+    const { id, bounds, rule, figures: f } = r;
     if (!f || f.mode === "off" || f.effective === null || bounds !== figure) return [];
     const scale = f.interval ? 1000 / f.interval : 1;
     const per = !f.interval ? "" : f.interval === 1000 ? "/s" : " in " + span(f.interval);
     const whose = rule?.origin ? ` for ${rule.origin}` : "";
-    const all = [{ label: `${id}${whose} ${number(f.effective)}${per}`, value: f.effective * scale, class: f.mode === "shadow" ? "shadow" : "" }];
+    const all = [{ label: `${id}${whose} ${number(f.effective)}${per}`, value: f.effective * scale, class: f.mode === "shadow" ? "shadow" : "",
+      values: held(r).map((v) => v === null ? null : v * scale) }];
     if (f.candidate) all.push({ label: `${id}, candidate ${number(f.candidate)}${per}`, value: f.candidate * scale, class: "shadow" });
     return all;
   });

@@ -25,6 +25,7 @@ export class ResourceView {
       this.title = this.key = key; // not UTF-8
     }
     this.seconds = new Map(); // what is known of each second of the clock
+    this.limits = new Map(); // what held at each second, by kind and ID of the rule
     this.marks = new Map(); // the changes of rules that were seen, also those of a server before this one
     this.strip = strip([["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exceptions/s"], ["avg", "Avg RT"], ["p99", "p99"], ["concurrency", "In flight"], ["waiting", "Waiting"], ["waitP95", "Wait p95"]]);
     this.rates = new Chart({ title: "Pass and block per second", format: rate, least: 5, marked: true, series: [
@@ -91,6 +92,8 @@ export class ResourceView {
     });
     for (const second of this.seconds.keys()) if (second < running - minute || second >= running) this.seconds.delete(second);
     this.rules = r.rules;
+    this.limits.set(running - 1, new Map(r.rules.map((rule) => [ruleKey(rule), rule.figures?.effective ?? null])));
+    for (const second of this.limits.keys()) if (second < running - minute) this.limits.delete(second);
     for (const mark of changes(r.rules)) this.marks.set(mark.key, mark);
     for (const { key, at } of this.marks.values()) if (at < (running - minute) * 1000 || at > (running + 1) * 1000) this.marks.delete(key);
     const known = this.context.store.resources.get(this.key);
@@ -114,8 +117,13 @@ export class ResourceView {
     const history = (key) => Array.from({ length: minute }, (_, i) => this.seconds.get(end - minute + 1 + i)?.[key] ?? null);
     const resource = this.context.store.resources.get(this.key);
     const past = (key) => (resource ? this.context.store.past(resource, key, end) : new Array(minute).fill(null));
-    this.rates.update({ end: end * 1000, values: { pass: history("pass"), block: history("block") }, lines: lines(this.rules, "pass"), marks: [...this.marks.values()].sort((a, b) => a.at - b.at) });
+    const held = (rule) => Array.from({ length: minute }, (_, i) => this.limits.get(end - minute + 1 + i)?.get(ruleKey(rule)) ?? null);
+    this.rates.update({ end: end * 1000, values: { pass: history("pass"), block: history("block") }, lines: lines(this.rules, "pass", held), marks: [...this.marks.values()].sort((a, b) => a.at - b.at) });
     this.latencies.update({ end: end * 1000, values: { p50: past("p50"), p95: past("p95"), p99: past("p99") } });
-    this.flight.update({ end: end * 1000, values: { maxConcurrency: history("maxConcurrency") }, lines: lines(this.rules, "concurrency") });
+    this.flight.update({ end: end * 1000, values: { maxConcurrency: history("maxConcurrency") }, lines: lines(this.rules, "concurrency", held) });
   }
+}
+
+function ruleKey({ kind, id }) {
+  return kind + " " + id;
 }

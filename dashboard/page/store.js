@@ -9,6 +9,9 @@ export const minute = 60;
 const slotOf = (second) => ((second % minute) + minute) % minute;
 
 const kept = ["passQPS", "blockQPS", "p50", "p95", "p99"];
+const signals = ["cpu", "throttled", "pressure", "schedLatency"];
+
+const pastOf = (keys) => Object.fromEntries(keys.map((k) => [k, new Float32Array(minute).fill(NaN)]));
 
 /** A Store takes in frames. resources is by key: the name as it goes into a query, and into a link. */
 export class Store {
@@ -17,6 +20,7 @@ export class Store {
     this.rules = new Map(); // by kind, a blank and the key of the ID
     this.kinds = []; // of rules, as the server describes them
     this.limiters = [];
+    this.load = { known: {}, past: pastOf(signals) }; // of the machine
     this.ruleSources = [];
     this.rulesVersion = "";
     this.second = 0; // the newest whole one of which there are figures, in Unix time
@@ -43,15 +47,17 @@ export class Store {
     this.received = performance.now();
     this.#merge("resources", frame.resources, frame.full, ([row, name, raw]) => {
       const key = query(name, raw);
-      return this.resources.get(key) ?? { key, name, states: [], past: Object.fromEntries(kept.map((k) => [k, new Float32Array(minute).fill(NaN)])) };
+      return this.resources.get(key) ?? { key, name, states: [], past: pastOf(kept) };
     });
     this.#merge("rules", frame.rules, frame.full, ([row, kind, id, raw]) => ({ key: kind + " " + query(id, raw), kind, id, raw, states: [] }));
     if (frame.full || frame.states) this.#states(frame.states ?? []);
     if (frame.ruleSources) this.ruleSources = frame.ruleSources;
     if (frame.limiters) this.limiters = frame.limiters;
+    if (frame.full || frame.load) this.load.known = frame.load ?? {};
     this.rulesVersion = frame.rulesVersion ?? this.rulesVersion;
     const slot = slotOf(this.second);
     for (const r of this.resources.values()) for (const k of kept) r.past[k][slot] = r[k];
+    for (const k of signals) this.load.past[k][slot] = this.load.known[k]?.value ?? NaN;
   }
 
   #merge(what, part, full, make) {
@@ -92,11 +98,12 @@ export class Store {
     if (second < this.second - minute) this.second = second - minute; // the server's clock was set back: nothing holds
     for (let s = Math.max(this.second + 1, second - minute + 1); s <= second; s++) {
       for (const r of this.resources.values()) for (const k of kept) r.past[k][slotOf(s)] = NaN;
+      for (const k of signals) this.load.past[k][slotOf(s)] = NaN;
     }
     this.second = Math.max(second, this.second);
   }
 
-  /** past is what a resource had in the minute that ends with a second: null where that is not known. */
+  /** past is what a resource, or the load, had in the minute that ends with a second: null where that is not known. */
   past(resource, key, end) {
     const values = new Array(minute);
     for (let i = 0; i < minute; i++) {

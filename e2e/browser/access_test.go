@@ -74,7 +74,7 @@ func TestAccessibility(t *testing.T) {
 			look(where("warning"))
 			p.click("dialog .buttons button:first-child")
 			ask[bool](p, `location.hash = "#/limiters", true`)
-			p.until("a limiter", `document.querySelector(".offenders td")`)
+			p.until("a limiter", `document.querySelector(".frequent td")`)
 			look(where("limiters"))
 			p.click("#show-keys")
 			p.click("dialog button[type=submit]")

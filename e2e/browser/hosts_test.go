@@ -145,7 +145,7 @@ func TestKeys_AreShownToWhoSaysWhoHeIs(t *testing.T) {
 	limiters := []dashboard.Limiter{logins}
 	p := open(t, serve(t, gate, dashboard.Config{Authorize: token("open-sesame"), Limiters: limiters}).url+"#/limiters")
 	p.allowed(`status of 401`)
-	first := `document.querySelector(".offenders th").textContent`
+	first := `document.querySelector(".frequent th").textContent`
 	p.until("a hash", `/^key-[0-9a-f]{16}$/.test(`+first+`)`)
 	p.until("why", `document.querySelector(".note").textContent.includes("are shown as hashes to those who may not change rules")`)
 	p.shoot("keys-hidden")

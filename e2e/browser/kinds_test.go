@@ -39,8 +39,13 @@ func (k *kind) required(t *testing.T) (name, good, better, bad string) {
 			return f.Name, "7s", "9s", "soon"
 		}
 	}
-	if k.Name == "breaker" { // one of several must be there
+	switch k.Name {
+	case "breaker": // one of several must be there
 		return "consecutive", "7", "9", "seven"
+	case "system": // one of several likewise
+		return "maxInFlight", "7", "9", "seven"
+	case "param": // what must be there is a text, and no text is bad
+		return "threshold", "7", "9", "seven"
 	}
 	t.Fatalf("no field of %s rules must be there", k.Name)
 	return
@@ -70,6 +75,11 @@ func TestForm_OfEachKind(t *testing.T) {
 			require.True(t, ask[bool](p, `Boolean(document.querySelector("#rule-`+f.Name+`"))`), "%s of %s rules", f.Name, k.Name)
 		}
 		p.fill("#rule-resource", "GET /"+k.Name)
+		for _, f := range k.Fields {
+			if f.Required != "" && f.Type == "text" {
+				p.fill("#rule-"+f.Name, "x")
+			}
+		}
 		p.fill("#rule-"+field, bad)
 		p.click("dialog button[type=submit]")
 		p.until("the fault at its field", `document.querySelector("#rule-`+field+`").getAttribute("aria-invalid") === "true"`)

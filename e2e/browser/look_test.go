@@ -18,6 +18,7 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/param"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
@@ -171,12 +172,33 @@ func TestLimiters_ShowWhomTheyRefuse(t *testing.T) {
 	p.until("the panel", `document.querySelector(".limiter .title")?.textContent === "per <i>address</i>"`)
 	p.until("its figures", `document.querySelector(".limiter").innerText.includes("4 of at most 50 keys kept")`)
 	p.until("its answers", `[...document.querySelectorAll(".limiter dl.figures > div")].slice(0, 2).map((f) => f.innerText.replace(/\s+/, " ")).join() === "Allowed 12,Refused 12"`)
-	offenders := `[...document.querySelectorAll(".offenders tr")].map((r) => r.children[0].textContent + "=" + r.children[1].textContent)`
+	offenders := `[...document.querySelectorAll(".frequent tr")].map((r) => r.children[0].textContent + "=" + r.children[1].textContent)`
 	p.until("the worst first", offenders+`[0] === "192.0.2.7=6"`)
 	require.Equal(t, 4, ask[int](p, offenders+".length"))
 	_, err = counter.Allow(t.Context(), "192.0.2.7")
 	require.NoError(t, err)
 	p.until("one more", offenders+`[0] === "192.0.2.7=7"`)
+	require.True(t, ask[bool](p, "document.documentElement.scrollWidth <= innerWidth"), "nothing is wider than the window")
+}
+
+func TestResource_ShowsTheBusiestValuesAndCallsWithoutTheArgument(t *testing.T) {
+	t.Parallel()
+	gate := leapgate.Must(leapgate.Config{})
+	t.Cleanup(func() { _ = gate.Close() })
+	require.NoError(t, gate.LoadRules(leapgate.Rules{Param: []param.Rule{
+		{ID: "hot", Resource: "a", Arg: "item", Threshold: 2, Interval: time.Hour, Top: 3}, {ID: "silent", Resource: "a", Arg: "other", Threshold: 1},
+	}}))
+	for range 5 {
+		e, _ := gate.EntryContext(t.Context(), "a", leapgate.WithArg("item", "<b>7</b>\u202e"))
+		e.Exit()
+	}
+	e, err := gate.EntryContext(t.Context(), "a")
+	require.NoError(t, err)
+	e.Exit()
+	p := open(t, serve(t, gate, dashboard.Config{ShowKeys: dashboard.Everybody}).url+"#/resource/a")
+	p.until("the busiest value, and how often it was refused", `[...document.querySelectorAll(".rule")[0].querySelectorAll(".frequent:not([hidden]) tr")].map((r) => r.innerText.replace(/\s+/, " ")).join() === "<b>7</b>\ufffd 5,<b>7</b>\ufffd 3"`)
+	without := `[...document.querySelectorAll(".rule .without dd")].map((f) => f.textContent).join()`
+	p.until("calls without the arguments", without+` === "1,all 3"`)
 	require.True(t, ask[bool](p, "document.documentElement.scrollWidth <= innerWidth"), "nothing is wider than the window")
 }
 

@@ -33,5 +33,5 @@ func TestExample(t *testing.T) {
 
 	s := startServer(t, strings.TrimSuffix(page, "/leapgate/")+"/metrics", true)
 	eventually(t, "blocked", func() bool { return s.value(t, `sum(leapgate_blocks_total)`) > 10 })
-	s.checkDashboard(t, true)
+	s.checkDashboard(t, true, "leapgate_load_throttled_ratio", "leapgate_load_pressure_ratio")
 }

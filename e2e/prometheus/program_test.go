@@ -25,6 +25,7 @@ import (
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/leapprom"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/load"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
@@ -58,11 +59,17 @@ func newProgram(t *testing.T) *program {
 		byResource: map[string]float64{}, byRule: map[string]float64{}, answers: map[string]float64{}, changes: map[string]float64{},
 	}}
 	begin := time.Now()
+	var signals load.Given
+	signals.Set(load.Signals{
+		CPU: load.Known(0.97), Throttled: load.Known(0.5), Pressure: load.Known(0.25), SchedLatency: load.Known(0.004),
+		Runnable: load.Known(1.5), Processors: 0.5,
+	})
 	p.gate = leapgate.Must(leapgate.Config{
 		Now:          func() int64 { return begin.UnixNano() + int64(time.Since(begin)) + p.ahead.Load() },
 		MaxResources: 12,
 		Logger:       slog.New(slog.DiscardHandler),
 		Guards:       []resource.Guard{panicky{}},
+		Load:         &signals,
 	})
 	require.NoError(t, p.gate.LoadFlowRules([]flow.Rule{
 		{ID: "orders-qps", Resource: "GET /orders", Threshold: 50, Candidate: 20, MaxWait: 200 * time.Millisecond},

@@ -48,6 +48,7 @@ func (l *lines) count(what string) int { return strings.Count(l.String(), what) 
 // and later those for more. They are in the documentation of leapredis.
 var needed, later = map[string][]string{
 	"counter":         {"time", "get", "set"},
+	"burst":           {"time", "get", "set"},
 	"log SortedSet":   {"time", "zrange", "zadd", "pexpire"},
 	"log FieldExpiry": {"time", "hget", "exists", "hset", "pexpire", "hpexpireat"},
 	"heartbeat":       {"time", "zrangebyscore", "zadd", "pexpire", "zcount", "zrank"},
@@ -67,13 +68,21 @@ func (w way) asUser(t *testing.T, server *redistest.Server, user string, command
 	}
 	_, err := server.Do(acl...)
 	require.NoError(t, err)
+	return w.as(t, user, "secret", server.Addr())
+}
+
+// as connects as a user of a server, or of a Cluster.
+func (w way) as(t *testing.T, user, password string, addrs ...string) leapredis.Client {
+	t.Helper()
 	if w.name == "go-redis" {
-		client := goredis.NewClient(&goredis.Options{Addr: server.Addr(), Username: user, Password: "secret"})
+		client := goredis.NewUniversalClient(&goredis.UniversalOptions{
+			Addrs: addrs, IsClusterMode: len(addrs) > 1, Username: user, Password: password,
+		})
 		t.Cleanup(func() { _ = client.Close() })
 		return viagoredis.New(client)
 	}
-	options := viarueidis.Options(server.Addr())
-	options.Username, options.Password = user, "secret"
+	options := viarueidis.Options(addrs...)
+	options.Username, options.Password = user, password
 	client, err := rueidis.NewClient(options)
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
@@ -263,7 +272,7 @@ func TestForeign_ValuesOfEveryType(t *testing.T) {
 
 // neededBy is needed by the limiters that the server can have.
 func (v version) neededBy() map[string][]string {
-	all := map[string][]string{"counter": needed["counter"]}
+	all := map[string][]string{"counter": needed["counter"], "burst": needed["burst"]}
 	for _, storage := range v.storages {
 		name := "log " + storage.String()
 		all[name] = needed[name]
@@ -274,8 +283,11 @@ func (v version) neededBy() map[string][]string {
 // kind makes one of those limiters.
 func (v version) kind(t *testing.T, name string, client leapredis.Client, cfg leapredis.Config) limiter {
 	t.Helper()
-	if name == "counter" {
+	switch name {
+	case "counter":
 		return newCounter(t, client, cfg)
+	case "burst":
+		return newBurst(t, client, cfg)
 	}
 	for _, storage := range v.storages {
 		if name == "log "+storage.String() {

@@ -40,8 +40,8 @@ func (v version) subjects(window time.Duration) []subject {
 func jobOf(subjects []subject, addrs []string) job {
 	j := job{Addrs: addrs, Goroutines: goroutines}
 	for _, s := range subjects {
-		j.Limiters = append(j.Limiters, s.cfg)
-		j.IsLog = append(j.IsLog, s.isLog)
+		j.Limiters = append(j.Limiters, portable{Config: s.cfg})
+		j.Kinds = append(j.Kinds, map[bool]string{true: "log"}[s.isLog])
 	}
 	return j
 }
@@ -76,7 +76,7 @@ func hammer(t *testing.T, v version, server *redistest.Server, slower int) bool 
 		j.Pause = 3 * time.Millisecond << slower
 	}
 	c := hire(t, processes, j)
-	s := sample(t, window/10, []*redistest.Server{server}, subjects)
+	s := sample(window/10, []*redistest.Server{server}, subjects)
 	c.begin()
 	reports := c.end()
 	held, gap := s.end()
@@ -138,7 +138,7 @@ func failOver(t *testing.T, behind time.Duration) {
 	j.Lasting = 10 * time.Second
 	j.Pause = 25 * time.Millisecond // 5,000 a second: none is at its limit when the primary is killed
 	c := hire(t, processes, j)
-	s := sample(t, window/6, cluster.Nodes, subjects)
+	s := sample(window/6, cluster.Nodes, subjects)
 	// A counter's window begins, so that all of it lies in one.
 	sleep(t, window-time.Duration(micros()%window.Microseconds())*time.Microsecond+50*time.Millisecond)
 	c.begin()

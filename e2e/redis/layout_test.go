@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strconv"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -20,49 +19,60 @@ type charge struct {
 	n  int64
 }
 
-// charges reads what a key holds. How it does so is told at the top of the scripts of
-// leapredis.
-func charges(t *testing.T, do func(args ...string) (any, error), key string, window time.Duration) (all []charge) {
-	t.Helper()
-	ask := func(args ...string) any {
-		reply, err := do(args...)
-		require.NoError(t, err)
-		return reply
-	}
+// charges reads what a key holds. How it does so is told at the top of the scripts of leapredis.
+func charges(do func(args ...string) (any, error), key string, window time.Duration) (all []charge, err error) {
 	add := func(id string, at, n int64) {
 		if n > 0 {
 			all = append(all, charge{id, at, n})
 		}
 	}
-	switch kind := ask("TYPE", key); kind {
+	kind, err := do("TYPE", key)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
 	case "none": // it has expired meanwhile
 	case "string":
-		value, ok := ask("GET", key).(string)
+		reply, err := do("GET", key)
+		if err != nil {
+			return nil, err
+		}
+		value, ok := reply.(string)
 		if !ok {
-			return nil
+			return nil, nil // it has expired meanwhile
 		}
 		number, previous, current := number(value[:6]), number(value[10:17]), number(value[17:24])
 		length := window.Microseconds()
 		add(fmt.Sprint(number-1), (number-1)*length, previous)
 		add(fmt.Sprint(number), number*length, current)
 	case "zset":
-		list := ask("ZRANGE", key, "0", "-1", "WITHSCORES").([]any)
+		reply, err := do("ZRANGE", key, "0", "-1", "WITHSCORES")
+		if err != nil {
+			return nil, err
+		}
+		list, _ := reply.([]any)
 		for i := 0; i < len(list); i += 2 {
 			at, err := strconv.ParseFloat(list[i+1].(string), 64)
-			require.NoError(t, err)
+			if err != nil {
+				return nil, err
+			}
 			add(list[i+1].(string), int64(at), number(list[i].(string)[7:]))
 		}
 	case "hash":
-		list := ask("HGETALL", key).([]any)
+		reply, err := do("HGETALL", key)
+		if err != nil {
+			return nil, err
+		}
+		list, _ := reply.([]any)
 		for i := 0; i < len(list); i += 2 {
 			if value := list[i+1].(string); list[i] != "m" {
 				add(list[i].(string), number(value[:7]), number(value[14:]))
 			}
 		}
 	default:
-		t.Errorf("%q is a %v", key, kind)
+		return nil, fmt.Errorf("%q is a %v", key, kind)
 	}
-	return all
+	return all, nil
 }
 
 func number(bytes string) int64 {
@@ -74,5 +84,7 @@ func number(bytes string) int64 {
 // charges returns those of the limiter's key.
 func (p *pair) charges(key string) []charge {
 	p.t.Helper()
-	return charges(p.t, p.server.Do, p.prefix+"{}"+key, p.window)
+	all, err := charges(p.server.Do, p.prefix+"{}"+key, p.window)
+	require.NoError(p.t, err)
+	return all
 }

@@ -138,6 +138,17 @@ func newLog(t *testing.T, client leapredis.Client, cfg leapredis.Config) *leapre
 	return l
 }
 
+func newBurst(t *testing.T, client leapredis.Client, cfg leapredis.Config) *leapredis.RateLimiter {
+	t.Helper()
+	l, err := leapredis.NewBurst(client, usual(cfg))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	return l
+}
+
+// counted as Config.Instances lets usual leave processes to be counted.
+const counted = -1
+
 // usual fills in what a test does not care for: a long time for answers, so that a busy
 // machine is not taken for a server that is away.
 func usual(cfg leapredis.Config) leapredis.Config {
@@ -147,8 +158,11 @@ func usual(cfg leapredis.Config) leapredis.Config {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 5 * time.Second
 	}
-	if cfg.Instances == 0 {
+	switch cfg.Instances {
+	case 0:
 		cfg.Instances = 1 // nothing is on the server but what is tested
+	case counted:
+		cfg.Instances = 0
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -206,7 +220,9 @@ func heldIn(t *testing.T, server *redistest.Server, prefix string) int64 {
 	sum := int64(0)
 	for _, key := range keysOf(t, server) {
 		if strings.HasPrefix(key, prefix) {
-			for _, c := range charges(t, server.Do, key, 0) {
+			all, err := charges(server.Do, key, 0)
+			require.NoError(t, err)
+			for _, c := range all {
 				sum += c.n
 			}
 		}

@@ -28,11 +28,18 @@ const workerEnv = "LEAPGATE_E2E_WORKER"
 // they can.
 type job struct {
 	Addrs      []string
-	Limiters   []leapredis.Config // with a Storage that is not Auto, or IsLog, they are logs
-	IsLog      []bool
+	Limiters   []portable
+	Kinds      []string      // of each: counter, log or burst
+	InFlight   *flight       // in place of all limiters
 	Goroutines int           // for each limiter
 	Pause      time.Duration // between two calls of a goroutine
 	Lasting    time.Duration
+}
+
+// portable is a configuration that can be sent, since it has no function.
+type portable struct {
+	leapredis.Config
+	LimitFor *struct{} // stands for that of Config
 }
 
 // report is what a process did, for each limiter.
@@ -72,10 +79,13 @@ func work(in io.Reader, out io.Writer) error {
 	var limiters []limiter
 	for i, cfg := range j.Limiters {
 		var l limiter
-		if j.IsLog[i] {
-			l, err = leapredis.NewLog(client, usual(cfg))
-		} else {
-			l, err = leapredis.NewCounter(client, usual(cfg))
+		switch j.Kinds[i] {
+		case "log":
+			l, err = leapredis.NewLog(client, usual(cfg.Config))
+		case "burst":
+			l, err = leapredis.NewBurst(client, usual(cfg.Config))
+		default:
+			l, err = leapredis.NewCounter(client, usual(cfg.Config))
 		}
 		if err != nil {
 			return err
@@ -93,6 +103,9 @@ func work(in io.Reader, out io.Writer) error {
 		_, _ = io.Copy(io.Discard, lines)
 		os.Exit(1) // the parent is gone
 	}()
+	if j.InFlight != nil {
+		return gob.NewEncoder(out).Encode([]report{j.InFlight.work(client, j)})
+	}
 	reports := make([]report, len(limiters))
 	var mu sync.Mutex // guards reports
 	var done sync.WaitGroup
@@ -214,6 +227,14 @@ func (c *crew) begin() {
 		_, err := io.WriteString(w.in, "go\n")
 		require.NoError(c.t, err)
 	}
+}
+
+// kill kills the first of them.
+func (c *crew) kill() {
+	w := c.workers[0]
+	c.workers = c.workers[1:]
+	require.NoError(c.t, w.cmd.Process.Kill())
+	_ = w.cmd.Wait()
 }
 
 // end waits for what they report, together, for each limiter.

@@ -8,18 +8,24 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/load"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
 // A shop is what is protected: a gate with rules of all kinds, and two limiters.
 type shop struct {
 	gate       *leapgate.Gate
+	load       *load.Sampler // of the machine
 	perAddress *limit.RateLimiter
 	logins     *limit.RateLimiter
 }
 
 func newShop() (*shop, error) {
-	gate, err := leapgate.New(leapgate.Config{})
+	sampler, err := load.Start(load.Config{})
+	if err != nil {
+		return nil, err
+	}
+	gate, err := leapgate.New(leapgate.Config{Load: sampler})
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +54,7 @@ func newShop() (*shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &shop{gate: gate}
+	s := &shop{gate: gate, load: sampler}
 	s.perAddress, err = limit.NewCounter(limit.Config{
 		Name: "per-address", Limit: 30, Window: 10 * time.Second, MaxKeys: 5000, Offenders: 100,
 	})
@@ -63,4 +69,5 @@ func (s *shop) close() {
 	_ = s.perAddress.Close()
 	_ = s.logins.Close()
 	_ = s.gate.Close()
+	_ = s.load.Close()
 }

@@ -9,17 +9,13 @@ import (
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/leaphttp"
-	"github.com/leapgate-go/leapgate/limit"
 )
 
-type limits struct {
-	perAddress int64 // in a window
-	window     time.Duration
-	perKey     int64 // in a minute
-}
-
-// customers have API keys.
-var customers = map[string]string{"key-of-ann": "ann", "key-of-bob": "bob"}
+// customers have API keys, and some of them plans.
+var (
+	customers = map[string]string{"key-of-ann": "ann", "key-of-bob": "bob", "key-of-carol": "carol"}
+	plans     = map[string]string{"carol": "pro"}
+)
 
 // newGate makes a gate with a rule that protects the reports, whoever asks for them.
 func newGate() (*leapgate.Gate, error) {
@@ -32,15 +28,7 @@ func newGate() (*leapgate.Gate, error) {
 
 // newAPI is two routes and a health check. All but that are guarded by the gate and by a
 // limit for each address; the reports also by a limit for each customer.
-func newAPI(gate *leapgate.Gate, limits limits) (http.Handler, error) {
-	perAddress, err := limit.NewCounter(limit.Config{Name: "per-address", Limit: limits.perAddress, Window: limits.window})
-	if err != nil {
-		return nil, err
-	}
-	perKey, err := limit.NewCounter(limit.Config{Name: "per-key", Limit: limits.perKey, Window: time.Minute})
-	if err != nil {
-		return nil, err
-	}
+func newAPI(gate *leapgate.Gate, limiters *limiters) (http.Handler, error) {
 	// A proxy on this machine may say for whom it asks.
 	address, err := leaphttp.NewAddress(leaphttp.AddressConfig{Trusted: leaphttp.PrivateNetworks()})
 	if err != nil {
@@ -49,7 +37,7 @@ func newAPI(gate *leapgate.Gate, limits limits) (http.Handler, error) {
 
 	// Inside authenticate, so that only keys that were checked are counted.
 	reports, err := leaphttp.New(leaphttp.Config{
-		Limits: []leaphttp.Limit{{Limiter: perKey, Key: leaphttp.FromContext(customer)}},
+		Limits: []leaphttp.Limit{{Limiter: limiters.perKey, Key: leaphttp.FromContext(customer)}},
 	})
 	if err != nil {
 		return nil, err
@@ -62,7 +50,7 @@ func newAPI(gate *leapgate.Gate, limits limits) (http.Handler, error) {
 	everything, err := leaphttp.New(leaphttp.Config{
 		Gate:    gate,
 		Mux:     mux,
-		Limits:  []leaphttp.Limit{{Limiter: perAddress, Key: address.Key}},
+		Limits:  []leaphttp.Limit{{Limiter: limiters.perAddress, Key: address.Key}},
 		Exclude: []string{"/healthz"},
 	})
 	if err != nil {

@@ -19,7 +19,11 @@ func TestAPI_AsTheReadmeShows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		api, err := newAPI(gate, limits{5, 10 * time.Second, 3})
+		limiters, err := newLimiters(limits{perAddress: 5, window: 10 * time.Second, perKey: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		api, err := newAPI(gate, limiters)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,6 +63,8 @@ func TestAPI_AsTheReadmeShows(t *testing.T) {
 		}
 		if w := get("/reports/7", "key-of-bob"); w.Code != 200 || w.Body.String() != "report \"7\" for bob\n" {
 			t.Errorf("the report of bob: %d %q", w.Code, w.Body)
+		} else if fields := strings.Join(w.Header().Values("RateLimit"), "\nRatelimit: "); !strings.Contains(string(readme), "\nRatelimit: "+fields+"\n") {
+			t.Errorf("the report of bob has %s; README.md has another", fields)
 		}
 		if w := get("/reports/7", "no such key"); w.Code != 429 {
 			t.Errorf("the sixth of an address, whatever its key: %d; want 429", w.Code)
@@ -78,7 +84,14 @@ func TestRun_BadFlags(t *testing.T) {
 			t.Errorf("%q: exit code %d, errors %q; want 2 and some", args, code, errs.String())
 		}
 	}
-	for _, args := range [][]string{{"-window", "1ns"}, {"-per-key", "-1"}, {"-listen", "nowhere"}} {
+	for _, args := range [][]string{
+		{"-window", "1ns"},
+		{"-per-key", "-1"},
+		{"-listen", "nowhere"},
+		{"-metrics", "nowhere", "-listen", "127.0.0.1:0"},
+		{"-redis", "127.0.0.1:1", "-per-key", "-1"},
+		{"-redis", "127.0.0.1:1", "-processes", "6"},
+	} {
 		var out, errs strings.Builder
 		if code := run(t.Context(), args, &out, &errs); code != 1 || errs.Len() == 0 {
 			t.Errorf("%q: exit code %d, errors %q; want 1 and some", args, code, errs.String())

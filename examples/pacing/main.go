@@ -45,10 +45,11 @@ func show(out io.Writer) error {
 		fmt.Fprintf(out, "%3d ms  job %d %s\n", time.Since(began).Round(10*time.Millisecond).Milliseconds(), job, what)
 	}
 	for job := 1; job <= 10; job++ {
-		// Job 3 has a client that waits 150 ms and no longer.
-		ctx, cancel := context.Background(), func() {}
+		// Job 3 has a client that hangs up after 150 ms. Had it said so before, by a deadline, it would
+		// have been refused at once.
+		ctx, cancel := context.WithCancel(context.Background())
 		if job == 3 {
-			ctx, cancel = context.WithTimeout(ctx, 150*time.Millisecond)
+			time.AfterFunc(150*time.Millisecond, cancel)
 		}
 		entered := make(chan struct{})
 		jobs.Go(func() {
@@ -57,7 +58,7 @@ func show(out io.Writer) error {
 			entry, err := gate.EntryContext(ctx, "printer")
 			var blocked *leapgate.BlockError
 			switch {
-			case errors.Is(err, context.DeadlineExceeded):
+			case errors.Is(err, context.Canceled):
 				say(job, "gave up waiting")
 			case errors.As(err, &blocked):
 				say(job, fmt.Sprintf("is refused; retry in %v", blocked.RetryAfter.Round(10*time.Millisecond)))

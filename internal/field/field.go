@@ -39,6 +39,9 @@ type About struct {
 	Only Choice
 	// Seldom marks what few need, and a form need not show at once.
 	Seldom bool
+	// Signal is the signal of the machine's load that the field bounds, by its name in the API:
+	// "cpu". A page draws the bound beside it.
+	Signal string
 	// Switch marks an enumeration that is an operator's switch: a page has buttons for it, and
 	// whoever changes it there must say why. The first choice lets the rule decide.
 	Switch bool

@@ -2,7 +2,7 @@ package field
 
 import "github.com/leapgate-go/leapgate/rule"
 
-// Everything is what the Resource of a rule reads that matches by [rule.Default].
+// Everything is what the Resource of a rule reads that matches by [rule.Default] or [rule.All].
 const Everything = "*"
 
 // Head points to the fields that rules of every kind have.
@@ -17,7 +17,7 @@ type Head struct {
 // Target is what a rule without an ID is called after: its Resource, or [Everything] if it
 // matches by [rule.Default].
 func (h Head) Target() string {
-	if *h.Match == rule.Default {
+	if *h.Match == rule.Default || *h.Match == rule.All {
 		return Everything
 	}
 	return *h.Resource

@@ -51,3 +51,11 @@ func SleepOnTimer(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 }
+
+// Unannounced returns a context that ends when ctx does, but has no deadline by which one could
+// know when: it is that of a caller who gives up.
+func Unannounced(ctx context.Context) context.Context { return unannounced{ctx} }
+
+type unannounced struct{ context.Context } //nolint:containedctx // it is one itself
+
+func (unannounced) Deadline() (deadline time.Time, ok bool) { return deadline, false }

@@ -6,11 +6,14 @@ import (
 	"testing"
 )
 
-// Page fails the test unless the page has Go code and each block of it stands in the source,
-// line for line: what readers copy is what the tests run.
-func Page(t testing.TB, page, source string) {
+// Page fails the test unless the page has Go code and each block of it stands in one of the
+// sources, line for line: what readers copy is what the tests run.
+func Page(t testing.TB, page string, sources ...string) {
 	t.Helper()
-	code := "\n" + read(t, source)
+	code := ""
+	for _, source := range sources {
+		code += "\n" + read(t, source)
+	}
 	blocks := strings.Split(read(t, page), "\n```go\n")[1:]
 	if len(blocks) == 0 {
 		t.Errorf("%s has no Go code", page)
@@ -18,7 +21,7 @@ func Page(t testing.TB, page, source string) {
 	for _, block := range blocks {
 		block, _, ends := strings.Cut(block, "\n```")
 		if !ends || !strings.Contains(code, "\n"+block+"\n") {
-			t.Errorf("%s has code that is not in %s:\n%s", page, source, block)
+			t.Errorf("%s has code that is not in %v:\n%s", page, sources, block)
 		}
 	}
 }

@@ -18,6 +18,8 @@ type Kind interface {
 	Name() string
 	// Status is what a refusal is over HTTP.
 	Status() int
+	// Together reports whether all resources that a rule binds are counted together.
+	Together() bool
 	// Fields describe the fields of the rules, in the order in which they are written. They
 	// must not be changed.
 	Fields() []Field
@@ -100,6 +102,7 @@ func of[R comparable](k *ruleset.Kind[R], list func(*Rules) *[]R) Kind {
 
 func (k *kind[R]) Name() string    { return k.Kind.Name }
 func (k *kind[R]) Status() int     { return k.Kind.Status }
+func (k *kind[R]) Together() bool  { return k.Share != nil }
 func (k *kind[R]) Fields() []Field { return k.about }
 
 func (k *kind[R]) at(rules *Rules, i int) *R { return &(*k.list(rules))[i] }

@@ -8,6 +8,7 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/param"
+	"github.com/leapgate-go/leapgate/system"
 )
 
 // Rules is a list of rules of each kind. Package leapgate has the same type, written out
@@ -17,6 +18,7 @@ type Rules struct {
 	Isolation []isolation.Rule
 	Breaker   []breaker.Rule
 	Param     []param.Rule
+	System    []system.Rule
 }
 
 // All are the kinds, in the order in which their rules are asked and shown.
@@ -25,4 +27,5 @@ var All = []Kind{
 	of(&isolation.Kind, func(r *Rules) *[]isolation.Rule { return &r.Isolation }),
 	of(&breaker.Kind, func(r *Rules) *[]breaker.Rule { return &r.Breaker }),
 	of(&param.Kind, func(r *Rules) *[]param.Rule { return &r.Param }),
+	of(&system.Kind, func(r *Rules) *[]system.Rule { return &r.System }),
 }

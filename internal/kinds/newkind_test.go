@@ -73,11 +73,11 @@ func TestNewKind_AppearsEverywhereByBeingRegistered(t *testing.T) {
 	require.Equal(t, "everynth:\n  - resource: cart\n    n: 3\n", run(`{"everynth": [{"resource": "cart", "n": 3}]}`, command, "convert", "-"))
 }
 
-// besideLast puts a line behind the only one that says the same of param rules, the last kind.
+// besideLast puts a line behind the only one that says the same of system rules, the last kind.
 func besideLast(t *testing.T, text []byte, line string) []byte {
 	t.Helper()
 	like := regexp.QuoteMeta(line)
-	like = strings.ReplaceAll(strings.ReplaceAll(like, "everynth", "param"), "EveryNth", "Param")
+	like = strings.ReplaceAll(strings.ReplaceAll(like, "everynth", "system"), "EveryNth", "System")
 	at := regexp.MustCompile(`(?m)^`+strings.ReplaceAll(like, " ", ` +`)+`$`).FindAllIndex(text, -1)
 	require.Len(t, at, 1, "want one line such as %s", line)
 	return bytes.Join([][]byte{text[:at[0][1]], text[at[0][1]:]}, []byte("\n"+line))

@@ -53,7 +53,7 @@ func Compile(m rule.Match, text string) (*Pattern, error) {
 			compiled, err = regexp.Compile(`\A(?:` + text + `\E)\z`)
 		}
 		return &Pattern{m, shapeOf(parsed), compiled, size}, err
-	case rule.Default:
+	case rule.Default, rule.All:
 		return &Pattern{match: m}, nil
 	default:
 		return nil, fmt.Errorf("leapgate: no pattern matches by %v", m)
@@ -67,7 +67,7 @@ func (p *Pattern) Matches(name string, enforced bool) bool {
 	switch {
 	case p.match == rule.Default:
 		return !enforced
-	case name == names.Other:
+	case p.match == rule.All, name == names.Other:
 		return true
 	default:
 		return p.glob.matches(name) && (p.regexp == nil || p.regexp.MatchString(name))

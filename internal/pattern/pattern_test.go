@@ -137,7 +137,7 @@ func TestMatch_Names(t *testing.T) {
 		require.Equal(t, rule.Match(i), m)
 	}
 	var m rule.Match
-	require.ErrorContains(t, m.UnmarshalText([]byte("prefix")), "exact, glob, regexp or default")
+	require.ErrorContains(t, m.UnmarshalText([]byte("prefix")), "exact, glob, regexp, default or all")
 }
 
 // naiveGlob goes through both, rune by rune.

@@ -30,6 +30,8 @@ type Places struct {
 	mu    sync.Mutex // guards what is below
 	limit int64      // that the queue is served under
 	queue list.List  // of *Waiter, in order of arrival
+	asked int64      // places that those in the queue wait for
+	pace  pace
 }
 
 const queueing = math.MinInt64
@@ -38,6 +40,7 @@ const queueing = math.MinInt64
 type Waiter struct {
 	places *Places
 	n      int64
+	wait   time.Duration
 
 	// What is below is guarded by places.mu.
 	place  *list.Element // in the queue; nil when it has its places, or has left
@@ -92,11 +95,20 @@ func (p *Places) Queue(n int64, longest int) *Waiter {
 		return nil
 	}
 	w := &Waiter{places: p, n: n}
+	if p.queue.Len() == 0 {
+		p.pace.begin()
+	}
 	w.place = p.queue.PushBack(w)
 	p.waiting.Add(1)
+	p.asked += n
+	w.wait = p.pace.expect(p.asked)
 	p.serve()
 	return w
 }
+
+// Expected returns how long the call will wait if places go on to come free as they lately did;
+// 0 if that is not known.
+func (w *Waiter) Expected() time.Duration { return w.wait }
 
 // Due returns 0 when the call has its places, and else −1, since nobody knows when calls
 // in flight will end. It implements resource.Turn.
@@ -129,6 +141,7 @@ func (p *Places) leave(w *Waiter) {
 	p.queue.Remove(w.place)
 	w.place = nil
 	p.waiting.Add(-1)
+	p.asked -= w.n
 }
 
 func (p *Places) serveLocked() {
@@ -152,6 +165,7 @@ func (p *Places) serve() {
 		case p.word.CompareAndSwap(word, word+w.n):
 			e = e.Next()
 			p.leave(w)
+			p.pace.served(w.n)
 			if w.called != nil {
 				w.called()
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/stat"
 )
 
 // Kind describes one kind of rules, which are of type R: plain values that compare by what
@@ -28,6 +29,10 @@ type Kind[R comparable] struct {
 	// Nil: nothing.
 	Warnings func(r *R) []string
 
+	// Share makes what all resources that a complete rule binds have in common, for Compile to
+	// find in env.Shared. old is that of the rule that had this ID before; nil if there was none.
+	// Nil: each resource stands alone.
+	Share func(env *Env, r *R, old any) any
 	// Compile makes the check of a complete rule for a resource. The check may keep r, which
 	// does not change. old is that of the rule that
 	// had this ID before, on this resource if the rule has a pattern; nil if there was none.
@@ -81,6 +86,14 @@ type Env struct {
 	Memory interface {
 		Used() (bytes int64, known bool)
 	}
+	// Pause returns the longest time that the collector has stopped the program for within
+	// so much time before now. Nil: it is not known.
+	Pause func(within time.Duration) time.Duration
+	// Load returns what is known of the load of the machine. It never returns nil, and what it
+	// returns does not change. Nil: nothing is known, ever.
+	Load func() *stat.Signals
+	// Shared is what the kind's Share has made for the rule at hand.
+	Shared any
 }
 
 // AllFields are the fields of the rules of the kind, those of Head included.

@@ -73,6 +73,7 @@ type change[R comparable] struct {
 	id      string
 	check   resource.Check
 	pattern *pattern.Pattern
+	shared  any
 }
 
 // differ returns the difference between the rules and the given ones, of which so many
@@ -144,7 +145,7 @@ func (d *difference[R]) completeOne(i int) {
 		beside = d.before[i]
 	}
 	if d.numbers == nil && beside != nil && *given == beside.given {
-		*c = change[R]{beside, beside.rule, beside.id, beside.check, beside.pattern}
+		*c = change[R]{beside, beside.rule, beside.id, beside.check, beside.pattern, beside.shared}
 		if c.pattern != nil {
 			d.report.size += c.pattern.Size()
 		}
@@ -219,6 +220,7 @@ func (d *difference[R]) claim(i int) {
 func (d *difference[R]) load() names.Set {
 	for i := range d.after {
 		c := &d.after[i]
+		d.share(c)
 		if c.pattern != nil {
 			continue
 		}
@@ -229,7 +231,7 @@ func (d *difference[R]) load() names.Set {
 				continue
 			}
 		}
-		c.check = d.compile(c.rule, *d.kind.Head(c.rule).Resource, old)
+		c.check = d.compile(c.rule, *d.kind.Head(c.rule).Resource, old, c.shared)
 	}
 	d.touched = make([]*target[R], 0, len(d.after))
 	d.mu.Lock()
@@ -256,6 +258,19 @@ func (d *difference[R]) load() names.Set {
 	return d.settle()
 }
 
+// share makes what the resources of a rule that comes have in common.
+func (d *difference[R]) share(c *change[R]) {
+	switch {
+	case d.kind.Share == nil:
+	case c.old == nil:
+		c.shared = d.kind.Share(&d.env, c.rule, nil)
+	case c.rule == c.old.rule || *c.rule == *c.old.rule:
+		c.shared = c.old.shared
+	default:
+		c.shared = d.kind.Share(&d.env, c.rule, c.old.shared)
+	}
+}
+
 // apply puts the i-th of the rules that come in its place.
 func (d *difference[R]) apply(i int) *loaded[R] {
 	c, index := &d.after[i], d.first+i
@@ -278,7 +293,7 @@ func (d *difference[R]) apply(i int) *loaded[R] {
 	}
 	changed := l.check != c.check
 	l.given, l.rule, l.id, l.index = d.given[index], c.rule, c.id, index
-	l.check, l.pattern = c.check, c.pattern
+	l.check, l.pattern, l.shared = c.check, c.pattern, c.shared
 	switch name := *d.kind.Head(c.rule).Resource; {
 	case c.pattern != nil:
 		d.put(l, nil)
@@ -358,7 +373,7 @@ func (d *difference[R]) settle() (changed names.Set) {
 		var patterns []patterned[R]
 		for _, l := range d.rules {
 			if l.pattern != nil {
-				patterns = append(patterns, patterned[R]{l.rule, l.id, l.pattern})
+				patterns = append(patterns, patterned[R]{l.rule, l.id, l.pattern, l.shared})
 			}
 		}
 		changed.Matching = matching(d.Set.patterns, patterns)

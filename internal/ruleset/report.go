@@ -114,14 +114,14 @@ func (r *Report) head(h field.Head) {
 		r.Fault("ID", *h.ID, fmt.Sprintf("at most %d bytes", rule.MaxIDLength))
 	}
 	switch {
-	case *h.Match > rule.Default:
-		r.Fault("Match", uint8(*h.Match), "Exact (0), Glob (1), Regexp (2) or Default (3)")
-	case *h.Match == rule.Default:
+	case *h.Match > rule.All:
+		r.Fault("Match", uint8(*h.Match), "Exact (0), Glob (1), Regexp (2), Default (3) or All (4)")
+	case *h.Match == rule.Default, *h.Match == rule.All:
 		if *h.Resource == "" {
 			*h.Resource = field.Everything
 		}
 		if *h.Resource != field.Everything {
-			r.Fault("Resource", *h.Resource, `"*" or nothing with {Match Default}`)
+			r.Fault("Resource", *h.Resource, `"*" or nothing with {Match Default} or { All}`)
 		}
 		r.compile(*h.Resource, *h.Match)
 	case names.Check(*h.Resource) != nil:

@@ -40,6 +40,7 @@ type loaded[R comparable] struct {
 	on      *target[R]     // the resource that it names; nil if it has a pattern
 	check   resource.Check // nil if it has a pattern: then there is one for each resource
 	pattern *pattern.Pattern
+	shared  any // by all resources that the rule binds
 }
 
 // target is a resource that rules name or read.
@@ -58,6 +59,7 @@ type patterned[R comparable] struct {
 	rule    *R // complete; not changed
 	id      string
 	pattern *pattern.Pattern
+	shared  any
 }
 
 var _ resource.Guard = (*Set[struct{}])(nil)
@@ -111,7 +113,7 @@ func (s *Set[R]) Bind(name string, old []resource.Check) (checks []resource.Chec
 		enforced := slices.ContainsFunc(checks, func(c resource.Check) bool { return c.Mode() == rule.Enforce })
 		for _, p := range s.patterns {
 			if p.pattern.Matches(name, enforced) {
-				checks = append(checks, s.compile(p.rule, name, ofRule(old, p.id)))
+				checks = append(checks, s.compile(p.rule, name, ofRule(old, p.id), p.shared))
 			}
 		}
 	}
@@ -122,8 +124,13 @@ func (s *Set[R]) Bind(name string, old []resource.Check) (checks []resource.Chec
 }
 
 // compile makes the check of a complete rule for a resource.
-func (s *Set[R]) compile(r *R, name string, old resource.Check) resource.Check {
-	c := s.kind.Compile(&s.env, r, name, old)
+func (s *Set[R]) compile(r *R, name string, old resource.Check, shared any) resource.Check {
+	env := &s.env
+	if shared != nil {
+		own := s.env
+		own.Shared, env = shared, &own
+	}
+	c := s.kind.Compile(env, r, name, old)
 	if cause := c.Cause(); c != old && cause.Status == 0 { // nobody reads a new one yet
 		cause.Status = s.kind.Status
 	}

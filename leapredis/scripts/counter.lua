@@ -5,6 +5,7 @@
 --   most >= n: take n if they fit, and up to most if there is much room beside
 --   most == 0: take nothing
 --   most == -1: take n whatever the limit
+--   most == -2: take as many of n as fit
 -- Reply: taken (with most == 0: n if they would fit), previous, current, the time in µs,
 --   and if one is not 0: generation, how far that time is after the server's.
 --
@@ -43,7 +44,12 @@ end
 -- Do n fit? previous × rest / length <= room. The products may be inexact, but rounding
 -- keeps their order. If they round to the same, they differ by less than 2^46, and their
 -- low 48 bits tell which is larger.
-local rest, room = length - elapsed, limit - current - n
+local rest = length - elapsed
+if most == -2 then
+	-- As many as fit, or one more: what is computed here is off by less than a half.
+	n = math.max(1, math.min(n, math.floor(limit - current - previous * rest / length + 0.5)))
+end
+local room = limit - current - n
 local share, space = previous * rest, room * length
 local fits = room >= 0 and share <= space
 if fits and share == space and share >= 0x20000000000000 then
@@ -54,13 +60,16 @@ if fits and share == space and share >= 0x20000000000000 then
 	end
 	fits = (low(room, length) - low(previous, rest)) % 0x1000000000000 < 0x800000000000
 end
+if most == -2 and not fits and n > 1 then
+	n, fits = n - 1, true
+end
 
 local taken = 0
 if most == 0 then
 	if fits then
 		taken = n
 	end
-elseif most < 0 then
+elseif most == -1 then
 	taken = math.min(n, 0x4000000000000 - current)
 	current = current + taken
 elseif fits then

@@ -92,12 +92,15 @@ local function leaving(count)
 	return (admission(high))
 end
 
+if most == -2 then
+	n = math.max(1, math.min(n, limit - held))
+end
 local taken, wait = 0, 0
-if n > limit and most >= 0 then
+if n > limit and most ~= -1 then
 	wait = -1
 elseif held + n <= limit then
 	taken = n
-elseif most < 0 then
+elseif most == -1 then
 	taken = math.min(n, 0x4000000000000 - held)
 else
 	wait = leaving(held + n - limit) + length - now

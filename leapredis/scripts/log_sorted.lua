@@ -4,6 +4,7 @@
 --   most >= n: take n if they fit
 --   most == 0: take nothing
 --   most == -1: take n whatever the limit
+--   most == -2: take as many of n as fit
 -- Reply: taken (with most == 0: n if they would fit), how much is held then, after how many
 --   µs n would fit (0: now; -1: never), after how many nothing is held, when they were taken,
 --   after how many the first of what is held leaves (0: nothing was taken).
@@ -34,12 +35,15 @@ if newest[1] then
 	end
 end
 
+if most == -2 then
+	n = math.max(1, math.min(n, limit - held))
+end
 local taken, wait = 0, 0
-if n > limit and most >= 0 then
+if n > limit and most ~= -1 then
 	wait = -1
 elseif held + n <= limit then
 	taken = n
-elseif most < 0 then
+elseif most == -1 then
 	taken = math.min(n, 0x4000000000000 - held)
 else
 	-- Those that must leave first are found by halving: at most so many leave up to low.

@@ -27,7 +27,7 @@ func ExampleParse() {
 	fmt.Print(string(text))
 	// Output:
 	// flow.json:4:37: changed: breaker rule on "db.query": Sentinel opens above count, Leapgate at it
-	// flow.json:5:23: skipped: system rule: there are no such rules in Leapgate
+	// flow.json:5:3: changed: system rule: it binds all resources; Sentinel's is for inbound ones, so give it a pattern that they have
 	// flow:
 	//   - resource: GET /orders
 	//     threshold: 100
@@ -47,4 +47,8 @@ func ExampleParse() {
 	//     errorRatio: 0.5
 	//     openFor: 3s
 	//     probes: 1
+	// system:
+	//   - match: all
+	//     maxCPU: 0.8
+	//     strategy: refuse
 }

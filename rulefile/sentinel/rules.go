@@ -213,10 +213,11 @@ func (t *translation) fit(name string, interval time.Duration) (buckets int) {
 // sources are the fields that those of a translated rule came from.
 var sources = map[string][]string{
 	"ID": {"id"}, "Resource": {"resource"}, "Threshold": {"threshold", "count", "lowMemUsageThreshold"}, "Origin": {"limitApp"},
-	"Interval": {"statIntervalInMs"}, "Buckets": {"statIntervalInMs", "statSlidingWindowBucketCount"}, "MaxWait": {"maxQueueingTimeMs"},
+	"Interval": {"statIntervalInMs", "durationInSec"}, "Buckets": {"statIntervalInMs", "statSlidingWindowBucketCount"}, "MaxWait": {"maxQueueingTimeMs"},
 	"WarmUpPeriod": {"warmUpPeriodSec"}, "ColdFactor": {"warmUpColdFactor"}, "Associated": {"refResource"},
 	"HighMemoryThreshold": {"highMemUsageThreshold"}, "LowMemory": {"memLowWaterMarkBytes"},
 	"HighMemory": {"memHighWaterMarkBytes"}, "MaxInFlight": {"threshold", "count"},
+	"Arg": {"paramKey", "paramIdx", "paramIndex"}, "Items": {"specificItems", "paramFlowItemList"}, "MaxKeys": {"paramsMaxCapacity"},
 }
 
 // inSentinel puts names of fields into those of Sentinel.

@@ -1,6 +1,6 @@
-// Package sentinel reads the rules of Alibaba Sentinel: the JSON arrays of flow, isolation and
-// circuit breaker rules of sentinel-golang, and the flow and circuit breaker (degrade) rules of the
-// Java edition and its dashboard.
+// Package sentinel reads the rules of Alibaba Sentinel: the JSON arrays of flow, isolation, hotspot,
+// circuit breaker and system rules of sentinel-golang, and the flow, hotspot (param flow), circuit breaker (degrade)
+// and system rules of the Java edition and its dashboard.
 //
 //	rules, losses, err := sentinel.Parse("flow.json", data)
 //	…
@@ -25,8 +25,8 @@ import (
 // has none. name is what errors call the data; if it ends in .json, the data must be JSON.
 //
 // The losses say, in the order of the file, what could not be translated, or means something
-// else now. What Leapgate has no rules for is skipped: system rules,
-// hotspot parameters, authorities and gateways; cluster mode; limits on a call chain; and
+// else now. What Leapgate has no rules for is skipped: the load of the machine in system rules,
+// authorities and gateways; cluster mode; limits on a call chain; arguments that are counted from the last; and
 // rules that Sentinel itself would refuse.
 //
 // In two things all flow rules differ a little. Sentinel cuts a second into two buckets,
@@ -37,6 +37,10 @@ import (
 // statSlidingWindowBucketCount says otherwise; Leapgate's window has ten buckets, and slides. With a slow
 // ratio, Leapgate counts calls that hang, before they end. And what began before a breaker last opened or
 // closed does not count any more.
+//
+// And so do hotspot rules, which become rules on arguments. Sentinel knows arguments by their position, so
+// calls must name them: "0" is the first. Their values are text. Sentinel gives a value its whole limit again when
+// durationInSec is over; Leapgate as what was admitted leaves the window, or evenly with a burstCount.
 //
 // The error is [rulefile.Errors], if the data is no array of rules at all.
 func Parse(name string, data []byte) (leapgate.Rules, []Loss, error) {
@@ -78,8 +82,9 @@ var ownFields = []string{
 	"count", "grade", "limitApp", "controlBehavior", "tokenCalculateStrategy", "relationStrategy", "refResource",
 	"statIntervalInMs", "maxQueueingTimeMs", "warmUpPeriodSec", "warmUpColdFactor", "clusterMode", "metricType",
 	"retryTimeoutMs", "statIntervalMs", "maxAllowedRtMs", "timeWindow", "slowRatioThreshold", "minRequestAmount",
-	"statSlidingWindowBucketCount", "probeNum", "triggerCount", "paramIndex", "paramIdx",
-	"highestSystemLoad", "highestCpuUsage", "lowMemUsageThreshold", "memLowWaterMarkBytes", "resourceMode",
+	"statSlidingWindowBucketCount", "probeNum", "triggerCount", "paramIndex", "paramIdx", "paramKey",
+	"durationInSec", "burstCount", "paramsMaxCapacity", "specificItems", "paramFlowItemList",
+	"highestSystemLoad", "highestCpuUsage", "avgRt", "maxThread", "lowMemUsageThreshold", "memLowWaterMarkBytes", "resourceMode",
 }
 
 // importer collects what comes of a list.
@@ -105,6 +110,24 @@ func (im *importer) rule(item *document.Node) {
 			t.javaBreaker()
 		} else {
 			t.goBreaker()
+		}
+		return
+	case t.has("paramIdx", "paramFlowItemList"):
+		t.label = "hotspot rule"
+		t.name()
+		t.hotspot(&javaHotspot)
+		return
+	case t.has("paramIndex", "paramKey", "paramsMaxCapacity", "durationInSec", "specificItems"):
+		t.label = "hotspot rule"
+		t.name()
+		t.hotspot(&goHotspot)
+		return
+	case t.has(systemFields...):
+		t.label = "system rule"
+		if t.has("triggerCount") {
+			t.goSystem()
+		} else {
+			t.javaSystem()
 		}
 		return
 	case foreign != nil:
@@ -146,9 +169,7 @@ func (t *translation) foreign() (*document.Node, string) {
 		label  string
 		fields []string
 	}{
-		{"hotspot rule", []string{"paramIndex", "paramIdx", "paramKey", "paramsMaxCapacity", "durationInSec", "specificItems", "paramFlowItemList"}},
 		{"gateway rule", []string{"resourceMode", "paramItem", "intervalSec"}},
-		{"system rule", []string{"triggerCount", "highestSystemLoad", "highestCpuUsage", "avgRt", "maxThread"}},
 	} {
 		for _, name := range kind.fields {
 			if v := t.field(name); v != nil {

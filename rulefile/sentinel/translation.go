@@ -13,6 +13,7 @@ import (
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/param"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
@@ -203,6 +204,13 @@ func (t *translation) addIsolation(r isolation.Rule, harmless ...string) {
 	}
 	if t.close(r.ID, harmless...) {
 		t.im.rules.Isolation = append(t.im.rules.Isolation, r)
+	}
+}
+
+func (t *translation) addParam(r param.Rule, harmless ...string) {
+	t.refused(param.Kind.Validate([]param.Rule{r}))
+	if t.close(r.ID, harmless...) {
+		t.im.rules.Param = append(t.im.rules.Param, r)
 	}
 }
 

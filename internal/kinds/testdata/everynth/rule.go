@@ -14,7 +14,7 @@ type Rule struct {
 	ID string
 
 	// Resource is the name of the resource, 1 to 1,024 bytes, or the pattern that names must
-	// match. With Match Default it is empty, or "*".
+	// match. With Match Default or All it is empty, or "*".
 	Resource string
 	// Match says whether Resource is a name, which is the default, or which pattern. Every
 	// resource that matches is counted by itself.

@@ -1,0 +1,5 @@
+//go:build e2e
+
+package breaker
+
+const openingsToCheck = 100_000
