@@ -1,0 +1,2 @@
+// Package whatif tells what rules would have done to the requests of a log.
+package whatif
