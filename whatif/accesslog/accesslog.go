@@ -43,18 +43,11 @@ type Format interface {
 	// Parse reads a line without its end. The error is a [Fault], or [ErrNoRequest] for a good
 	// line that is about something else.
 	Parse(line []byte, r *Record) error
-	// Arrival says how the time of arrival was found, for people.
-	Arrival() Arrival
+	// Note is what a reader should know about how the time of arrival was found; empty if there is
+	// nothing.
+	Note() string
 	// Clone returns another Format like it.
 	Clone() Format
-}
-
-// Arrival is how a format knows when a request arrived.
-type Arrival struct {
-	// Step is how exact times are: a second, for formats with whole seconds.
-	Step time.Duration
-	// Note is what a reader should know about it, empty if there is nothing.
-	Note string
 }
 
 // Fault is what is wrong with a line: the part of it that cannot be read.

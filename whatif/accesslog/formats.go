@@ -1,36 +1,32 @@
 package accesslog
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 // Formats returns the formats that are known by name, the ones that say more first.
 func Formats() []Format {
-	second := Arrival{Step: time.Second, Note: noteNoDuration}
 	combined := `$remote_addr $ident $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"`
 	return []Format{
 		mustText("alb", `$type $time_iso8601 $elb $client $target $request_processing_time $target_processing_time $response_processing_time `+
 			`$status $target_status $received_bytes $sent_bytes "$request" "$user_agent" $ssl_cipher $ssl_protocol $target_group_arn `+
-			`"$trace_id" "$domain_name" "$chosen_cert_arn" $matched_rule_priority $start_time `, Arrival{Step: time.Microsecond}),
+			`"$trace_id" "$domain_name" "$chosen_cert_arn" $matched_rule_priority $start_time `, ""),
 		mustText("envoy", `[$start_time] "$request" $status $response_flags $bytes_received $bytes_sent $duration $upstream_service_time `+
-			`"$x_forwarded_for" "$user_agent" "$request_id" "$authority" "$upstream_host"`, Arrival{Step: time.Millisecond}),
+			`"$x_forwarded_for" "$user_agent" "$request_id" "$authority" "$upstream_host"`, ""),
 		&object{
-			name: "caddy", only: map[string]string{"msg": "handled request"}, arrival: Arrival{Step: time.Nanosecond},
+			name: "caddy", only: map[string]string{"msg": "handled request"},
 			roles: map[string][]string{
 				roleEnd: {"ts"}, roleSeconds: {"duration"}, roleMethod: {"request.method"}, roleURI: {"request.uri"}, roleStatus: {"status"},
 				roleClient: {"request.client_ip", "request.remote_ip"},
 			},
 		},
 		&object{
-			name: "traefik", arrival: Arrival{Step: time.Nanosecond},
+			name: "traefik",
 			roles: map[string][]string{
 				roleStart: {"StartUTC"}, roleNanos: {"Duration"}, roleMethod: {"RequestMethod"}, roleURI: {"RequestPath"},
 				roleStatus: {"DownstreamStatus"}, roleClient: {"ClientHost", "ClientAddr"},
 			},
 		},
 		&object{ // of nginx and Apache, by the names that are mostly given
-			name: "json", arrival: Arrival{Step: time.Second},
+			name: "json",
 			roles: map[string][]string{
 				roleEnd:     {"msec", "time_iso8601", "time_local", "@timestamp", "timestamp", "time"},
 				roleSeconds: {"request_time", "duration"}, roleMethod: {"request_method", "method"},
@@ -38,9 +34,9 @@ func Formats() []Format {
 				roleStatus: {"status"}, roleClient: {"remote_addr", "client_ip", "remote_ip", "clientip"},
 			},
 		},
-		mustText("nginx", combined+` $request_time`, Arrival{Step: time.Second}),
-		mustText("combined", combined, second),
-		mustText("common", `$remote_addr $ident $remote_user [$time_local] "$request" $status $body_bytes_sent`, second),
+		mustText("nginx", combined+` $request_time`, ""),
+		mustText("combined", combined, noteNoDuration),
+		mustText("common", `$remote_addr $ident $remote_user [$time_local] "$request" $status $body_bytes_sent`, noteNoDuration),
 	}
 }
 

@@ -12,12 +12,12 @@ import (
 
 // object is a format whose lines are JSON objects.
 type object struct {
-	name    string
-	roles   map[string][]string // the paths of members that may have what Leapgate needs: "request.uri"
-	only    map[string]string   // what a member must be for the line to be about a request
-	arrival Arrival
-	line    map[string]json.RawMessage
-	nested  map[string]map[string]json.RawMessage // of the line, by the path, as far as asked for
+	name   string
+	roles  map[string][]string // the paths of members that may have what Leapgate needs: "request.uri"
+	only   map[string]string   // what a member must be for the line to be about a request
+	note   string
+	line   map[string]json.RawMessage
+	nested map[string]map[string]json.RawMessage // of the line, by the path, as far as asked for
 }
 
 // What a member of a JSON object may be.
@@ -62,18 +62,18 @@ func JSON(members map[string]string) (Format, error) {
 	if members[roleRequest] == "" && members[roleURI] == "" {
 		return nil, fmt.Errorf("accesslog: no member has the role %s or %s", roleRequest, roleURI)
 	}
-	a := Arrival{Step: time.Nanosecond}
+	note := ""
 	if members[roleStart] == "" && members[roleSeconds] == "" && members[roleMicros] == "" && members[roleNanos] == "" {
-		a.Note = noteNoDuration
+		note = noteNoDuration
 	}
-	return &object{name: "json", roles: roles, arrival: a}, nil
+	return &object{name: "json", roles: roles, note: note}, nil
 }
 
 // Name returns what the format is called.
 func (o *object) Name() string { return o.name }
 
-// Arrival says how the time of arrival was found.
-func (o *object) Arrival() Arrival { return o.arrival }
+// Note says what is to be known of the time of arrival.
+func (o *object) Note() string { return o.note }
 
 // Clone returns another Format like it.
 func (o *object) Clone() Format {

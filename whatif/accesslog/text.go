@@ -31,12 +31,12 @@ const (
 // text is a format whose lines are fields with something fixed between them. It is written as
 // nginx' log_format is: `$remote_addr - $remote_user [$time_local] "$request" $status`.
 type text struct {
-	name    string
-	prefix  []byte
-	fields  []textField
-	arrival Arrival
-	clf     clfTime
-	found   [][]byte // the fields of the line
+	name   string
+	prefix []byte
+	fields []textField
+	note   string
+	clf    clfTime
+	found  [][]byte // the fields of the line
 }
 
 type textField struct {
@@ -67,12 +67,8 @@ func Template(template string) (Format, error) {
 			return nil, fmt.Errorf("accesslog: the format %q has no $%s", template, strings.Join(need, " or $"))
 		}
 	}
-	t.arrival = Arrival{Step: time.Nanosecond}
-	if t.has(timeCLF) || t.has(timeISO) && !t.has(startISO) {
-		t.arrival.Step = time.Second
-	}
 	if !t.has(durationSecond, durationMillis, startISO) {
-		t.arrival.Note = noteNoDuration
+		t.note = noteNoDuration
 	}
 	return t, nil
 }
@@ -110,12 +106,12 @@ func newText(name, template string) (*text, error) {
 	return t, nil
 }
 
-func mustText(name, template string, a Arrival) *text {
+func mustText(name, template, note string) *text {
 	t, err := newText(name, template)
 	if err != nil {
 		panic(err) // a constant
 	}
-	t.arrival = a
+	t.note = note
 	return t
 }
 
@@ -133,8 +129,8 @@ func (t *text) has(names ...string) bool {
 // Name returns what the format is called.
 func (t *text) Name() string { return t.name }
 
-// Arrival says how the time of arrival was found.
-func (t *text) Arrival() Arrival { return t.arrival }
+// Note says what is to be known of the time of arrival.
+func (t *text) Note() string { return t.note }
 
 // Clone returns another Format like it.
 func (t *text) Clone() Format {
