@@ -1,6 +1,10 @@
 package accesslog
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Formats returns the formats that are known by name, the ones that say more first.
 func Formats() []Format {
@@ -56,6 +60,31 @@ func Names() (names []string) {
 		names = append(names, f.Name())
 	}
 	return slices.Clip(names)
+}
+
+// ParseFormat returns the format that a text says: a name of [Formats], a description for
+// [Template], or members for [JSON] such as "json:end=ts,uri=request.uri".
+func ParseFormat(text string) (Format, error) {
+	if f, ok := Named(text); ok {
+		return f, nil
+	}
+	if strings.Contains(text, "$") {
+		return Template(text)
+	}
+	list, ok := strings.CutPrefix(text, "json:")
+	if !ok {
+		return nil, fmt.Errorf("accesslog: there is no format %.64q; want one of %s, a log_format of nginx, or json:end=… with members",
+			text, strings.Join(Names(), ", "))
+	}
+	members := make(map[string]string)
+	for pair := range strings.SplitSeq(list, ",") {
+		role, path, ok := strings.Cut(pair, "=")
+		if !ok || path == "" {
+			return nil, fmt.Errorf("accesslog: the member %.64q has no path; want role=path", pair)
+		}
+		members[role] = path
+	}
+	return JSON(members)
 }
 
 // Detect returns the first of [Formats] in which at least half as many of these lines can be read

@@ -83,7 +83,7 @@ func Open(names []string, o Options) (*Log, error) {
 		o.Stdin = os.Stdin
 	}
 	l := &Log{key: o.Key, routes: r, spool: spool{max: cmp.Or(o.SpoolMax, DefaultSpoolMax)}}
-	l.seen.faults = make(map[Fault]int)
+	l.seen.Faults = make(map[Fault]int)
 	if err := l.index(names, o); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -138,6 +138,7 @@ func (l *Log) index(names []string, o Options) error {
 	l.seen.Step = step.step()
 	l.seen.Paths = l.routes.found.finish()
 	l.seen.full = l.routes.found.full
+	l.seen.finish()
 	return nil
 }
 

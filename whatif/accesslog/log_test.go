@@ -108,7 +108,7 @@ func TestRequests_ArriveBeforeTheirLinesAreWritten(t *testing.T) {
 	require.Equal(t, 1, seen.Late)
 	require.Equal(t, time.Second, seen.Step, "of the times in the log")
 	require.Equal(t, 100*time.Second, all(t, log)[4].Duration)
-	require.Contains(t, strings.Join(seen.Notes(), "\n"), "1 requests stand more than a minute")
+	require.Contains(t, strings.Join(seen.Notes, "\n"), "requests that stand more than a minute after where they belong, since they took long or the lines are in no order: 1;")
 }
 
 func TestRequests_DoNotDependOnTheOrderOfTheLinesOfOneSecond(t *testing.T) {
@@ -174,9 +174,7 @@ func TestOpen_TellsWhatCannotBeRead(t *testing.T) {
 	log := mustOpen(t, Options{}, logFile(t, good+"\n"+good+"some text\r\n"+strings.Replace(good, "20/May", "31/Feb", 1)+good+strings.Repeat("x", 3<<20)+"\n"+good))
 	seen := log.Seen()
 	require.Equal(t, []int{8, 4, 4}, []int{seen.Lines, seen.Requests, seen.Unreadable})
-	faults, counts := seen.Faults()
-	require.Equal(t, []Fault{NoField, TooLong, NoTime}, faults)
-	require.Equal(t, []int{2, 1, 1}, counts)
+	require.Equal(t, map[Fault]int{NoField: 2, TooLong: 1, NoTime: 1}, seen.Faults)
 	require.Equal(t, 4, len(seen.First))
 	require.Equal(t, "4 some text", fmt.Sprint(seen.First[1].Number, " ", seen.First[1].Text))
 	require.Len(t, seen.First[3].Text, maxShown)

@@ -25,6 +25,12 @@ type Route struct {
 	Resource string
 }
 
+// Valid reports whether it is a pattern of paths.
+func (r Route) Valid() bool {
+	_, err := newGiven(r)
+	return err == nil
+}
+
 // methods are those that may stand in the name of a resource, as in package leaphttp: a client
 // can make up others.
 var methods = [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE", "OTHER"}
