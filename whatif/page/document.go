@@ -47,5 +47,3 @@ func (d *Document) WriteJSON(w io.Writer) error {
 	return e.Encode(d)
 }
 
-// WriteHTML writes it as a page.
-func (d *Document) WriteHTML(w io.Writer) error { return nil }

@@ -1,0 +1,26 @@
+'use strict';
+for (const figure of document.querySelectorAll('figure[data-points]')) {
+  const points = JSON.parse(figure.dataset.points);
+  const { total, keys, window } = figure.dataset;
+  const slider = figure.querySelector('input');
+  const mark = figure.querySelector('.mark');
+  const output = figure.querySelector('output');
+  const number = (n) => Number(n).toLocaleString('en');
+  const share = (n, of) => {
+    const p = (100 * n) / Math.max(1, of);
+    return `${p > 0 && p < 0.01 ? '< 0.01' : p.toFixed(p < 10 ? 2 : 1)} %`;
+  };
+  const most = Math.log(points.at(-1)[0]) || 1;
+  const show = () => {
+    const [limit, blocked, touched] = points[slider.value];
+    mark.style.left = `${(100 * Math.log(limit)) / most}%`;
+    const said = `${number(limit)} per ${window} blocks ${number(blocked)} of ${number(total)} (${share(blocked, total)}), of ${number(touched)} of ${number(keys)} keys`;
+    output.textContent = said;
+    slider.setAttribute('aria-valuetext', said);
+  };
+  slider.max = points.length - 1;
+  slider.value = figure.dataset.index;
+  slider.addEventListener('input', show);
+  figure.querySelector('.try').hidden = false;
+  show();
+}
