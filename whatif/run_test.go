@@ -158,7 +158,7 @@ func everything(resolution time.Duration) whatif.Config {
 		Rules: leapgate.Rules{
 			Flow: []flow.Rule{
 				{ID: "all", Resource: "GET /*", Match: rule.Glob, Threshold: 12, Interval: 10 * time.Second},
-				{ID: "paced", Resource: "GET /b", Threshold: 5, Behavior: flow.Pace, MaxWait: time.Second},
+				{ID: "paced", Resource: "GET /b", Threshold: 1, Behavior: flow.Pace, MaxWait: time.Second},
 				{ID: "tried", Resource: "GET /c", Threshold: 1, Mode: rule.Shadow},
 				{ID: "tried pace", Resource: "GET /c", Threshold: 1, Mode: rule.Shadow, Behavior: flow.Pace, MaxWait: 3 * time.Second},
 			},
