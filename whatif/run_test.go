@@ -169,7 +169,7 @@ func everything(resolution time.Duration) whatif.Config {
 			Breaker: []breaker.Rule{{ID: "broken", Resource: "GET /e", ErrorRatio: 0.3, OpenFor: 2 * time.Second}},
 			Param: []param.Rule{
 				{ID: "each", Resource: "GET /a", Arg: "client", Threshold: 2, Interval: 5 * time.Second},
-				{ID: "turns", Resource: "GET /d", Arg: "client", Threshold: 2, Behavior: param.Pace, MaxWait: 2 * time.Second},
+				{ID: "turns", Resource: "GET /d", Arg: "client", Threshold: 2, Interval: 20 * time.Second, Behavior: param.Pace, MaxWait: 2 * time.Second},
 			},
 		},
 	}
