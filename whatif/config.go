@@ -1,7 +1,6 @@
 package whatif
 
 import (
-	"context"
 	"time"
 
 	"github.com/leapgate-go/leapgate"
@@ -44,10 +43,4 @@ type Config struct {
 	// Windows are the lengths of time for which there is a [Curve]: 1 ms to 366 days. None are
 	// those of the limits per key and of the param rules by Arg; if there are none, 1 minute.
 	Windows []time.Duration
-}
-
-// Run tries rules on the requests of a source. The error says what is wrong with the
-// configuration, all at once, or is that of ctx or of the source.
-func Run(ctx context.Context, cfg Config, requests Source) (*Report, error) {
-	return nil, nil
 }

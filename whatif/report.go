@@ -1,7 +1,6 @@
 package whatif
 
 import (
-	"io"
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/field"
@@ -129,9 +128,6 @@ type Counts struct {
 	P999 int64 `json:"p999"`
 	Max  int64 `json:"max"`
 }
-
-// WriteText writes the report for people. It escapes what comes from the log.
-func (r *Report) WriteText(w io.Writer) error { return nil }
 
 // Duration is a time.Duration that is text in JSON: "1m".
 type Duration time.Duration

@@ -2,7 +2,6 @@ package whatif
 
 import (
 	"context"
-	"io"
 	"time"
 )
 
@@ -16,25 +15,40 @@ type SuggestConfig struct {
 type Suggestion struct {
 	Train  Traffic          `json:"train"`
 	Test   *Traffic         `json:"test,omitempty"`
-	Limits []SuggestedLimit `json:"limits"` // one for each window
+	Limits []SuggestedLimit `json:"limits"` // one for each window, shortest first
+	Notes  []string         `json:"notes,omitempty"`
 }
 
-// SuggestedLimit is the limit for one window: the smallest of 1, 2, 3 and 5 × 10ⁿ that is at
-// least 1.2 × the 99th percentile of the keys' busiest windows. Each key counts once there: of
-// all windows, the heaviest keys would set it.
+// SuggestedLimit is the limit for one window.
 type SuggestedLimit struct {
-	Limit int64 `json:"limit"`
-	Curve Curve `json:"curve"` // of the requests that it comes from; its Suggested has the limit
-	// Test is what it would have blocked of other requests; nil if there are none.
-	Test    *Point `json:"test,omitempty"`
-	Warning string `json:"warning,omitempty"`
+	Window Duration `json:"window"`
+	Limit  int64    `json:"limit"` // 0: there is none, for want of keys
+	Train  Curve    `json:"train"` // whose Suggested it is
+	Test   *Point   `json:"test,omitempty"`
 }
 
-// Suggest finds a limit per key for each window, from the requests of train. If test is not
-// nil, it says what that limit does to those.
+// Suggest finds a limit per key for each window, from the requests of train: Suggested of the
+// [Curve]. If test is not nil, it says what that limit would have blocked there.
 func Suggest(ctx context.Context, cfg SuggestConfig, train, test Source) (*Suggestion, error) {
-	return nil, nil
+	trained, err := Run(ctx, Config{Windows: cfg.Windows}, train)
+	if err != nil {
+		return nil, err
+	}
+	s := &Suggestion{Train: trained.Traffic, Notes: trained.Notes}
+	for _, c := range trained.Curves {
+		s.Limits = append(s.Limits, SuggestedLimit{Window: c.Window, Limit: c.Suggested.Limit, Train: c})
+	}
+	if test == nil {
+		return s, nil
+	}
+	tested, err := Run(ctx, Config{Windows: cfg.Windows}, test)
+	if err != nil {
+		return nil, err
+	}
+	s.Test = &tested.Traffic
+	for i := range s.Limits {
+		point := tested.Curves[i].At(s.Limits[i].Limit)
+		s.Limits[i].Test = &point
+	}
+	return s, nil
 }
-
-// WriteText writes the suggestion for people. It escapes what comes from the log.
-func (s *Suggestion) WriteText(w io.Writer) error { return nil }
