@@ -17,7 +17,6 @@ type chart struct {
 	*whatif.Curve
 	Requests, Touched template.HTMLAttr // the lines: of requests, of keys
 	Suggest           float64           // where the suggested limit stands, in percent of the width
-	Index             int               // of the suggested limit among the points
 	XTicks, YTicks    []tick
 	Data              string // of all points, for the script
 }
@@ -58,9 +57,6 @@ func newChart(c *whatif.Curve) *chart {
 		fmt.Fprintf(&requests, "%c%.2f %.2f", op, x(limit), y(p.Share))
 		fmt.Fprintf(&touched, "%c%.2f %.2f", op, x(limit), y(float64(p.Keys)/float64(max(1, c.Keys))))
 		data = append(data, [3]int64{limit, p.Blocked, int64(p.Keys)})
-		if limit <= c.Suggested.Limit {
-			ch.Index = i
-		}
 	}
 	ch.Requests = template.HTMLAttr(fmt.Sprintf(`d="%s"`, requests.String()))
 	ch.Touched = template.HTMLAttr(fmt.Sprintf(`d="%s"`, touched.String()))

@@ -11,15 +11,17 @@ for (const figure of document.querySelectorAll('figure[data-points]')) {
     return `${p > 0 && p < 0.01 ? '< 0.01' : p.toFixed(p < 10 ? 2 : 1)} %`;
   };
   const most = Math.log(points.at(-1)[0]) || 1;
+  const position = ([limit]) => (100 * Math.log(limit)) / most;
   const show = () => {
-    const [limit, blocked, touched] = points[slider.value];
-    mark.style.left = `${(100 * Math.log(limit)) / most}%`;
+    const distance = (p) => Math.abs(position(p) - slider.value);
+    const nearest = points.reduce((best, p) => (distance(p) < distance(best) ? p : best));
+    const [limit, blocked, touched] = nearest;
+    mark.style.left = `${position(nearest)}%`;
     const said = `${number(limit)} per ${window} blocks ${number(blocked)} of ${number(total)} (${share(blocked, total)}), of ${number(touched)} of ${number(keys)} keys`;
     output.textContent = said;
     slider.setAttribute('aria-valuetext', said);
   };
-  slider.max = points.length - 1;
-  slider.value = figure.dataset.index;
+  slider.value = position([figure.dataset.limit]);
   slider.addEventListener('input', show);
   figure.querySelector('.try').hidden = false;
   show();
