@@ -92,13 +92,15 @@ type RuleReport struct {
 	Last        time.Time  `json:"last,omitzero"`
 	WorstMinute Minute     `json:"worstMinute"` // with the most refusals
 	Keys        int        `json:"keys"`        // that were refused anything
-	Top         []KeyCount `json:"top"`         // the ten that were refused most
+	// Top are the ten keys that were refused most, most first; their Blocked is how often.
+	Top []KeyCount `json:"top"`
 
 	// Windows is how much was wanted in each window of the clock of Interval that has any
 	// requests; with PerKey, of each key. It is zero for rules without.
 	Windows Counts `json:"windows"`
 	// Busiest is the most that was wanted within any Interval, wherever it begins. It is exact
-	// for up to 1 h, and beyond that as if requests left it up to a 100,000th of it too late.
+	// for up to 1 h, and beyond that as if requests left it up to a 100,000th of it too late. With
+	// PerKey it is that of the windows.
 	Busiest int64 `json:"busiest"`
 	// Headroom is what part of the threshold was left then; negative, what more was wanted.
 	Headroom float64 `json:"headroom"`
