@@ -29,7 +29,7 @@ type tick struct {
 // maxSamples is how many limits there are on the slider.
 const maxSamples = 240
 
-func newChart(c *whatif.Curve) *chart {
+func newChart(c whatif.Curve) *chart {
 	limits := sampled(max(1, c.Peaks.Max), c.Suggested.Limit, maxSamples)
 	for _, p := range c.Points {
 		limits = append(limits, p.Limit)
@@ -37,7 +37,7 @@ func newChart(c *whatif.Curve) *chart {
 	slices.Sort(limits)
 	limits = slices.Compact(limits)
 
-	ch := &chart{Curve: c}
+	ch := &chart{Curve: &c}
 	most := float64(limits[len(limits)-1])
 	x := func(limit int64) float64 {
 		if most <= 1 {

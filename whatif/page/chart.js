@@ -17,7 +17,7 @@ for (const figure of document.querySelectorAll('figure[data-points]')) {
     const nearest = points.reduce((best, p) => (distance(p) < distance(best) ? p : best));
     const [limit, blocked, touched] = nearest;
     mark.style.left = `${position(nearest)}%`;
-    const said = `${number(limit)} per ${window} blocks ${number(blocked)} of ${number(total)} (${share(blocked, total)}), of ${number(touched)} of ${number(keys)} keys`;
+    const said = `${number(limit)} per ${window} blocks ${number(blocked)} of ${number(total)} (${share(blocked, total)}), of ${number(touched)} of ${number(keys)} ${keys === "1" ? "key" : "keys"}`;
     output.textContent = said;
     slider.setAttribute('aria-valuetext', said);
   };

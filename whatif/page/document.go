@@ -46,4 +46,3 @@ func (d *Document) WriteJSON(w io.Writer) error {
 	e.SetIndent("", "  ")
 	return e.Encode(d)
 }
-

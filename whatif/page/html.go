@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +26,7 @@ var (
 )
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"text": escape.Short, "count": count, "percent": percent, "at": at, "spread": spread,
+	"text": escape.Short, "count": count, "keys": keys, "percent": percent, "at": at, "spread": spread,
 	"style": func() template.CSS { return template.CSS(styleCSS) },
 	"chart": func() template.JS { return template.JS(chartJS) },
 	"curve": newChart, "shadow": func(m rule.Mode) bool { return m == rule.Shadow },
@@ -56,6 +58,21 @@ func (d *Document) Reports() (all []NamedReport) {
 		all = append(all, NamedReport{"", d.Report})
 	}
 	return all
+}
+
+// Notes are what a reader must know to judge it, each once.
+func (d *Document) Notes() (notes []string) {
+	if d.Suggestion != nil {
+		notes = d.Suggestion.Notes
+	}
+	for _, r := range d.Reports() {
+		for _, note := range r.Notes {
+			if !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
+	}
+	return notes
 }
 
 // NamedReport is a report and what it is called.
@@ -90,16 +107,27 @@ func count(v any) string {
 	return digits
 }
 
+func keys(n int) string {
+	if n == 1 {
+		return "1 key"
+	}
+	return count(n) + " keys"
+}
+
 // percent writes a share: "1.25 %".
 func percent(share float64) string {
-	switch p := 100 * share; {
-	case p != 0 && p > -0.01 && p < 0.01:
-		return "< 0.01 %"
-	case p > -10 && p < 10:
-		return strconv.FormatFloat(float64(int64(p*100+0.5))/100, 'f', -1, 64) + " %"
-	default:
-		return strconv.FormatFloat(p, 'f', 1, 64) + " %"
+	p := math.Abs(100 * share)
+	text := "< 0.01"
+	switch {
+	case p == 0 || p >= 0.01 && p < 10:
+		text = strconv.FormatFloat(math.Round(p*100)/100, 'f', -1, 64)
+	case p >= 10:
+		text = strconv.FormatFloat(p, 'f', 1, 64)
 	}
+	if share < 0 {
+		text = "−" + text
+	}
+	return text + " %"
 }
 
 func at(t time.Time) string {
