@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -97,7 +98,7 @@ func (l *decisionLog) write() {
 
 // log adds what became of a request.
 func (m *middleware) log(rec *recorder, r *http.Request, at time.Time, refusal *Refusal) {
-	d := decision{At: at.UTC(), Resource: rec.resource, Key: m.keyOf(rec, r), Nanos: int64(time.Since(at)), Status: rec.status}
+	d := decision{At: at.UTC(), Resource: rec.resource, Key: strings.TrimPrefix(m.keyOf(rec, r), unknownKey), Nanos: int64(time.Since(at)), Status: rec.status}
 	if d.Resource == "" { // the gate was not asked
 		d.Resource = nameOf(m.routeOf(r), r.Method)
 	}

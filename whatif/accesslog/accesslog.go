@@ -19,6 +19,9 @@ type Record struct {
 	// Client is the address that the request came from, without a port; empty if the line
 	// does not say.
 	Client []byte
+	// Resource and Key are those of the request if the log has them, as that of package leaphttp
+	// does; empty otherwise.
+	Resource, Key []byte
 	// Status is the answer's, 0 if there was none.
 	Status int
 	// Refused reports that the proxy itself refused the request then, because of a limit.

@@ -2,12 +2,21 @@ package accesslog
 
 import (
 	"bytes"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/leaphttp"
+	"github.com/leapgate-go/leapgate/limit"
+	"github.com/leapgate-go/leapgate/whatif"
 )
 
 // read reads a line in the format that it is told by, which must be named so.
@@ -247,4 +256,35 @@ func BenchmarkParse_Combined(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// The middleware writes what it has decided: the resource and the key are those of the gate.
+func TestLeapgate_DecisionsOfTheMiddleware(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	perClient, err := limit.NewCounter(limit.Config{Name: "per-client", Limit: 1, Window: time.Hour})
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /orders/{id}", func(http.ResponseWriter, *http.Request) { time.Sleep(time.Second) })
+	synctest.Test(t, func(t *testing.T) {
+		gate := leapgate.Must(leapgate.Config{})
+		defer gate.Close()
+		h := leaphttp.Handler(mux, leaphttp.Config{
+			Gate: gate, Mux: mux, DecisionLog: &log,
+			Limits: []leaphttp.Limit{{Limiter: perClient, Key: func(*http.Request) string { return "tenant:5" }}},
+		})
+		for range 2 {
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/orders/7", nil))
+		}
+		synctest.Wait()
+	})
+	text := log.String() + `{"at":"2000-01-01T00:00:02Z","dropped":7}` + "\n"
+	opened := mustOpen(t, Options{}, logFile(t, text))
+	begin := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // of the time in a bubble
+	require.Equal(t, []whatif.Request{
+		{At: begin, Resource: "GET /orders/{id}", Key: "tenant:5", Duration: time.Second, Status: 200},
+		{At: begin.Add(time.Second), Resource: "GET /orders/{id}", Key: "tenant:5", Status: 429, Refused: true},
+	}, all(t, opened))
+	require.Equal(t, "leapgate", opened.Seen().Files[0].Format)
+	require.Equal(t, 1, opened.Seen().Skipped)
 }

@@ -29,6 +29,12 @@ func Formats() []Format {
 				roleStatus: {"DownstreamStatus"}, roleClient: {"ClientHost", "ClientAddr"},
 			},
 		},
+		&object{ // leaphttp.Config.DecisionLog
+			name: "leapgate",
+			roles: map[string][]string{
+				roleStart: {"at"}, roleNanos: {"nanos"}, roleResource: {"resource"}, roleKey: {"key"}, roleStatus: {"status"}, roleRefused: {"refused"},
+			},
+		},
 		&object{ // of nginx and Apache, by the names that are mostly given
 			name: "json",
 			roles: map[string][]string{

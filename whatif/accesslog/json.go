@@ -32,6 +32,10 @@ const (
 	roleURI     = "uri"
 	roleStatus  = "status"
 	roleClient  = "client"
+
+	roleResource = "resource" // its name, in place of what the path says
+	roleKey      = "key"      // of the request, in place of the client
+	roleRefused  = "refused"  // that it was refused then, unless it is empty or false
 )
 
 // Roles are what the members of a JSON log may be, with what they mean.
@@ -39,6 +43,8 @@ var Roles = map[string]string{
 	roleEnd:   "when the request ended, or, if no duration is there, arrived: a time, or seconds since 1970",
 	roleStart: "when it arrived", roleSeconds: "how long it took in seconds", roleMicros: "in microseconds", roleNanos: "in nanoseconds",
 	roleRequest: "the request line", roleMethod: "the method", roleURI: "the target", roleStatus: "the status", roleClient: "the address of the client",
+	roleResource: "the name of the resource, in place of what the target says", roleKey: "the key, in place of the client",
+	roleRefused: "whether it was refused then",
 }
 
 var durations = []struct {
@@ -59,8 +65,8 @@ func JSON(members map[string]string) (Format, error) {
 	if members[roleEnd] == "" && members[roleStart] == "" {
 		return nil, fmt.Errorf("accesslog: no member has the role %s or %s", roleEnd, roleStart)
 	}
-	if members[roleRequest] == "" && members[roleURI] == "" {
-		return nil, fmt.Errorf("accesslog: no member has the role %s or %s", roleRequest, roleURI)
+	if members[roleRequest] == "" && members[roleURI] == "" && members[roleResource] == "" {
+		return nil, fmt.Errorf("accesslog: no member has the role %s, %s or %s", roleRequest, roleURI, roleResource)
 	}
 	note := ""
 	if members[roleStart] == "" && members[roleSeconds] == "" && members[roleMicros] == "" && members[roleNanos] == "" {
@@ -95,6 +101,11 @@ func (o *object) Parse(line []byte, r *Record) error {
 			return ErrNoRequest
 		}
 	}
+	if o.roles[roleResource] != nil {
+		if r.Resource, _ = o.role(roleResource); len(r.Resource) == 0 {
+			return ErrNoRequest
+		}
+	}
 	start, ok := o.time(roleStart)
 	if !ok {
 		return NoTime
@@ -125,6 +136,9 @@ func (o *object) Parse(line []byte, r *Record) error {
 	}
 	client, _ := o.role(roleClient)
 	r.Client = addressOf(client)
+	r.Key, _ = o.role(roleKey)
+	refused, ok := o.role(roleRefused)
+	r.Refused = ok && len(refused) > 0 && string(refused) != "false"
 	return nil
 }
 

@@ -10,7 +10,10 @@ import (
 // keyOf returns of whom a request is: its client, or what stands in a column. It is empty if the
 // line does not say.
 func keyOf(r *Record, column string) string {
-	if column == "" {
+	switch {
+	case column == "" && len(r.Key) > 0:
+		return leaphttp.LimiterKey(string(r.Key))
+	case column == "":
 		return clientKey(r.Client)
 	}
 	value, ok := r.Column(column)

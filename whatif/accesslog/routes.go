@@ -67,6 +67,7 @@ type routes struct {
 	given     []*given
 	found     *found
 	unmatched names
+	own       map[string]string // names that the log has
 }
 
 // given is a [Route], its path taken apart.
@@ -196,7 +197,7 @@ func cutSegment(path []byte) (segment, rest []byte) {
 
 // note looks at a request before resources are asked for.
 func (r *routes) note(rec *Record) {
-	if !served(rec.Status) || len(rec.Path) == 0 || rec.Path[0] != '/' {
+	if len(rec.Resource) > 0 || !served(rec.Status) || len(rec.Path) == 0 || rec.Path[0] != '/' {
 		return
 	}
 	if _, ok := r.ofGiven(methodOf(rec.Method), rec.Path); !ok {
@@ -217,6 +218,9 @@ func served(status int) bool {
 
 // resource returns the name of the resource of a request.
 func (r *routes) resource(rec *Record) string {
+	if len(rec.Resource) > 0 {
+		return r.named(rec.Resource)
+	}
 	method := methodOf(rec.Method)
 	if len(rec.Path) == 0 || rec.Path[0] != '/' {
 		return r.unmatched.of(method, unmatched)
@@ -231,6 +235,24 @@ func (r *routes) resource(rec *Record) string {
 }
 
 const unmatched = "(unmatched)" // as in package leaphttp
+
+// named returns the name that a log has, without making it anew each time; only names that a gate takes.
+func (r *routes) named(name []byte) string {
+	known, ok := r.own[string(name)]
+	switch {
+	case ok:
+		return known
+	case len(name) > rule.MaxNameLength:
+		return r.unmatched.of(methodOther, unmatched)
+	case r.own == nil:
+		r.own = make(map[string]string)
+	}
+	known = string(name)
+	if len(r.own) < maxNodes {
+		r.own[known] = known
+	}
+	return known
+}
 
 func (r *routes) ofGiven(method int, path []byte) (name string, ok bool) {
 	for _, g := range r.given {

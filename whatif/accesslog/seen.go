@@ -83,9 +83,10 @@ func (s *Seen) note(file string, number int, line []byte, err error) {
 }
 
 func (s *Seen) noteRequest(r *Record, column string) {
-	if column == "" && len(r.Client) == 0 {
+	switch {
+	case column == "" && len(r.Key) == 0 && len(r.Client) == 0:
 		s.NoKey++
-	} else if column != "" {
+	case column != "":
 		if value, ok := r.Column(column); !ok || len(value) == 0 || string(value) == "-" {
 			s.NoKey++
 		}
