@@ -105,12 +105,14 @@ func (l *Log) Seen() Seen { return l.seen }
 // index is the first reading: it finds the runs and the resources.
 func (l *Log) index(names []string, o Options) error {
 	var errs []error
+	first := ""
 	for _, name := range names {
 		f, err := l.open(name, o.Stdin)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
+		first = cmp.Or(first, f.name)
 		if f.format = o.Format; f.format == nil {
 			err = f.detect()
 			errs = append(errs, err)
@@ -130,9 +132,9 @@ func (l *Log) index(names []string, o Options) error {
 	}
 	switch {
 	case l.seen.Lines == 0:
-		return &UnreadableError{names[0], "is empty: there is nothing to try rules on"}
+		return &UnreadableError{first, "is empty: there is nothing to try rules on"}
 	case l.seen.Requests == 0:
-		return &UnreadableError{names[0], fmt.Sprintf("has no request that can be read as %s: %s", l.files[0].format.Name(), l.seen.why())}
+		return &UnreadableError{first, fmt.Sprintf("has no request that can be read as %s: %s", l.files[0].format.Name(), l.seen.why())}
 	}
 	slices.SortStableFunc(l.runs, func(a, b run) int { return cmp.Compare(a.first, b.first) })
 	l.seen.Step = step.step()
