@@ -2,7 +2,6 @@ package accesslog
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"io"
 )
@@ -26,7 +25,7 @@ func newLines(r io.Reader, offset int64, buffer int) *lines {
 func (l *lines) next() (line []byte, tooLong bool, err error) {
 	line, err = l.r.ReadSlice('\n')
 	l.offset += int64(len(line))
-	if errors.Is(err, bufio.ErrBufferFull) {
+	if err == bufio.ErrBufferFull { //nolint:errorlint // it is never wrapped, and this is asked of every line
 		l.long = append(l.long[:0], line...)
 		for errors.Is(err, bufio.ErrBufferFull) {
 			line, err = l.r.ReadSlice('\n')
@@ -37,10 +36,14 @@ func (l *lines) next() (line []byte, tooLong bool, err error) {
 		}
 		line = l.long
 	}
-	if errors.Is(err, io.EOF) && len(line) > 0 {
+	if err != nil && errors.Is(err, io.EOF) && len(line) > 0 {
 		err = nil // the last line has no end
 	}
-	line, _ = bytes.CutSuffix(line, []byte("\n"))
-	line, _ = bytes.CutSuffix(line, []byte("\r"))
+	if n := len(line); n > 0 && line[n-1] == '\n' {
+		line = line[:n-1]
+	}
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+	}
 	return line, tooLong, err
 }

@@ -153,7 +153,7 @@ func (l *Log) indexFile(f *file, step *stepper) error {
 	for {
 		start := in.offset
 		line, tooLong, err := in.next()
-		if errors.Is(err, io.EOF) {
+		if err != nil && errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -143,7 +143,7 @@ func (m *merge) read(c *cursor) (more bool, err error) {
 	format := m.formats[c.run.file]
 	for {
 		line, tooLong, err := c.lines.next()
-		if errors.Is(err, io.EOF) {
+		if err != nil && errors.Is(err, io.EOF) {
 			if c.read != c.run.requests {
 				return false, fmt.Errorf("%s: %w", c.run.file.name, errChanged)
 			}

@@ -214,6 +214,9 @@ func (t *text) cut(line []byte) bool {
 		case f.quoted:
 			end = endOfQuoted(line)
 			ok = end >= 0 && bytes.HasPrefix(line[end:], f.until)
+		case len(f.until) == 1:
+			end = bytes.IndexByte(line, f.until[0])
+			ok = end >= 0
 		case len(f.until) > 0:
 			end = bytes.Index(line, f.until)
 			ok = end >= 0
@@ -234,6 +237,9 @@ func (t *text) cut(line []byte) bool {
 // endOfQuoted returns where the text that a line begins with ends: at a quote without a backslash.
 // It is negative if there is none.
 func endOfQuoted(line []byte) int {
+	if end := bytes.IndexByte(line, '"'); end < 0 || bytes.IndexByte(line[:end], '\\') < 0 {
+		return end
+	}
 	for i := 0; i < len(line); i++ {
 		switch line[i] {
 		case '"':
