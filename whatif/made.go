@@ -95,15 +95,13 @@ func (s *side) ruleReport(of *ruleTally, cfg *Config) RuleReport {
 		}
 	}
 	if of.rated {
-		var all histogram
 		for _, b := range of.bounds {
-			b.windows.finish()
-			all.join(&b.windows.closed)
+			b.wanted.finish()
 			if b.exactly != nil {
 				r.Exact = &of.compared
 			}
 		}
-		r.Windows = countsOf(all.bins())
+		r.Windows = countsOf(of.windows.bins())
 		if of.perKey {
 			r.Busiest = r.Windows.Max
 		}

@@ -43,6 +43,7 @@ type tried struct {
 	threshold float64
 	interval  time.Duration
 	perKey    bool
+	many      bool             // it may bind many resources, and counts on each by itself
 	rated     bool             // it bounds how much there is in an interval
 	exact     bool             // it means to, wherever that begins, and refuses what is beyond
 	takesArgs bool
@@ -82,6 +83,7 @@ func newTrial(cfg *Config) (*trial, error) {
 		for i := range k.Len(rules) {
 			h := k.Head(rules, i)
 			r := tried{name: name{k.Name(), *h.ID}, resource: *h.Resource, mode: *h.Mode, text: k.Describe(rules, i)}
+			r.many = *h.Match != rule.Exact
 			if r.resource == "" {
 				r.resource = field.Everything
 			}
