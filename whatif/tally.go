@@ -29,7 +29,7 @@ type tally struct {
 // ruleTally is what is counted of one rule.
 type ruleTally struct {
 	*tried
-	index int
+	index                       int
 	requests, blocked, refusals int64
 	first, last                 int64 // refusal
 	minute                      worst
@@ -45,9 +45,9 @@ type ruleTally struct {
 type bound struct {
 	*ruleTally
 	local   map[uint32]uint32 // its own numbers of keys; nil: those of all
-	wanted  *windows // nil: nobody asks
-	demand  *sliding // likewise
-	exactly *sliding // nil: it is no such rule
+	wanted  *windows          // nil: nobody asks
+	demand  *sliding          // likewise
+	exactly *sliding          // nil: it is no such rule
 }
 
 // worst finds the minute of the clock with the most.

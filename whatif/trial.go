@@ -20,15 +20,16 @@ import (
 
 // trial is what is tried: limits and rules, complete, in one list.
 type trial struct {
-	arg    string
-	all    []tried
-	byID   map[name]int // of rules
-	limits int          // the first so many of all are limits
-	rules  leapgate.Rules // all; those that enforce are the enforced
-	enforced leapgate.Rules
-	bound  *leapgate.Gate // has all rules, and tells which of them bind a resource
-	durations bool // how long calls take matters
-	waits  bool           // calls may wait
+	arg       string
+	all       []tried
+	byID      map[name]int   // of rules
+	limits    int            // the first so many of all are limits
+	rules     leapgate.Rules // all; those that enforce are the enforced
+	enforced  leapgate.Rules
+	reads     map[string]bool // the resources of which rules read what they pass
+	bound     *leapgate.Gate  // has all rules, and tells which of them bind a resource
+	durations bool            // how long calls take matters
+	waits     bool            // calls may wait
 }
 
 // name is a rule's.
@@ -43,9 +44,9 @@ type tried struct {
 	threshold float64
 	interval  time.Duration
 	perKey    bool
-	many      bool             // it may bind many resources, and counts on each by itself
-	rated     bool             // it bounds how much there is in an interval
-	exact     bool             // it means to, wherever that begins, and refuses what is beyond
+	many      bool // it may bind many resources, and counts on each by itself
+	rated     bool // it bounds how much there is in an interval
+	exact     bool // it means to, wherever that begins, and refuses what is beyond
 	takesArgs bool
 	plans     map[string]int64 // thresholds of single keys
 	maxKeys   int              // 0: all that there are
@@ -59,7 +60,7 @@ const limitKind = "limit"
 const maxKeys = 10_000_000
 
 func newTrial(cfg *Config) (*trial, error) {
-	t := &trial{arg: cfg.Arg, byID: make(map[name]int)}
+	t := &trial{arg: cfg.Arg, byID: make(map[name]int), reads: make(map[string]bool)}
 	if t.arg == "" {
 		t.arg = "client"
 	}
@@ -127,6 +128,7 @@ func newTrial(cfg *Config) (*trial, error) {
 
 func (t *trial) describeFlow(r *tried, of *flow.Rule) {
 	r.threshold, r.interval = of.Threshold, of.Interval
+	t.reads[of.Associated] = true
 	r.rated = of.Associated == "" && (of.Origin == "" || of.Origin == flow.OtherOrigins)
 	r.exact = r.rated && of.Strategy == flow.Direct && of.Behavior == flow.Reject
 	t.waits = t.waits || of.Behavior == flow.Pace && of.MaxWait > 0 && of.Mode == rule.Enforce

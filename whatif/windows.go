@@ -7,7 +7,7 @@ type windows struct {
 	number     int32 // of it
 	keys       []inWindow
 	closed     *histogram // of the windows that are over, and are not empty
-	peaks      []int64   // by key, of its windows; nil if nobody wants them
+	peaks      []int64    // by key, of its windows; nil if nobody wants them
 	wantsPeaks bool
 }
 
