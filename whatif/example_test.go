@@ -81,7 +81,7 @@ func ExampleSuggest() {
 		panic(err)
 	}
 	// Output:
-	// 120 requests of 2 keys for 1 resources
+	// 120 requests of 2 keys for 1 resource
 	// 2024-05-20 09:00:00 to 2024-05-20 09:01:59, in UTC; busiest minute 2024-05-20 09:00:00 with 60
 	// busiest key "alice" with 90 % of them
 	//
@@ -96,8 +96,8 @@ func ExampleSuggest() {
 	//   30     48       40 %    1
 	//   50     8        6.67 %  1
 	//   100    0        0 %     0
-	//   suggested: 100, which would have blocked 0 %, and 0 keys
-	//   There are only 2 keys: with fewer than 1000, a few of them decide what the busiest are like.
+	//   suggested: 100, which would have blocked 0 %, of 0 keys
+	//   It is of only 2 keys: with fewer than 1000, a few of them decide what the busiest are like.
 	//
 	// note: One key has 90 % of all requests: is it a proxy, with many clients behind it?
 }

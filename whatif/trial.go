@@ -16,6 +16,7 @@ import (
 	"github.com/leapgate-go/leapgate/param"
 	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/rulefile"
+	"github.com/leapgate-go/leapgate/system"
 )
 
 // trial is what is tried: limits and rules, complete, in one list.
@@ -43,6 +44,7 @@ type tried struct {
 	mode      rule.Mode
 	threshold float64
 	interval  time.Duration
+	note      string           // what the log does not tell
 	perKey    bool
 	many      bool // it may bind many resources, and counts on each by itself
 	rated     bool // it bounds how much there is in an interval
@@ -93,6 +95,11 @@ func newTrial(cfg *Config) (*trial, error) {
 				t.describeFlow(&r, &rules.Flow[i])
 			case param.Kind.Name:
 				t.describeParam(&r, &rules.Param[i])
+			case system.Kind.Name:
+				u := &rules.System[i]
+				if u.MaxCPU+u.MaxThrottled+u.MaxPressure > 0 || u.MaxSchedLatency > 0 {
+					r.note = "The log does not tell how busy the machine was: of the rule's bounds, only those on calls and their times hold."
+				}
 			}
 			if r.mode == rule.Shadow {
 				var alone kinds.Rules
@@ -129,6 +136,12 @@ func newTrial(cfg *Config) (*trial, error) {
 func (t *trial) describeFlow(r *tried, of *flow.Rule) {
 	r.threshold, r.interval = of.Threshold, of.Interval
 	t.reads[of.Associated] = true
+	switch {
+	case of.Origin != "" && of.Origin != flow.OtherOrigins:
+		r.note = "The log does not tell the origins of calls: the rule concerns none."
+	case of.Strategy == flow.MemoryAdaptive:
+		r.note = "The log does not tell how much memory was in use: the threshold stands."
+	}
 	r.rated = of.Associated == "" && (of.Origin == "" || of.Origin == flow.OtherOrigins)
 	r.exact = r.rated && of.Strategy == flow.Direct && of.Behavior == flow.Reject
 	t.waits = t.waits || of.Behavior == flow.Pace && of.MaxWait > 0 && of.Mode == rule.Enforce
@@ -137,6 +150,9 @@ func (t *trial) describeFlow(r *tried, of *flow.Rule) {
 func (t *trial) describeParam(r *tried, of *param.Rule) {
 	r.threshold, r.interval = of.Threshold, of.Interval
 	r.takesArgs = true
+	if of.Arg != t.arg {
+		r.note = "The log does not have the argument by which the rule counts: it was asked about calls without."
+	}
 	r.perKey, r.maxKeys = of.Arg == t.arg, of.MaxKeys
 	if of.Match == rule.Exact {
 		r.maxKeys = 0
