@@ -70,7 +70,7 @@ func curveOf(w *windows) Curve {
 	}
 	c.Suggested = c.At(limit)
 	if c.Keys < fewKeys {
-		c.Warning = fmt.Sprintf("There are only %d keys: with less than %d, a few of them decide what the busiest are like.", c.Keys, fewKeys)
+		c.Warning = fmt.Sprintf("It is of only %s: with fewer than %d, a few of them decide what the busiest are like.", many(c.Peaks.N, "key"), fewKeys)
 	}
 	return c
 }

@@ -69,15 +69,3 @@ func above(all []bin, limit int64) (sum, n int64) {
 	}
 	return sum, n
 }
-
-func (h *histogram) join(more *histogram) {
-	for v, n := range more.small {
-		h.small[v] += n
-	}
-	for v, n := range more.large {
-		if h.large == nil {
-			h.large = make(map[int64]int64)
-		}
-		h.large[v] += n
-	}
-}

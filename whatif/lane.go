@@ -35,9 +35,9 @@ type lane struct {
 
 // place is a resource in a lane.
 type place struct {
-	resource *resource.Resource
-	rules    []int // that bind it
-	args     bool  // some of them may want an argument
+	resource *resource.Resource // nil: no rule binds it, nor reads what it passes
+	rules    []int              // that bind it
+	args     bool               // some of them may want an argument
 	shadows  []shadow
 }
 
@@ -231,6 +231,9 @@ func (l *lane) refund(c *call) {
 // enter asks the rules, which may take its time.
 func (l *lane) enter(ctx context.Context, c *call) error {
 	p := l.place(c.resource)
+	if p.resource == nil {
+		return nil
+	}
 	opts, n := l.options(c, p)
 	var err error
 	c.entry, err = p.resource.EntryContext(ctx, opts[:n]...)
@@ -356,7 +359,10 @@ func (l *lane) place(number uint32) *place {
 	}
 	l.byRes = grown(l.byRes, number)
 	name := l.tables.resources.all[number]
-	p := &place{resource: l.gate.Resource(name), rules: l.trial.binding(name)}
+	p := &place{rules: l.trial.binding(name)}
+	if len(p.rules) > 0 || l.trial.reads[name] {
+		p.resource = l.gate.Resource(name)
+	}
 	for _, r := range p.rules {
 		p.args = p.args || l.trial.all[r].takesArgs
 		if gate := l.shadows[r]; gate != nil {

@@ -95,15 +95,13 @@ func (s *side) ruleReport(of *ruleTally, cfg *Config) RuleReport {
 		}
 	}
 	if of.rated {
-		var all histogram
 		for _, b := range of.bounds {
-			b.windows.finish()
-			all.join(&b.windows.closed)
+			b.wanted.finish()
 			if b.exactly != nil {
 				r.Exact = &of.compared
 			}
 		}
-		r.Windows = countsOf(all.bins())
+		r.Windows = countsOf(of.windows.bins())
 		if of.perKey {
 			r.Busiest = r.Windows.Max
 		}
@@ -121,14 +119,17 @@ func ruleNotes(r *RuleReport, of *ruleTally, cfg *Config) (notes []string) {
 	switch {
 	case len(of.bounds) == 0:
 		note("It binds no resource of the log.")
-	case of.takesArgs && !of.perKey:
-		note("It counts by an argument that the log does not have, so it was asked about calls without it.")
+	case of.note != "":
+		note("%s", of.note)
 	case of.missing > 0:
-		note("%d requests had no key, and were not counted by it.", of.missing)
+		note("%s had no key, and it did not count them.", many(of.missing, "request"))
 	}
-	if of.rated && interval < 5*cfg.Resolution {
-		note("The log has times of %v, so that little can be said of %v: with the requests of one %v placed otherwise, it blocks %d to %d.",
-			Duration(cfg.Resolution), r.Interval, Duration(cfg.Resolution), r.Range.Least, r.Range.Most)
+	if step := Duration(cfg.Resolution); of.rated && interval < 5*cfg.Resolution {
+		text := fmt.Sprintf("The log has times of %v, so that little can be said of %v", step, r.Interval)
+		if !cfg.OnePlacement {
+			text += fmt.Sprintf(": with the requests of one %v placed otherwise, it blocks %d to %d", step, r.Range.Least, r.Range.Most)
+		}
+		note("%s.", text)
 	}
 	if e := r.Exact; e != nil && e.Stricter+e.Laxer > 0 {
 		note("Counted exactly, at most %v in any %v would have blocked %d: of these requests the rule blocks %d that an exact count admits, and admits %d that it blocks.",
@@ -161,16 +162,16 @@ func (s *side) notes(r *Report, cfg *Config) (notes []string) {
 		note("One key has %s of all requests: is it a proxy, with many clients behind it?", percent(r.Traffic.TopShare))
 	}
 	if y.refused > 0 {
-		note("%d requests were refused then. They are demand all the same; how long they would have taken is not known.", y.refused)
+		note("%s had been refused then. That is demand all the same; how long it would have taken is not known.", many(y.refused, "request"))
 	}
 	if y.keyless > 0 {
-		note("%d requests have no key.", y.keyless)
+		note("%s without a key: limits per key do not see them.", many(y.keyless, "request"))
 	}
 	if r.Traffic.Late > 0 {
-		note("%d requests came out of order, and were taken for as late as the one before.", r.Traffic.Late)
+		note("%s out of order: taken for as late as the one before.", many(r.Traffic.Late, "request"))
 	}
 	if y.tables.clipped > 0 {
-		note("%d requests cost more than %d, and were taken for that.", y.tables.clipped, maxCost)
+		note("%s cost more than %d: taken for that.", many(y.tables.clipped, "request"), maxCost)
 	}
 	if y.tables.resources.overflows() {
 		note("There are more than %d resources: those that came later are counted together.", y.tables.resources.most)

@@ -88,10 +88,10 @@ type RuleReport struct {
 	// Range is what Blocked may be, for all that the log tells of times.
 	Range Range `json:"range"`
 
-	First       time.Time  `json:"first,omitzero"` // refusal
-	Last        time.Time  `json:"last,omitzero"`
-	WorstMinute Minute     `json:"worstMinute"` // with the most refusals
-	Keys        int        `json:"keys"`        // that were refused anything
+	First       time.Time `json:"first,omitzero"` // refusal
+	Last        time.Time `json:"last,omitzero"`
+	WorstMinute Minute    `json:"worstMinute"` // with the most refusals
+	Keys        int       `json:"keys"`        // that were refused anything
 	// Top are the ten keys that were refused most, most first; their Blocked is how often.
 	Top []KeyCount `json:"top"`
 

@@ -253,7 +253,7 @@ func TestRun_BreakersSeeTheStatusOfTheLog(t *testing.T) {
 	r = run(t, cfg, bad(0, 500), bad(2, 502), refusedThen, get(4))
 	require.Zero(t, r.Blocked)
 	require.EqualValues(t, 1, r.Traffic.Refused)
-	require.Contains(t, fmt.Sprint(r.Notes), "1 requests were refused then")
+	require.Contains(t, fmt.Sprint(r.Notes), "1 request had been refused then")
 }
 
 // What a rule refuses takes nothing from limits, and the other way round.
@@ -372,7 +372,7 @@ func TestRun_CostsCount(t *testing.T) {
 	dear.Cost = 1 << 40
 	r = run(t, cfg, dear)
 	require.EqualValues(t, 1, r.Blocked)
-	require.Contains(t, fmt.Sprint(r.Notes), "1 requests cost more than 1048576")
+	require.Contains(t, fmt.Sprint(r.Notes), "1 request cost more than 1048576")
 }
 
 func TestCompare_OfTheSameRulesDiffersInNothing(t *testing.T) {
@@ -398,7 +398,7 @@ func TestCompare_ListsWhomAnotherThresholdConcerns(t *testing.T) {
 	require.Equal(t, []whatif.ResourceChange{{Resource: "GET /a", OnlyBefore: 1}}, c.Resources)
 	var text bytes.Buffer
 	require.NoError(t, c.WriteText(&text))
-	require.Contains(t, text.String(), "1 requests blocked before only, 0 after only, 2 both; 1 keys better off, 0 worse off")
+	require.Contains(t, text.String(), "1 request blocked before only, 0 after only, 2 both; 1 key better off, 0 worse off")
 }
 
 // Each key counts once, however many busy windows it has; and other requests try the limit.
@@ -430,6 +430,6 @@ func TestSuggest_GoesByTheKeys(t *testing.T) {
 	require.Equal(t, &whatif.Point{Limit: 2, Blocked: 5, Share: 5. / 7, Keys: 1}, l.Test)
 	var text bytes.Buffer
 	require.NoError(t, s.WriteText(&text))
-	require.Contains(t, text.String(), "suggested: 2, which would have blocked 97.7 %, and 10 keys")
-	require.Contains(t, text.String(), "tested on 7 other requests: it would have blocked 71.4 %, and 1 keys")
+	require.Contains(t, text.String(), "suggested: 2, which would have blocked 97.7 %, of 10 keys")
+	require.Contains(t, text.String(), "tested on 7 other requests: it would have blocked 71.4 %, of 1 key")
 }

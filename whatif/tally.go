@@ -29,7 +29,7 @@ type tally struct {
 // ruleTally is what is counted of one rule.
 type ruleTally struct {
 	*tried
-	index int
+	index                       int
 	requests, blocked, refusals int64
 	first, last                 int64 // refusal
 	minute                      worst
@@ -37,6 +37,7 @@ type ruleTally struct {
 	missing                     int64    // requests without a key
 	compared                    Exact
 	busiest                     int64
+	windows                     histogram // of what was wanted, on all resources
 	bounds                      []*bound
 }
 
@@ -44,9 +45,9 @@ type ruleTally struct {
 type bound struct {
 	*ruleTally
 	local   map[uint32]uint32 // its own numbers of keys; nil: those of all
-	windows *windows
-	demand  *sliding // nil: nobody asks
-	exactly *sliding // nil: it is no such rule
+	wanted  *windows          // nil: nobody asks
+	demand  *sliding          // likewise
+	exactly *sliding          // nil: it is no such rule
 }
 
 // worst finds the minute of the clock with the most.
@@ -81,7 +82,7 @@ func newTally(t *trial, all *tables, curves []time.Duration) *tally {
 		}
 	}
 	for _, length := range curves {
-		y.curves = append(y.curves, newWindows(int64(length), true))
+		y.curves = append(y.curves, newWindows(int64(length), true, new(histogram)))
 	}
 	return y
 }
@@ -92,11 +93,11 @@ func (y *tally) newBound(r *ruleTally) *bound {
 	if !r.rated {
 		return b
 	}
-	b.windows = newWindows(int64(r.interval), false)
+	b.wanted = newWindows(int64(r.interval), false, &r.windows)
 	if r.exact && !y.trial.waits {
 		b.exactly = newExact(int64(r.interval))
 	}
-	if r.perKey && r.kind != limitKind {
+	if r.perKey && r.many {
 		b.local = make(map[uint32]uint32)
 	}
 	if !r.perKey {
@@ -164,7 +165,7 @@ func (y *tally) comes(now int64, r *request, p *place) {
 	}
 	for _, b := range y.boundsOf(r.resource, p) {
 		b.requests++
-		if b.windows == nil {
+		if b.wanted == nil {
 			continue
 		}
 		key, ok := b.number(r.key)
@@ -172,7 +173,7 @@ func (y *tally) comes(now int64, r *request, p *place) {
 			b.missing++
 			continue
 		}
-		b.windows.add(now, key, r.cost)
+		b.wanted.add(now, key, r.cost)
 		if b.demand != nil {
 			held := b.demand.at(now, key) + r.cost
 			b.demand.add(now, key, r.cost)

@@ -29,8 +29,8 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	p.line("\nafter:")
 	p.rules(c.After)
 	p.line("")
-	p.line("%d requests blocked before only, %d after only, %d both; %d keys better off, %d worse off",
-		c.OnlyBefore, c.OnlyAfter, c.Both, c.Better, c.Worse)
+	p.line("%s blocked before only, %d after only, %d both; %s better off, %d worse off",
+		many(c.OnlyBefore, "request"), c.OnlyAfter, c.Both, many(int64(c.Better), "key"), c.Worse)
 	p.changes("better off", c.MostBetter)
 	p.changes("worse off", c.MostWorse)
 	if len(c.Resources) > 0 {
@@ -53,7 +53,7 @@ func (s *Suggestion) WriteText(w io.Writer) error {
 		l := &s.Limits[i]
 		p.curve(&l.Train)
 		if l.Test != nil {
-			p.line("  tested on %d other requests: it would have blocked %s, and %d keys", s.Test.Requests, percent(l.Test.Share), l.Test.Keys)
+			p.line("  tested on %s: it would have blocked %s, of %s", many(s.Test.Requests, "other request"), percent(l.Test.Share), many(int64(l.Test.Keys), "key"))
 		}
 	}
 	p.notes(s.Notes)
@@ -90,7 +90,7 @@ func (p *printer) report(r *Report) {
 }
 
 func (p *printer) traffic(t *Traffic) {
-	p.line("%d requests of %d keys for %d resources", t.Requests, t.Keys, t.Resources)
+	p.line("%s of %s for %s", many(t.Requests, "request"), many(int64(t.Keys), "key"), many(int64(t.Resources), "resource"))
 	if t.Requests == 0 {
 		return
 	}
@@ -103,7 +103,7 @@ func (p *printer) traffic(t *Traffic) {
 func (p *printer) rules(r *Report) {
 	p.line("blocked %d of %d, %s%s", r.Blocked, r.Traffic.Requests, percent(r.Share), between(r.Blocked, r.BlockedRange))
 	if r.Retried > 0 {
-		p.line("tried again %d times, %d requests passed so", r.Retried, r.Recovered)
+		p.line("tried again %s, so that %s passed", many(r.Retried, "time"), many(r.Recovered, "request"))
 	}
 	if r.Waited > 0 {
 		p.line("%d waited, at most %v", r.Waited, r.LongestWait)
@@ -160,7 +160,7 @@ func (p *printer) rule(r *RuleReport) {
 }
 
 func (p *printer) curve(c *Curve) {
-	p.line("\na limit for each key in %v: %d keys, the busiest with %d", c.Window, c.Keys, c.Peaks.Max)
+	p.line("\na limit for each key in %v: %s, the busiest with %d", c.Window, many(int64(c.Keys), "key"), c.Peaks.Max)
 	if c.Keys == 0 {
 		return
 	}
@@ -169,7 +169,7 @@ func (p *printer) curve(c *Curve) {
 		p.table("  %d\t%d\t%s\t%d\n", at.Limit, at.Blocked, percent(at.Share), at.Keys)
 	}
 	p.end()
-	p.line("  suggested: %d, which would have blocked %s, and %d keys", c.Suggested.Limit, percent(c.Suggested.Share), c.Suggested.Keys)
+	p.line("  suggested: %d, which would have blocked %s, of %s", c.Suggested.Limit, percent(c.Suggested.Share), many(int64(c.Suggested.Keys), "key"))
 	if c.Warning != "" {
 		p.line("  %s", c.Warning)
 	}
@@ -200,6 +200,14 @@ func clockTime(t time.Time) string {
 		return "-"
 	}
 	return t.Format(time.DateTime)
+}
+
+// many is a number of things: "1 key", "2 keys".
+func many(n int64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

@@ -16,19 +16,21 @@ import (
 	"github.com/leapgate-go/leapgate/param"
 	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/rulefile"
+	"github.com/leapgate-go/leapgate/system"
 )
 
 // trial is what is tried: limits and rules, complete, in one list.
 type trial struct {
-	arg    string
-	all    []tried
-	byID   map[name]int // of rules
-	limits int          // the first so many of all are limits
-	rules  leapgate.Rules // all; those that enforce are the enforced
-	enforced leapgate.Rules
-	bound  *leapgate.Gate // has all rules, and tells which of them bind a resource
-	durations bool // how long calls take matters
-	waits  bool           // calls may wait
+	arg       string
+	all       []tried
+	byID      map[name]int   // of rules
+	limits    int            // the first so many of all are limits
+	rules     leapgate.Rules // all; those that enforce are the enforced
+	enforced  leapgate.Rules
+	reads     map[string]bool // the resources of which rules read what they pass
+	bound     *leapgate.Gate  // has all rules, and tells which of them bind a resource
+	durations bool            // how long calls take matters
+	waits     bool            // calls may wait
 }
 
 // name is a rule's.
@@ -42,9 +44,11 @@ type tried struct {
 	mode      rule.Mode
 	threshold float64
 	interval  time.Duration
+	note      string           // what the log does not tell
 	perKey    bool
-	rated     bool             // it bounds how much there is in an interval
-	exact     bool             // it means to, wherever that begins, and refuses what is beyond
+	many      bool // it may bind many resources, and counts on each by itself
+	rated     bool // it bounds how much there is in an interval
+	exact     bool // it means to, wherever that begins, and refuses what is beyond
 	takesArgs bool
 	plans     map[string]int64 // thresholds of single keys
 	maxKeys   int              // 0: all that there are
@@ -58,7 +62,7 @@ const limitKind = "limit"
 const maxKeys = 10_000_000
 
 func newTrial(cfg *Config) (*trial, error) {
-	t := &trial{arg: cfg.Arg, byID: make(map[name]int)}
+	t := &trial{arg: cfg.Arg, byID: make(map[name]int), reads: make(map[string]bool)}
 	if t.arg == "" {
 		t.arg = "client"
 	}
@@ -82,6 +86,7 @@ func newTrial(cfg *Config) (*trial, error) {
 		for i := range k.Len(rules) {
 			h := k.Head(rules, i)
 			r := tried{name: name{k.Name(), *h.ID}, resource: *h.Resource, mode: *h.Mode, text: k.Describe(rules, i)}
+			r.many = *h.Match != rule.Exact
 			if r.resource == "" {
 				r.resource = field.Everything
 			}
@@ -90,6 +95,11 @@ func newTrial(cfg *Config) (*trial, error) {
 				t.describeFlow(&r, &rules.Flow[i])
 			case param.Kind.Name:
 				t.describeParam(&r, &rules.Param[i])
+			case system.Kind.Name:
+				u := &rules.System[i]
+				if u.MaxCPU+u.MaxThrottled+u.MaxPressure > 0 || u.MaxSchedLatency > 0 {
+					r.note = "The log does not tell how busy the machine was: of the rule's bounds, only those on calls and their times hold."
+				}
 			}
 			if r.mode == rule.Shadow {
 				var alone kinds.Rules
@@ -125,6 +135,13 @@ func newTrial(cfg *Config) (*trial, error) {
 
 func (t *trial) describeFlow(r *tried, of *flow.Rule) {
 	r.threshold, r.interval = of.Threshold, of.Interval
+	t.reads[of.Associated] = true
+	switch {
+	case of.Origin != "" && of.Origin != flow.OtherOrigins:
+		r.note = "The log does not tell the origins of calls: the rule concerns none."
+	case of.Strategy == flow.MemoryAdaptive:
+		r.note = "The log does not tell how much memory was in use: the threshold stands."
+	}
 	r.rated = of.Associated == "" && (of.Origin == "" || of.Origin == flow.OtherOrigins)
 	r.exact = r.rated && of.Strategy == flow.Direct && of.Behavior == flow.Reject
 	t.waits = t.waits || of.Behavior == flow.Pace && of.MaxWait > 0 && of.Mode == rule.Enforce
@@ -133,6 +150,9 @@ func (t *trial) describeFlow(r *tried, of *flow.Rule) {
 func (t *trial) describeParam(r *tried, of *param.Rule) {
 	r.threshold, r.interval = of.Threshold, of.Interval
 	r.takesArgs = true
+	if of.Arg != t.arg {
+		r.note = "The log does not have the argument by which the rule counts: it was asked about calls without."
+	}
 	r.perKey, r.maxKeys = of.Arg == t.arg, of.MaxKeys
 	if of.Match == rule.Exact {
 		r.maxKeys = 0

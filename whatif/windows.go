@@ -6,8 +6,8 @@ type windows struct {
 	from, to   int64 // the running window
 	number     int32 // of it
 	keys       []inWindow
-	closed     histogram // of the windows that are over, and are not empty
-	peaks      []int64   // by key, of its windows; nil if nobody wants them
+	closed     *histogram // of the windows that are over, and are not empty
+	peaks      []int64    // by key, of its windows; nil if nobody wants them
 	wantsPeaks bool
 }
 
@@ -17,8 +17,8 @@ type inWindow struct {
 	number int32
 }
 
-func newWindows(length int64, peaks bool) *windows {
-	return &windows{length: length, to: minTime, wantsPeaks: peaks}
+func newWindows(length int64, peaks bool, closed *histogram) *windows {
+	return &windows{length: length, to: minTime, wantsPeaks: peaks, closed: closed}
 }
 
 // minTime is before all times.
@@ -65,11 +65,11 @@ func (w *windows) finish() {
 
 // mod is the remainder that is not negative.
 func mod(a, b int64) int64 {
-	if m := a % b; m >= 0 {
-		return m
-	} else {
-		return m + b
+	m := a % b
+	if m < 0 {
+		m += b
 	}
+	return m
 }
 
 // grown is a slice with room at index i.
