@@ -110,7 +110,9 @@ func TestWriteJSON(t *testing.T) {
 	require.NoError(t, err)
 	var b bytes.Buffer
 	require.NoError(t, (&Document{Report: report}).WriteJSON(&b))
-	var back struct{ Report struct{ Traffic struct{ Requests int } } }
+	var back struct {
+		Report struct{ Traffic struct{ Requests int } }
+	}
 	require.NoError(t, json.Unmarshal(b.Bytes(), &back))
 	require.Equal(t, 400, back.Report.Traffic.Requests)
 }
