@@ -119,8 +119,15 @@ func TestFound_HasABound(t *testing.T) {
 func TestRoutes_AreThoseOfServeMux(t *testing.T) {
 	t.Parallel()
 	given := []Route{
-		{Pattern: "/static/"}, {Pattern: "GET /items/{id}"}, {Pattern: "GET /items/new"}, {Pattern: "/items/{id}"}, {Pattern: "/exact/{$}"},
-		{Pattern: "/files/{path...}"}, {Pattern: "POST /own", Resource: "own"}, {Pattern: "/api", Prefix: true}, {Pattern: "/api/search", Prefix: true, Resource: "search"},
+		{Pattern: "/static/"},
+		{Pattern: "GET /items/{id}"},
+		{Pattern: "GET /items/new"},
+		{Pattern: "/items/{id}"},
+		{Pattern: "/exact/{$}"},
+		{Pattern: "/files/{path...}"},
+		{Pattern: "POST /own", Resource: "own"},
+		{Pattern: "/api", Prefix: true},
+		{Pattern: "/api/search", Prefix: true, Resource: "search"},
 	}
 	for request, want := range map[string]string{
 		"GET /static/a/b": "GET /static/", "GET /static/": "GET /static/", "GET /static": "GET /static",
