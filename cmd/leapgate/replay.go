@@ -11,6 +11,7 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/field"
+	"github.com/leapgate-go/leapgate/rulefile/sentinel"
 	"github.com/leapgate-go/leapgate/whatif"
 	"github.com/leapgate-go/leapgate/whatif/accesslog"
 	"github.com/leapgate-go/leapgate/whatif/page"
@@ -177,7 +178,9 @@ func (r *replay) configs(args []string) (before, after *whatif.Config, err error
 	load := func(name, flag string, into *whatif.Config) {
 		in, err := load(name, strings.NewReader(""))
 		for _, loss := range in.losses {
-			faults = append(faults, fmt.Errorf("%s: %s", flag, loss))
+			if loss.Effect == sentinel.Skipped {
+				faults = append(faults, fmt.Errorf("%s: %s", flag, loss))
+			}
 		}
 		faults = append(faults, err)
 		into.Rules = join(into.Rules, in.Rules)
@@ -200,7 +203,7 @@ func (r *replay) try(args []string, before, after *whatif.Config, std streams) (
 	if err != nil {
 		return "", err
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }() // it was only read
 	ctx := context.Background()
 	seen := log.Seen()
 	d := page.Document{Log: &seen}

@@ -88,7 +88,7 @@ func TestReplay_RulesOfTheCommandLine(t *testing.T) {
 	log := write(t, "access.log", tinyLog)
 	r := mustReplay(t, "", "-rule", "/api=2/1m", "-rule", "/api=100/24h,strict", log)
 	require.Equal(t, []int{7, 5, 2}, []int{r.Log.Lines, r.Log.Requests, r.Log.Unreadable})
-	require.Equal(t, 2, len(r.Report.Rules))
+	require.Len(t, r.Report.Rules, 2)
 	require.Equal(t, "/api=2/1m", r.Report.Rules[0].ID)
 	require.Equal(t, []int{4, 1}, []int{r.Report.Rules[0].Requests, r.Report.Rules[0].Blocked})
 	require.Equal(t, 0, r.Report.Rules[1].Blocked)

@@ -19,7 +19,7 @@ func periodInto(p **period) func(string) error {
 			read.to, err = parseTime(to)
 		}
 		if !ok || err != nil || !read.to.IsZero() && !read.from.Before(read.to) {
-			return errors.New("want FROM..TO, such as 2024-05-12..2024-05-17 or 2024-05-12T08:00:00Z..")
+			return errors.New("want FROM..TO, such as 2024-05-12..2024-05-17 or 2024-05-12T08:00:00Z.. until the end")
 		}
 		*p = &read
 		return nil

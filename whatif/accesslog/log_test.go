@@ -175,7 +175,7 @@ func TestOpen_TellsWhatCannotBeRead(t *testing.T) {
 	seen := log.Seen()
 	require.Equal(t, []int{8, 4, 4}, []int{seen.Lines, seen.Requests, seen.Unreadable})
 	require.Equal(t, map[Fault]int{NoField: 2, TooLong: 1, NoTime: 1}, seen.Faults)
-	require.Equal(t, 4, len(seen.First))
+	require.Len(t, seen.First, 4)
 	require.Equal(t, "4 some text", fmt.Sprint(seen.First[1].Number, " ", seen.First[1].Text))
 	require.Len(t, seen.First[3].Text, maxShown)
 }

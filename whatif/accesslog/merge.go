@@ -112,7 +112,6 @@ func (m *merge) all() error {
 // earliest returns the run that has the earliest of what is still to come, perhaps, and up to
 // which time that is so.
 func (m *merge) earliest() (first *cursor, until int64) {
-	until = math.MaxInt64
 	for {
 		first, until = nil, math.MaxInt64
 		for _, c := range m.active {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,7 +27,13 @@ const (
 	remoteAddr     = "remote_addr"
 	forwardedFor   = "x_forwarded_for"
 	flagsField     = "response_flags"
+	clientField    = "client"
 )
+
+var needed = []string{
+	timeCLF, timeISO, timeUnix, startISO, durationSecond, durationMillis, durationPart1, durationPart2, durationPart3,
+	requestLine, methodField, uriField, statusField, remoteAddr, forwardedFor, flagsField, clientField,
+}
 
 // text is a format whose lines are fields with something fixed between them. It is written as
 // nginx' log_format is: `$remote_addr - $remote_user [$time_local] "$request" $status`.
@@ -43,6 +50,7 @@ type textField struct {
 	name   string
 	until  []byte // what comes after it; empty for the rest of the line
 	quoted bool   // it stands in quotes, and has others in it with a backslash
+	column bool   // it is nothing that Leapgate needs
 }
 
 // Template makes a format of a description like that of nginx' log_format: text that stands in
@@ -92,7 +100,7 @@ func newText(name, template string) (*text, error) {
 		if n == 0 {
 			return nil, fmt.Errorf("accesslog: the format %q has a $ without a name", template)
 		}
-		f := textField{name: rest[:n], quoted: strings.HasSuffix(before, `"`)}
+		f := textField{name: rest[:n], quoted: strings.HasSuffix(before, `"`), column: !slices.Contains(needed, rest[:n])}
 		if t.has(f.name) {
 			return nil, fmt.Errorf("accesslog: the format %q has $%s twice", template, f.name)
 		}
@@ -147,7 +155,11 @@ func (t *text) Parse(line []byte, r *Record) error {
 	}
 	at, timed, arrived := int64(0), false, false
 	var parts parts
-	for i, f := range t.fields {
+	for i := range t.fields {
+		f := &t.fields[i]
+		if f.column {
+			continue
+		}
 		value, ok, fault := t.found[i], true, NoTime
 		switch f.name {
 		case timeCLF:
@@ -179,7 +191,7 @@ func (t *text) Parse(line []byte, r *Record) error {
 		case statusField:
 			fault = NoStatus
 			r.Status, ok = statusOf(value)
-		case remoteAddr, "client":
+		case remoteAddr, clientField:
 			r.Client = addressOf(value)
 		case forwardedFor:
 			r.Client = addressOf(lastOf(value))

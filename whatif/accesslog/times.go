@@ -15,10 +15,9 @@ const (
 // clfTime reads "20/May/2024:00:00:18 +0000". Lines that follow each other mostly have the same
 // date and zone, so what they begin with is kept.
 type clfTime struct {
-	day    [12]byte // "20/May/2024:"
-	zone   [5]byte
-	start  int64 // of the day in the zone
-	before int64 // seconds of the line before within the day; -1: none
+	day   [12]byte // "20/May/2024:"
+	zone  [5]byte
+	start int64 // of the day in the zone
 }
 
 func (c *clfTime) parse(s []byte) (ns int64, ok bool) {

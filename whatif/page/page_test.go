@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +37,7 @@ func written(t *testing.T, d *Document) string {
 	var b bytes.Buffer
 	require.NoError(t, d.WriteHTML(&b))
 	require.NotContains(t, b.String(), "ZgotmplZ", "what the template takes for unsafe")
-	require.NotRegexp(t, regexp.MustCompile(`(?i)(src|href|url\(|import|fetch|http)s?\s*[=(:]`), b.String(), "nothing is loaded")
+	require.NotRegexp(t, `(?i)(src|href|url\(|import|fetch|http)s?\s*[=(:]`, b.String(), "nothing is loaded")
 	return b.String()
 }
 
