@@ -94,7 +94,7 @@ func TestWriteHTML_StaysSmall(t *testing.T) {
 		c.Rules.Flow = append(c.Rules.Flow, flow.Rule{ID: fmt.Sprint("rule-", i), Resource: "GET /a", Threshold: float64(i), Interval: time.Minute})
 	}
 	c.OnePlacement = true
-	report, err := whatif.Run(context.Background(), c, traffic(500, func(key int) string { return fmt.Sprint(strings.Repeat("long-name-", 20), key) }))
+	report, err := whatif.Run(context.Background(), c, traffic(100, func(key int) string { return fmt.Sprint(strings.Repeat("long-name-", 20), key) }))
 	require.NoError(t, err)
 	for i := range report.Rules {
 		report.Rules[i].Blocked = 1
