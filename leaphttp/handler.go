@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/args"
@@ -24,6 +25,7 @@ type middleware struct {
 	status           func(*leapgate.BlockError) int
 	refuse           func(http.ResponseWriter, *http.Request, *Refusal)
 	unboundRules     unboundRules
+	decisions        *decisionLog // nil: there is none
 }
 
 // ErrPanic is the failure of a handler that panicked, [http.ErrAbortHandler] included, or
@@ -60,11 +62,26 @@ func (m *middleware) covers(r *http.Request) bool {
 func (m *middleware) call(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	rec := newRecorder(w, r)
 	rec.gated = m.gate != nil
+	var at time.Time
+	if m.decisions != nil {
+		at = time.Now()
+	}
 	if refusal := m.enter(rec, r); refusal != nil {
+		if m.decisions != nil {
+			m.log(rec, r, at, refusal)
+		}
 		m.answer(w, r, refusal)
 		return
 	}
 	returned, judged := false, false
+	if m.decisions != nil {
+		defer func() {
+			if !returned {
+				rec.begin(http.StatusInternalServerError)
+			}
+			m.log(rec, r, at, nil)
+		}()
+	}
 	defer rec.release()
 	defer func() {
 		if !judged { // the gate's Outcome has panicked
@@ -127,6 +144,7 @@ func (m *middleware) open(rec *recorder, r *http.Request, charges []charge) (err
 		return err
 	}
 	name := m.resource(r)
+	rec.resource = name
 	var few [args.Max + 2]leapgate.EntryOption
 	opts := m.args.AddTo(few[:0], r)
 	if m.origin != nil {

@@ -58,6 +58,7 @@ package leaphttp
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 
@@ -155,7 +156,17 @@ type Config struct {
 	// is the status that it should have. Nil is [Refusal.WriteProblem].
 	Refuse func(http.ResponseWriter, *http.Request, *Refusal)
 
-	// Logger gets the errors of limiters, at most one a minute of each. It gets one warning
+	// DecisionLog, if it is not nil, gets a line of JSON for each request when it has ended, for "leapgate
+	// replay" and package whatif: when it came, its resource, its key, which is that of the
+	// limit that is asked first or, without limits, the address of the peer; how long it took, its status, and
+	// which policy or rule refused it, if any did.
+	//
+	// One goroutine at a time writes to it, several lines at once. No request waits for it: at
+	// most 1 MiB waits to be written, and what does not fit is dropped and counted in a line of its own.
+	// Lines that wait when the program ends are lost.
+	DecisionLog io.Writer
+
+	// Logger gets the errors of limiters, at most one a minute of each, and those of DecisionLog. It gets one warning
 	// of rules on routes that never bind, because the middleware does not know the routes,
 	// and one of a limit that had no key for any of the first requests. Nil is
 	// slog.Default().
@@ -180,7 +191,7 @@ func New(cfg Config) (func(next http.Handler) http.Handler, error) {
 func newMiddleware(cfg Config, faults *faults) *middleware {
 	m := &middleware{
 		gate: cfg.Gate, mux: cfg.Mux, route: cfg.Route, origin: cfg.Origin, args: args.New[*http.Request](cfg.Args, faults.add),
-		status: cfg.Status, refuse: cfg.Refuse,
+		status: cfg.Status, refuse: cfg.Refuse, decisions: newDecisionLog(cfg.DecisionLog, cfg.Logger),
 	}
 	m.criticality = newCriticality(&cfg.Criticality, faults)
 	if cfg.Gate == nil {

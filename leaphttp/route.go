@@ -22,7 +22,18 @@ const unmatched = "(unmatched)"
 
 // resource is the name of the resource of a request.
 func (m *middleware) resource(r *http.Request) string {
-	route := ""
+	route := m.routeOf(r)
+	name := nameOf(route, r.Method)
+	if route == "" || isForAllBelow(route) {
+		m.unboundRules.note(r, route, name)
+	} else if !m.unboundRules.routed.Load() {
+		m.unboundRules.routed.Store(true)
+	}
+	return name
+}
+
+// routeOf is the pattern of the route of a request, empty if there is none.
+func (m *middleware) routeOf(r *http.Request) (route string) {
 	switch {
 	case m.route != nil:
 		route = m.route(r)
@@ -38,13 +49,7 @@ func (m *middleware) resource(r *http.Request) string {
 	if route == "" && m.route == nil {
 		route = r.Pattern
 	}
-	name := nameOf(route, r.Method)
-	if route == "" || isForAllBelow(route) {
-		m.unboundRules.note(r, route, name)
-	} else if !m.unboundRules.routed.Load() {
-		m.unboundRules.routed.Store(true)
-	}
-	return name
+	return route
 }
 
 // nameOf is the name of the resource of a route, which is empty if there is none.

@@ -55,14 +55,15 @@ func recorderOf(w http.ResponseWriter) *recorder {
 // It is not used again for another call: a handler may keep it.
 type recorder struct {
 	http.ResponseWriter
-	request *http.Request
-	entry   resource.Entry // of the gate, if there is one
-	gated   bool
-	charges []charge  // of the limits; see Settle
-	few     [2]charge // memory for them; more are rare
-	status  int       // 0 until it is known
-	unread  bool      // a part of the request's body may not have been read, and is in the way of the next request
-	values  [2]string // of header fields
+	request  *http.Request
+	entry    resource.Entry // of the gate, if there is one
+	gated    bool
+	resource string    // that the gate was asked for
+	charges  []charge  // of the limits; see Settle
+	few      [2]charge // memory for them; more are rare
+	status   int       // 0 until it is known
+	unread   bool      // a part of the request's body may not have been read, and is in the way of the next request
+	values   [2]string // of header fields
 }
 
 func newRecorder(w http.ResponseWriter, r *http.Request) *recorder {

@@ -2,6 +2,7 @@ package resource_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"sync"
@@ -173,4 +174,62 @@ func TestDelay_CounterOfBlocksThatPanics(t *testing.T) {
 	require.False(t, gates.Enter(t, g, "orders"))
 	require.EqualValues(t, 1, g.GuardFaults())
 	require.EqualValues(t, 1, gates.Snapshot(t, g, "orders").Block)
+}
+
+// waiter is the context of a call that waits on a given clock: what happens meanwhile, the test says.
+type waiter struct {
+	context.Context
+	meanwhile func(d time.Duration) error
+	woken     int
+}
+
+func (w *waiter) Wait(d time.Duration) error { return w.meanwhile(d) }
+func (w *waiter) Wake()                      { w.woken++ }
+
+// A call with a time of its own waits on no timer, whoever knows when its turn comes.
+func TestTurn_OnATimeOfTheCallsOwn(t *testing.T) {
+	t.Parallel()
+	now := gatetest.NewClock()
+	turn := &scriptedTurn{due: time.Hour}
+	waits := &scriptedCheck{id: "a", stage: resource.Waiting, reserve: func(int64, resource.Caller) resource.Verdict {
+		return resource.Verdict{Delay: &resource.Delay{For: time.Hour, Turn: turn}}
+	}}
+	g, guard := scriptedGate(t, leapgate.Config{Now: now.Now}, waits)
+	var asked []time.Duration
+	w := &waiter{Context: context.Background()}
+	enter := func(then ...func() error) error {
+		asked = nil
+		w.meanwhile = func(d time.Duration) error {
+			asked = append(asked, d)
+			do := then[0]
+			then = then[1:]
+			return do()
+		}
+		e, err := g.EntryContext(w, "orders")
+		e.Exit()
+		return err
+	}
+	after := func(d, due time.Duration) func() error {
+		return func() error {
+			now.Advance(d)
+			turn.is(due)
+			return nil
+		}
+	}
+	require.NoError(t, enter(after(time.Minute, 10*time.Minute), after(10*time.Minute, 0)))
+	require.Equal(t, []time.Duration{time.Hour, 10 * time.Minute}, asked)
+	require.Equal(t, 2, w.woken)
+	require.Equal(t, 11*time.Minute, gates.Snapshot(t, g, "orders").WaitTime)
+
+	// Nobody knows when.
+	turn.is(-1)
+	turn.came = false
+	require.ErrorIs(t, enter(after(20*time.Minute, -1), after(40*time.Minute, -1)), leapgate.ErrBlocked)
+	require.Equal(t, []time.Duration{time.Hour, 40 * time.Minute}, asked)
+
+	stopped := errors.New("stopped")
+	err := enter(func() error { return stopped })
+	require.ErrorIs(t, err, stopped)
+	require.ErrorIs(t, err, leapgate.ErrBlocked)
+	require.Equal(t, "+a0 =a +a0 -a turn +a0 -a turn", guard.noted())
 }

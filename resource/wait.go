@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/leapgate-go/leapgate/internal/clock"
 )
 
 // errTimeout is the end of a wait in which the turn did not come.
@@ -35,7 +37,9 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 		}
 	}()
 	var err error
-	switch {
+	switch waiter, own := ctx.(clock.Waiter); {
+	case own:
+		err = registry.awaitOn(waiter, a.now, d)
 	case d.Turn != nil:
 		err = registry.awaitTurn(ctx, a.now, d)
 	case registry.sleep != nil:
@@ -132,6 +136,28 @@ func (g *registry) awaitTurn(ctx context.Context, now int64, d *Delay) error {
 			}
 			now += int64(due)
 		}
+	}
+}
+
+// awaitOn is a wait on a time of the call's own.
+func (g *registry) awaitOn(w clock.Waiter, now int64, d *Delay) error {
+	if d.Turn == nil {
+		return w.Wait(d.For)
+	}
+	for last := now + int64(d.For); ; {
+		due := d.Turn.Due(now, w.Wake)
+		switch {
+		case due == 0:
+			return nil
+		case due < 0 && now >= last:
+			return errTimeout
+		case due < 0:
+			due = time.Duration(last - now)
+		}
+		if err := w.Wait(due); err != nil {
+			return err
+		}
+		now = max(now, g.clock.Now())
 	}
 }
 

@@ -1,7 +1,8 @@
-// Leapgate checks and converts rule files.
+// Leapgate checks and converts rule files, and tries them on access logs.
 //
 //	leapgate check rules.yaml        # what is wrong, or what the rules mean
 //	leapgate convert sentinel.json   # rules of Sentinel as a rule file
+//	leapgate replay -rules rules.yaml access.log*   # what the rules would have blocked
 //	leapgate version
 //
 // It is installed by
@@ -9,7 +10,7 @@
 //	go install github.com/leapgate-go/leapgate/cmd/leapgate@latest
 //
 // Faults go to standard error, one to a line, as file:line:column: message. The exit code is
-// 0 if all is well, 1 if a file has faults, 2 if the command was not understood.
+// 0 if all is well, 1 if a file has faults, or rules would block more than replay is told to allow, 2 if the command was not understood.
 package main
 
 import (
@@ -33,7 +34,7 @@ const (
 	exitUsage  = 2
 )
 
-const usage = `Leapgate checks and converts rule files.
+const usage = `Leapgate checks and converts rule files, and tries them on access logs.
 
 Usage:
 
@@ -43,6 +44,7 @@ The commands are:
 
 	check     tell what is wrong with rule files, or what their rules mean
 	convert   write rules as a rule file; also those of Sentinel
+	replay    tell what rules would have done to the requests of an access log
 	version   tell the version
 
 Use "leapgate <command> -h" for more about a command.
@@ -59,7 +61,7 @@ type streams struct {
 	out, err io.Writer
 }
 
-var commands = []command{checkCommand, convertCommand, versionCommand}
+var commands = []command{checkCommand, convertCommand, replayCommand, versionCommand}
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	std := streams{stdin, stdout, stderr}
@@ -85,7 +87,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 			return c.run(args[1:], std)
 		}
 	}
-	fmt.Fprintf(stderr, "leapgate: unknown command %s; want check, convert or version\nRun \"leapgate help\" for usage.\n", escape.Text(args[0]))
+	fmt.Fprintf(stderr, "leapgate: unknown command %s; want check, convert, replay or version\nRun \"leapgate help\" for usage.\n", escape.Text(args[0]))
 	return exitUsage
 }
 

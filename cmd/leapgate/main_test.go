@@ -250,7 +250,7 @@ func TestUsage(t *testing.T) {
 		require.Empty(t, got.out)
 		require.Contains(t, got.err, "leapgate "+c.name+": flag provided but not defined: -nonsense\nUsage: ")
 	}
-	require.Equal(t, result{2, "", "leapgate: unknown command \"x\\x1b\"; want check, convert or version\nRun \"leapgate help\" for usage.\n"}, invoke("", "x\x1b"))
+	require.Equal(t, result{2, "", "leapgate: unknown command \"x\\x1b\"; want check, convert, replay or version\nRun \"leapgate help\" for usage.\n"}, invoke("", "x\x1b"))
 	require.Equal(t, result{2, "", "leapgate check: no file; want at least one\nRun \"leapgate check -h\" for usage.\n"}, invoke("", "check"))
 	require.Equal(t, 2, invoke("", "version", "x").code)
 }

@@ -207,7 +207,7 @@ func (s *Set[R, O]) Take(ctx, after context.Context, r R, given *Asked, charges 
 			n = 0
 		}
 		key = Key(key)
-		if key == unknownKey {
+		if key == UnknownKey {
 			s.noteKeyless(c)
 		} else if !c.hasKeys.Load() {
 			c.hasKeys.Store(true)

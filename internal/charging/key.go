@@ -15,7 +15,8 @@ const maxKeyLength = 64
 
 // What stands for something else. No key of a program has it: see Key and Bounded.
 const (
-	unknownKey     = "\x00?" // all requests whose key is not known
+	// UnknownKey is that of all requests whose key is not known.
+	UnknownKey     = "\x00?"
 	hashedKey      = "\x00#" // what is too long for a gate
 	hashedAfter    = "…#"    // a key that is too long for a limiter
 	readablePrefix = 16      // bytes of it that are left as they were
@@ -26,7 +27,7 @@ const (
 func Key(key string) string {
 	if len(key) <= maxKeyLength && (key == "" || key[0] != 0) && !strings.Contains(key, hashedAfter) {
 		if key == "" {
-			return unknownKey
+			return UnknownKey
 		}
 		return key
 	}

@@ -23,7 +23,7 @@ func FuzzKey(f *testing.F) {
 			most int
 		}{{Bounded, 1024}, {Key, 64}} {
 			x, y := c.of(a), c.of(b)
-			if len(x) > c.most || (x == "" || x == unknownKey) != (a == "") {
+			if len(x) > c.most || (x == "" || x == UnknownKey) != (a == "") {
 				t.Fatalf("%q becomes %q", a, x)
 			}
 			if (x == y) != (a == b) {

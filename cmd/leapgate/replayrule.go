@@ -8,37 +8,38 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/param"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
 // parseRules reads the values of all -rule flags. The error tells everything that
 // is wrong with any of them. The text of a rule is also its ID.
-func parseRules(texts []string) ([]flow.Rule, error) {
-	var rules []flow.Rule
+func parseRules(texts []string) (rules leapgate.Rules, err error) {
 	var faults []error
 	seen := make(map[string]bool)
 	for _, text := range texts {
-		rule, err := parseRule(text)
+		err := parseRule(text, &rules)
 		if err == nil && seen[text] {
 			err = fmt.Errorf("-rule %q is given twice; want it once", text)
 		}
 		seen[text] = true
-		rules, faults = append(rules, rule), append(faults, err)
+		faults = append(faults, err)
 	}
 	if err := errors.Join(faults...); err != nil {
-		return nil, err
+		return leapgate.Rules{}, err
 	}
 	return rules, nil
 }
 
-// parseRule reads prefix=threshold/interval[,strict]. The error lists everything
-// that is wrong with it.
-func parseRule(text string) (flow.Rule, error) {
+// parseRule reads prefix=threshold/interval[,strict|,per-key], and adds the rule that it is. The
+// error lists everything that is wrong with it.
+func parseRule(text string, rules *leapgate.Rules) error {
 	// A prefix may have a = of its own; what follows it may not.
 	equals := strings.LastIndexByte(text, '=')
 	if equals < 0 {
-		return flow.Rule{}, fmt.Errorf("-rule %q has no =; want prefix=threshold/interval, such as /api=60/1m", text)
+		return fmt.Errorf("-rule %q has no =; want prefix=threshold/interval, such as /api=60/1m", text)
 	}
 	prefix, limit := text[:equals], text[equals+1:]
 	limit, option, hasOption := strings.Cut(limit, ",")
@@ -59,15 +60,20 @@ func parseRule(text string) (flow.Rule, error) {
 	switch {
 	case !hasInterval:
 		faults = append(faults, fmt.Errorf("-rule %q has no interval; want threshold/interval, such as 60/1m", text))
-	// The log knows whole seconds only. They also divide into the default number of buckets.
-	case err != nil || interval < time.Second || interval > flow.MaxInterval || interval%time.Second != 0:
-		fault("interval", per, fmt.Sprintf("whole seconds from 1s to %gh, such as 1m", flow.MaxInterval.Hours()))
+	// Whole milliseconds divide into the default number of buckets.
+	case err != nil || interval < flow.DefaultBuckets*time.Millisecond || interval > flow.MaxInterval || interval%(flow.DefaultBuckets*time.Millisecond) != 0:
+		fault("interval", per, fmt.Sprintf("%v to %gh in steps of %[1]v, such as 1m", flow.DefaultBuckets*time.Millisecond, flow.MaxInterval.Hours()))
 	}
-	if hasOption && option != "strict" {
-		fault("option", option, "strict, or none and no comma")
+	if hasOption && option != "strict" && option != "per-key" {
+		fault("option", option, "strict or per-key, or none and no comma")
 	}
 	if err := errors.Join(faults...); err != nil {
-		return flow.Rule{}, err
+		return err
 	}
-	return flow.Rule{ID: text, Resource: prefix, Threshold: threshold, Interval: interval, Strict: hasOption}, nil
+	if option == "per-key" {
+		rules.Param = append(rules.Param, param.Rule{ID: text, Resource: prefix, Arg: keyArg, Threshold: threshold, Interval: interval})
+	} else {
+		rules.Flow = append(rules.Flow, flow.Rule{ID: text, Resource: prefix, Threshold: threshold, Interval: interval, Strict: hasOption})
+	}
+	return nil
 }

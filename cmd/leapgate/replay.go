@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/field"
+	"github.com/leapgate-go/leapgate/rulefile/sentinel"
+	"github.com/leapgate-go/leapgate/whatif"
+	"github.com/leapgate-go/leapgate/whatif/accesslog"
+	"github.com/leapgate-go/leapgate/whatif/page"
+)
+
+var replayCommand = command{
+	name:      "replay",
+	arguments: "[flags] FILE...",
+	about: `Replay reads access logs, sends their requests through rules on the time of the log, and
+prints what the rules would have done: what they would have blocked, when and whom. Without rules it
+prints what limits per client would have blocked.
+
+	leapgate replay -rules new.yaml access.log*                     what would be blocked
+	leapgate replay -rules new.yaml -against live.yaml access.log   who is better or worse off
+	leapgate replay -suggest access.log.gz                          which limit would bother whom
+	leapgate replay -rules new.yaml -max-blocked 1% access.log      exit code 1 if more is blocked
+
+The FILEs are one log in any order; - is standard input. What is packed with gzip is unpacked.
+The formats that are known by the lines themselves are ` + strings.Join(accesslog.Names(), ", ") + `.
+
+The resource of a request is its method and the pattern of its path, such as GET /items/{id}. The
+exact resources of the rules are such patterns, and -route gives more. For other paths they are
+found: what is a number or the like, or has too many values, becomes {}. Paths at which nothing was
+ever found are GET (unmatched), as in the middleware.
+
+The exit code is 1 if -max-blocked is exceeded, and 2 if there is no answer: if flags or files
+cannot be read, or nothing in the log.
+`,
+	prepare: func(flags *flag.FlagSet) func([]string, streams) int {
+		r := &replay{spool: accesslog.DefaultSpoolMax}
+		flags.StringVar(&r.rules, "rules", "", "the rules of a `file` or folder")
+		flags.Func("rule", "a `rule`, prefix=threshold/interval, such as /api=60/1m, for all paths that begin so; with ,strict wherever the interval begins, with ,per-key for each key; may be given again", appendTo(&r.rule))
+		flags.StringVar(&r.against, "against", "", "compare with the rules of a `file`: those before")
+		flags.BoolVar(&r.suggest, "suggest", false, "suggest a limit per key")
+		flags.Func("train", "suggest from the requests of a `period`, such as 2024-05-12..2024-05-17: dates or times, the end not included, either may be left out", periodInto(&r.train))
+		flags.Func("test", "and say what that does to those of another `period`", periodInto(&r.test))
+		flags.Func("window", "what limits per key are for, such as 1m; may be given again", func(text string) error {
+			window, err := time.ParseDuration(text)
+			r.windows = append(r.windows, window)
+			return err
+		})
+		flags.StringVar(&r.key, "key", clientKey, "the `column` that has the key of a request, as the format names it; client is the address, of IPv6 its first 64 bits")
+		flags.StringVar(&r.arg, "arg", keyArg, "the argument of param rules that the key is")
+		flags.Func("route", "a `pattern` of paths, such as 'GET /items/{id}'; may be given again", appendTo(&r.routes))
+		flags.Func("format", "the `format`: one of the names above, a log_format of nginx, or for JSON the members by what they are, such as json:end=ts,uri=request.uri", func(text string) (err error) {
+			r.format, err = accesslog.ParseFormat(text)
+			return err
+		})
+		flags.IntVar(&r.retries, "retry", 0, "how often a client comes again that was refused")
+		flags.Uint64Var(&r.seed, "seed", 1, "decides what is random")
+		flags.BoolVar(&r.onePlacement, "quick", false, "do not try how much the results hang on when within a second requests came")
+		flags.Func("max-blocked", "fail if the rules block more than this `share`, such as 1%", func(text string) error {
+			share, err := parseShare(text)
+			r.maxBlocked = &share
+			return err
+		})
+		flags.StringVar(&r.html, "html", "", "write a page to a `file`")
+		flags.StringVar(&r.json, "json", "", "write JSON to a `file`; - is standard output, instead of text")
+		flags.Func("spool-max", "how large a temporary `size` there may be for standard input and what is unpacked (default 8GiB)", func(text string) error {
+			size, wrong := field.Bytes.Parse(field.Scalar{Type: field.Text, Text: text})
+			if wrong == "" && size <= 0 {
+				wrong = "more than 0"
+			}
+			if wrong != "" {
+				return errors.New("want " + wrong)
+			}
+			r.spool = size
+			return nil
+		})
+		return func(args []string, std streams) int { return r.run(args, std) }
+	},
+}
+
+const (
+	clientKey = "client"
+	keyArg    = "client"
+)
+
+// replay is what the flags say.
+type replay struct {
+	rules, against, key, arg, html, json string
+	rule, routes                         []string
+	suggest, onePlacement                bool
+	train, test                          *period
+	windows                              []time.Duration
+	format                               accesslog.Format
+	retries                              int
+	seed                                 uint64
+	maxBlocked                           *float64
+	spool                                int64
+}
+
+func appendTo(list *[]string) func(string) error {
+	return func(text string) error {
+		*list = append(*list, text) // parsed later, so that all faults show at once
+		return nil
+	}
+}
+
+// parseShare reads "1%" or "0.01".
+func parseShare(text string) (share float64, err error) {
+	number, percent := strings.CutSuffix(text, "%")
+	if share, err = strconv.ParseFloat(number, 64); percent {
+		share /= 100
+	}
+	if err != nil || !(share >= 0 && share <= 1) {
+		return 0, errors.New("want 0% to 100%")
+	}
+	return share, nil
+}
+
+// check returns all that is wrong with the flags together.
+func (r *replay) check(args []string) error {
+	var faults []error
+	wrong := func(bad bool, format string, args ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	tried := r.rules != "" || len(r.rule) > 0
+	wrong(len(args) == 0, "no file; want at least one, or - for standard input")
+	for _, arg := range args {
+		wrong(len(arg) > 1 && arg[0] == '-', "%s comes after a file; want flags first", arg)
+	}
+	wrong(r.against != "" && !tried, "-against without -rules or -rule; want something to compare")
+	wrong(r.suggest && (tried || r.against != "" || r.maxBlocked != nil || r.retries != 0), "-suggest together with rules; want one of both, for it tries none")
+	wrong(!r.suggest && (r.train != nil || r.test != nil), "-train or -test without -suggest, for which they are")
+	wrong(r.test != nil && r.train == nil, "-test without -train; want two periods")
+	wrong(r.maxBlocked != nil && !tried, "-max-blocked without -rules or -rule; want something that blocks")
+	wrong(r.retries < 0 || r.retries > 100, "-retry is %d; want 0 to 100", r.retries)
+	return errors.Join(faults...)
+}
+
+func (r *replay) run(args []string, std streams) int {
+	before, after, err := r.configs(args)
+	if err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			fmt.Fprintf(std.err, "leapgate replay: %s\n", line)
+		}
+		fmt.Fprintln(std.err, `Run "leapgate replay -h" for usage.`)
+		return exitUsage
+	}
+	exceeded, err := r.try(args, before, after, std)
+	switch {
+	case err != nil:
+		fmt.Fprintln(std.err, "leapgate replay:", err)
+		return exitUsage
+	case exceeded != "":
+		fmt.Fprintln(std.err, "leapgate replay:", exceeded)
+		return exitFaults
+	}
+	return exitOK
+}
+
+// configs returns what is tried; before is nil if there is nothing to compare with.
+func (r *replay) configs(args []string) (before, after *whatif.Config, err error) {
+	faults := []error{r.check(args)}
+	after = &whatif.Config{
+		Arg: r.arg, OnePlacement: r.onePlacement, Retries: r.retries, Seed: r.seed, Windows: r.windows,
+	}
+	if after.Rules, err = parseRules(r.rule); err != nil {
+		faults = append(faults, err)
+	}
+	load := func(name, flag string, into *whatif.Config) {
+		in, err := load(name, strings.NewReader(""))
+		for _, loss := range in.losses {
+			if loss.Effect == sentinel.Skipped {
+				faults = append(faults, fmt.Errorf("%s: %s", flag, loss))
+			}
+		}
+		faults = append(faults, err)
+		into.Rules = join(into.Rules, in.Rules)
+		into.Limits = in.Limits
+	}
+	if r.rules != "" {
+		load(r.rules, "-rules", after)
+	}
+	if r.against != "" {
+		c := *after
+		before, c.Rules, c.Limits = &c, leapgate.Rules{}, nil
+		load(r.against, "-against", before)
+	}
+	return before, after, errors.Join(faults...)
+}
+
+// try reads the log and writes what comes of it. exceeded says why the exit code is 1, if it is.
+func (r *replay) try(args []string, before, after *whatif.Config, std streams) (exceeded string, err error) {
+	log, err := accesslog.Open(args, r.options(before, after, std.in))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = log.Close() }() // it was only read
+	ctx := context.Background()
+	seen := log.Seen()
+	d := page.Document{Log: &seen}
+	if seen.Step >= time.Millisecond {
+		after.Resolution = seen.Step
+		if before != nil {
+			before.Resolution = seen.Step
+		}
+	}
+	switch {
+	case r.suggest:
+		var test whatif.Source
+		if r.test != nil {
+			test = r.test.of(log.Requests)
+		}
+		d.Suggestion, err = whatif.Suggest(ctx, whatif.SuggestConfig{Windows: r.windows}, r.train.of(log.Requests), test)
+	case before != nil:
+		d.Comparison, err = whatif.Compare(ctx, *before, *after, log.Requests)
+	default:
+		d.Report, err = whatif.Run(ctx, *after, log.Requests)
+	}
+	if err == nil {
+		err = r.write(&d, std.out)
+	}
+	if err != nil {
+		return "", err
+	}
+	return r.exceeded(&d), nil
+}

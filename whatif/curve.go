@@ -1,0 +1,94 @@
+package whatif
+
+import "fmt"
+
+// Curve is what a limit per key would have blocked, for every limit: each key is counted in
+// windows of the clock. Make none; [Run] and [Suggest] do.
+type Curve struct {
+	Window Duration `json:"window"`
+	Total  int64    `json:"total"` // what was wanted: requests, or their costs
+	Keys   int      `json:"keys"`
+
+	Windows Counts `json:"windows"` // what a key wanted in a window in which it wanted anything
+	Peaks   Counts `json:"peaks"`   // what each key wanted in its busiest window
+
+	Points []Point `json:"points"` // about a dozen round limits, rising
+	// Suggested is the smallest of 1, 2, 3 and 5 × 10ⁿ that is at least 1.2 × the 99th
+	// percentile of Peaks. Each key counts once there: of all windows, the heaviest keys would
+	// set it. Its Limit is 0 if there are no keys.
+	Suggested Point `json:"suggested"`
+	// Warning says why the suggestion is not to be relied on; empty if nothing does.
+	Warning string `json:"warning,omitempty"`
+
+	windows, peaks []bin
+}
+
+// Point is what one limit would have blocked.
+type Point struct {
+	Limit   int64   `json:"limit"`
+	Blocked int64   `json:"blocked"` // of all that was wanted
+	Share   float64 `json:"share"`
+	Keys    int     `json:"keys"` // that would have been refused anything
+}
+
+// At returns what a limit would have blocked: exactly, for all windows of the clock.
+func (c *Curve) At(limit int64) Point {
+	blocked, _ := above(c.windows, limit)
+	_, keys := above(c.peaks, limit)
+	return Point{limit, blocked, share(blocked, c.Total), int(keys)}
+}
+
+const (
+	fewKeys   = 1000
+	maxPoints = 12
+)
+
+func curveOf(w *windows) Curve {
+	w.finish()
+	var peaks histogram
+	for _, n := range w.peaks {
+		if n > 0 {
+			peaks.add(n)
+		}
+	}
+	c := Curve{Window: Duration(w.length), windows: w.closed.bins(), peaks: peaks.bins()}
+	c.Windows, c.Peaks = countsOf(c.windows), countsOf(c.peaks)
+	c.Total, _ = above(c.windows, 0)
+	c.Keys = int(c.Peaks.N)
+	if c.Keys == 0 {
+		return c
+	}
+	limit := int64(1)
+	for ; limit < c.Peaks.Max; limit = afterRound(limit) {
+		c.Points = append(c.Points, c.At(limit))
+	}
+	c.Points = append(c.Points, c.At(limit)) // which blocks nothing
+	c.Points = c.Points[max(0, len(c.Points)-maxPoints):]
+	limit = 1
+	for limit*5 < c.Peaks.P99*6 {
+		limit = afterRound(limit)
+	}
+	c.Suggested = c.At(limit)
+	if c.Keys < fewKeys {
+		c.Warning = fmt.Sprintf("It is of only %s: with fewer than %d, a few of them decide what the busiest are like.", many(c.Peaks.N, "key"), fewKeys)
+	}
+	return c
+}
+
+// afterRound is the next of 1, 2, 3 and 5 × 10ⁿ.
+func afterRound(v int64) int64 {
+	of := int64(1)
+	for v >= 10*of {
+		of *= 10
+	}
+	switch v / of {
+	case 1:
+		return 2 * of
+	case 2:
+		return 3 * of
+	case 3:
+		return 5 * of
+	default:
+		return 10 * of
+	}
+}

@@ -1,0 +1,189 @@
+package whatif
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leapgate-go/leapgate/rule"
+)
+
+// report makes the report of a side when all is over.
+func (s *side) report(cfg *Config) *Report {
+	y := s.tally
+	r := &Report{
+		Traffic: y.traffic(), Blocked: y.blocked, Share: share(y.blocked, y.requests),
+		Retried: y.retried, Recovered: y.recovered, Waited: y.waited, LongestWait: Duration(y.longest),
+		BlockedRange: s.rangeOf(func(l *lane) (sum int64) {
+			for i, n := range l.blocked {
+				if s.trial.all[i].mode == rule.Enforce {
+					sum += n
+				}
+			}
+			return sum
+		}),
+	}
+	for i := range y.rules {
+		r.Rules = append(r.Rules, s.ruleReport(&y.rules[i], cfg))
+	}
+	for _, w := range y.curves {
+		r.Curves = append(r.Curves, curveOf(w))
+	}
+	r.Notes = s.notes(r, cfg)
+	return r
+}
+
+func (s *side) rangeOf(blocked func(*lane) int64) (r Range) {
+	for i, l := range s.lanes {
+		n := blocked(l)
+		if i == 0 {
+			r = Range{n, n}
+		}
+		r.Least, r.Most = min(r.Least, n), max(r.Most, n)
+	}
+	return r
+}
+
+func share(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+func timeOf(at int64) time.Time { return time.Unix(0, at).UTC() }
+
+func (y *tally) traffic() Traffic {
+	t := Traffic{
+		Requests: y.requests, Refused: y.refused, Late: y.tables.late,
+		Resources: y.seen(), Keys: len(y.byKey), BusiestMinute: y.minute.report(),
+		Top: y.top(y.byKey, y.byKey, y.blockedByKey),
+	}
+	if y.requests > 0 {
+		t.First, t.Last = timeOf(y.first), timeOf(y.last)
+	}
+	if len(t.Top) > 0 {
+		t.TopShare = share(t.Top[0].Requests, t.Requests)
+	}
+	return t
+}
+
+// seen is how many resources there were.
+func (y *tally) seen() (n int) {
+	for _, b := range y.byRes {
+		if b != nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *side) ruleReport(of *ruleTally, cfg *Config) RuleReport {
+	r := RuleReport{
+		Kind: of.kind, ID: of.id, Resource: of.resource, Text: of.text, Mode: of.mode,
+		Threshold: of.threshold, Interval: Duration(of.interval), PerKey: of.perKey,
+		Requests: of.requests, Blocked: of.blocked, Share: share(of.blocked, of.requests), Refusals: of.refusals,
+		Range:       s.rangeOf(func(l *lane) int64 { return l.blocked[of.index] }),
+		WorstMinute: of.minute.report(), Top: s.tally.top(of.byKey, s.tally.byKey, of.byKey),
+		Busiest: of.busiest,
+	}
+	if of.refusals > 0 {
+		r.First, r.Last = timeOf(of.first), timeOf(of.last)
+	}
+	for _, n := range of.byKey {
+		if n > 0 {
+			r.Keys++
+		}
+	}
+	if of.rated {
+		for _, b := range of.bounds {
+			b.wanted.finish()
+			if b.exactly != nil {
+				r.Exact = &of.compared
+			}
+		}
+		r.Windows = countsOf(of.windows.bins())
+		if of.perKey {
+			r.Busiest = r.Windows.Max
+		}
+		if of.threshold > 0 && of.requests > 0 {
+			r.Headroom = 1 - float64(r.Busiest)/of.threshold
+		}
+	}
+	r.Notes = ruleNotes(&r, of, cfg)
+	return r
+}
+
+func ruleNotes(r *RuleReport, of *ruleTally, cfg *Config) (notes []string) {
+	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	interval := time.Duration(r.Interval)
+	switch {
+	case len(of.bounds) == 0:
+		note("It binds no resource of the log.")
+	case of.note != "":
+		note("%s", of.note)
+	case of.missing > 0:
+		note("%s had no key, and it did not count them.", many(of.missing, "request"))
+	}
+	if step := Duration(cfg.Resolution); of.rated && interval < 5*cfg.Resolution {
+		text := fmt.Sprintf("The log has times of %v, so that little can be said of %v", step, r.Interval)
+		if !cfg.OnePlacement {
+			text += fmt.Sprintf(": with the requests of one %v placed otherwise, it blocks %d to %d", step, r.Range.Least, r.Range.Most)
+		}
+		note("%s.", text)
+	}
+	if e := r.Exact; e != nil && e.Stricter+e.Laxer > 0 {
+		note("Counted exactly, at most %v in any %v would have blocked %d: of these requests the rule blocks %d that an exact count admits, and admits %d that it blocks.",
+			r.Threshold, r.Interval, e.Blocked, e.Stricter, e.Laxer)
+	}
+	if of.maxKeys > 0 && of.rated {
+		for _, b := range of.bounds {
+			if len(b.local) > of.maxKeys {
+				note("More keys came than the rule counts at a time, %d: which of them it forgets differs from run to run.", of.maxKeys)
+				break
+			}
+		}
+	}
+	return notes
+}
+
+// proxyShare is from what share on a key may be that of many clients.
+const proxyShare = 0.2
+
+func (s *side) notes(r *Report, cfg *Config) (notes []string) {
+	y := s.tally
+	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if cfg.Resolution > 0 {
+		note("The log has times of %v: the requests of one %[1]v were spread evenly over it.", Duration(cfg.Resolution))
+		if cfg.OnePlacement {
+			note("They were not placed otherwise, so the ranges say nothing.")
+		}
+	}
+	if r.Traffic.TopShare >= proxyShare {
+		note("One key has %s of all requests: is it a proxy, with many clients behind it?", percent(r.Traffic.TopShare))
+	}
+	if y.refused > 0 {
+		note("%s had been refused then. That is demand all the same; how long it would have taken is not known.", many(y.refused, "request"))
+	}
+	if y.keyless > 0 {
+		note("%s without a key: limits per key do not see them.", many(y.keyless, "request"))
+	}
+	if r.Traffic.Late > 0 {
+		note("%s out of order: taken for as late as the one before.", many(r.Traffic.Late, "request"))
+	}
+	if y.tables.clipped > 0 {
+		note("%s cost more than %d: taken for that.", many(y.tables.clipped, "request"), maxCost)
+	}
+	if y.tables.resources.overflows() {
+		note("There are more than %d resources: those that came later are counted together.", y.tables.resources.most)
+	}
+	if y.tables.keys.overflows() {
+		note("There are more than %d keys: those that came later are counted together.", maxKeys)
+	}
+	if y.durations == 0 && y.requests > 0 && s.trial.durations {
+		note("The log does not tell how long requests took: rules on calls in flight or slow calls see none.")
+	}
+	if r.Blocked > 0 && cfg.Retries == 0 {
+		note("Who was refused is taken to give up. Clients often come again: try retries.")
+	}
+	return notes
+}

@@ -1,0 +1,155 @@
+package whatif
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEvents_ComeInOrder(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 1))
+	var heap events
+	var model []event
+	for i := range uint64(3000) {
+		e := event{at: rng.Int64N(50), order: i | []uint64{0, patient, arriving}[rng.IntN(3)]}
+		heap.push(e)
+		model = append(model, e)
+		for rng.IntN(5) < 2 && len(model) > 0 {
+			slices.SortFunc(model, func(a, b event) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.order, b.order)) })
+			require.Equal(t, model[0], heap.pop())
+			model = model[1:]
+		}
+	}
+	require.Len(t, heap, len(model))
+}
+
+func TestTexts_NumbersAreThoseOfAMap(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 2))
+	all, model := newTexts(1000), map[string]uint32{}
+	for range 10_000 {
+		s := fmt.Sprint(rng.IntN(900))
+		n, ok := model[s]
+		if !ok {
+			n = uint32(len(model))
+			model[s] = n
+		}
+		require.Equal(t, n, all.number(s))
+		require.Equal(t, s, all.all[n])
+	}
+	require.False(t, all.overflows())
+}
+
+// Beyond the bound all are one, and what is too long for a gate is its hash.
+func TestTexts_AreBounded(t *testing.T) {
+	t.Parallel()
+	all := newTexts(2)
+	for i, s := range []string{"a", strings.Repeat("b", 5000), "c", "d", "a"} {
+		require.EqualValues(t, []int{0, 1, 2, 2, 0}[i], all.number(s))
+	}
+	require.True(t, all.overflows())
+	require.Equal(t, []string{"a", all.all[1], overflow}, all.all)
+	require.Len(t, all.all[1], len("sha256:")+64)
+}
+
+// A plain list of all that came, for both ways to count.
+func TestWindowsAndSliding_AgreeWithANaiveModel(t *testing.T) {
+	t.Parallel()
+	type came struct {
+		at, n int64
+		key   uint32
+	}
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		const length = 100
+		var all []came
+		closed := new(histogram)
+		w, s, l := newWindows(length, true, closed), newSliding(length), &sliding{interval: length, step: 10, nodes: make([]node, 1)}
+		at := int64(-1000)
+		for range 1000 {
+			at += rng.Int64N(40) * rng.Int64N(2)
+			c := came{at, 1 + rng.Int64N(3), rng.Uint32N(5)}
+			all = append(all, c)
+			w.add(c.at, c.key, c.n)
+			held, least, most := int64(0), int64(0), int64(0)
+			for _, before := range all[:len(all)-1] {
+				if before.key != c.key {
+					continue
+				}
+				if before.at > at-length {
+					held += before.n
+				}
+				if before.at > at-length+10 {
+					least += before.n
+				}
+				if before.at > at-length-10 {
+					most += before.n
+				}
+			}
+			require.Equal(t, held, s.at(at, c.key))
+			s.add(at, c.key, c.n)
+			require.GreaterOrEqual(t, l.at(at, c.key), least)
+			require.LessOrEqual(t, l.at(at, c.key), most)
+			l.add(at, c.key, c.n)
+		}
+		w.finish()
+		counts, peaks, wanted := map[[2]int64]int64{}, make([]int64, 5), new(histogram)
+		for _, c := range all {
+			counts[[2]int64{int64(c.key), (c.at + 1000) / length}] += c.n
+		}
+		for at, n := range counts {
+			wanted.add(n)
+			peaks[at[0]] = max(peaks[at[0]], n)
+		}
+		require.Equal(t, wanted, closed)
+		require.Equal(t, peaks, w.peaks)
+		require.Less(t, len(s.nodes), 500, "those that are free are used again")
+	}
+}
+
+func TestHistogram_QuantilesAndWhatIsBeyond(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 3))
+	var h histogram
+	var all []int64
+	for range 2000 {
+		v := 1 + int64(rng.ExpFloat64()*700)
+		h.add(v)
+		all = append(all, v)
+	}
+	slices.Sort(all)
+	bins := h.bins()
+	require.Equal(t, Counts{2000, all[999], all[1979], all[1997], all[1999]}, countsOf(bins))
+	for limit := int64(0); limit < all[1999]+2; limit += 37 {
+		var sum, n int64
+		for _, v := range all {
+			sum += max(0, v-limit)
+			if v > limit {
+				n++
+			}
+		}
+		gotSum, gotN := above(bins, limit)
+		require.Equal(t, []int64{sum, n}, []int64{gotSum, gotN})
+	}
+	require.Zero(t, countsOf(nil))
+}
+
+func TestCurve_RoundLimits(t *testing.T) {
+	t.Parallel()
+	var all []int64
+	for v := int64(1); v <= 2000; v = afterRound(v) {
+		all = append(all, v)
+	}
+	require.Equal(t, []int64{1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000, 2000}, all)
+	for peak, want := range map[int64]int64{1: 2, 4: 5, 5: 10, 8: 10, 9: 20, 25: 30, 26: 50, 1000: 2000, 2500: 3000} {
+		w := newWindows(100, true, new(histogram))
+		w.add(0, 0, peak)
+		require.Equal(t, want, curveOf(w).Suggested.Limit, peak)
+	}
+}
