@@ -178,9 +178,9 @@ func TestDelay_CounterOfBlocksThatPanics(t *testing.T) {
 
 // waiter is the context of a call that waits on a given clock: what happens meanwhile, the test says.
 type waiter struct {
-	context.Context
-	meanwhile func(d time.Duration) error
-	woken     int
+	context.Context //nolint:containedctx // it is one
+	meanwhile       func(d time.Duration) error
+	woken           int
 }
 
 func (w *waiter) Wait(d time.Duration) error { return w.meanwhile(d) }

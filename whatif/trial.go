@@ -44,7 +44,7 @@ type tried struct {
 	mode      rule.Mode
 	threshold float64
 	interval  time.Duration
-	note      string           // what the log does not tell
+	note      string // what the log does not tell
 	perKey    bool
 	many      bool // it may bind many resources, and counts on each by itself
 	rated     bool // it bounds how much there is in an interval

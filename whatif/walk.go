@@ -10,17 +10,17 @@ import (
 // runs only while the lane resumes it: so no two calls run at once, and everything has one
 // order. It is the context of its call.
 type walker struct {
-	context.Context
-	lane   *lane
-	call   *call
-	err    error // of the call, when it is over
-	over   bool
-	parked bool
-	woken  bool
-	gone   bool // nobody resumes it any more
-	yield  func(struct{}) bool
-	next   func() (struct{}, bool)
-	stop   func()
+	context.Context //nolint:containedctx // it is one
+	lane            *lane
+	call            *call
+	err             error // of the call, when it is over
+	over            bool
+	parked          bool
+	woken           bool
+	gone            bool // nobody resumes it any more
+	yield           func(struct{}) bool
+	next            func() (struct{}, bool)
+	stop            func()
 }
 
 // walkers are those of a lane.
