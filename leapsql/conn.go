@@ -185,13 +185,14 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 	one := c.skipped
 	c.skipped = nil
 	var raw driver.Stmt
-	err := one.do(func() (err error) {
-		if raw, err = prepare(); err == nil {
-			err = driver.ErrSkip // the call goes on
+	var err error
+	_ = one.do(func() error {
+		if raw, err = prepare(); err != nil {
+			return err
 		}
-		return err
+		return driver.ErrSkip // the call goes on
 	})
-	if raw == nil {
+	if err != nil {
 		one.drop() // if it has not ended
 		return nil, err
 	}
