@@ -111,7 +111,7 @@ func (c validates) IsValid() bool                       { return c.f.ask(context
 func (c others) Ping(ctx context.Context) error { return c.f.ask(ctx, "ping") }
 
 func (c others) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	return tx{c.f}, c.f.ask(ctx, "begin", opts)
+	return tx(c), c.f.ask(ctx, "begin", opts)
 }
 
 func (c others) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
@@ -119,7 +119,7 @@ func (c others) PrepareContext(ctx context.Context, query string) (driver.Stmt, 
 		*stmt
 		converter
 		withContext
-	}{&stmt{c.f}, converter{c.f}, withContext{c.f}}
+	}{&stmt{c.f}, converter(c), withContext{c.f}}
 	return s, c.f.ask(ctx, "prepare", query)
 }
 
