@@ -9,6 +9,7 @@ import (
 
 	"github.com/leapgate-go/leapgate/internal/meter"
 	"github.com/leapgate-go/leapgate/internal/stats"
+	"github.com/leapgate-go/leapgate/internal/tracing"
 	"github.com/leapgate-go/leapgate/metric"
 	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
@@ -226,7 +227,7 @@ func (set *guardSet) snapshot(name string, now int64, at time.Time, evicted evic
 
 // rules returns the figures of the rules that bind the resource.
 func (set *guardSet) rules(now int64, at time.Time) (rules []stat.RuleSnapshot) {
-	for c := range set.all() {
+	for c := range set.rulesOnly() {
 		rule := snapshotOf(c, now, at)
 		if last := c.Cause().Last; last != nil {
 			rule.LastRefusal = last.load(now, at)
@@ -258,6 +259,18 @@ func (s *checks) all() iter.Seq2[Check, *lifetime] {
 		}
 		for i, c := range s.bound {
 			if !yield(c, s.owners[i].lifetime) {
+				return
+			}
+		}
+	}
+}
+
+// rulesOnly is all without checks that are there to see entries.
+func (s *checks) rulesOnly() iter.Seq2[Check, *lifetime] {
+	return func(yield func(Check, *lifetime) bool) {
+		for c, h := range s.all() {
+			p, _ := c.(pluggedCheck)
+			if _, traces := p.Check.(tracing.Tracer); !traces && !yield(c, h) {
 				return
 			}
 		}

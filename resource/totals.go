@@ -72,7 +72,7 @@ func (g *registry) Totals() []Totals {
 		counts, latencies := p.home.metric.TotalsAndLatencies()
 		t.Counts, t.Latencies = counts, metric.Latencies(latencies)
 		t.Rules, t.LastRuleSerial = p.home.rules(now, at), last
-		for _, h := range p.home.all() {
+		for _, h := range p.home.rulesOnly() {
 			t.RuleSerials = append(t.RuleSerials, h.serial)
 		}
 		if t.Resource == Other {

@@ -1,0 +1,76 @@
+package leapgatetest_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptrace"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/leapgatetest"
+)
+
+// get asks a server, until ctx ends.
+func get(ctx context.Context, url string) (int, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	return answer.StatusCode, answer.Body.Close()
+}
+
+func TestServer_FollowsItsScript(t *testing.T) {
+	t.Parallel()
+	server := leapgatetest.Server(t, "200 503 204")
+	for _, want := range []int{200, 503, 204, 204} {
+		got, err := get(t.Context(), server.URL)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+}
+
+func TestServer_HangsUntilTheClientLeaves(t *testing.T) {
+	t.Parallel()
+	server := leapgatetest.Server(t, "hang")
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := get(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteRequest: func(httptrace.WroteRequestInfo) { cancel() },
+	}), server.URL)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestServer_HangsUntilTheTestEnds(t *testing.T) {
+	t.Parallel()
+	answered := make(chan struct{})
+	require.Empty(t, try(t, func(one *test) {
+		server := leapgatetest.Server(one, "hang")
+		asked := make(chan struct{})
+		ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{
+			WroteRequest: func(httptrace.WroteRequestInfo) { close(asked) },
+		})
+		go func() {
+			_, _ = get(ctx, server.URL)
+			close(answered)
+		}()
+		<-asked
+	}))
+	<-answered
+}
+
+func TestServer_BadScripts(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]string{
+		"":        "leapgatetest: the script of the server is empty; want statuses and hang",
+		"200 ok":  `leapgatetest: word 2 of the server's script is "ok"; want a status of 200 to 599, or hang`,
+		"100":     `leapgatetest: word 1 of the server's script is "100"; want a status of 200 to 599, or hang`,
+		"200 600": `leapgatetest: word 2 of the server's script is "600"; want a status of 200 to 599, or hang`,
+	} {
+		require.Equal(t, want, try(t, func(t *test) { leapgatetest.Server(t, script) }), script)
+	}
+}

@@ -1,0 +1,52 @@
+package leapgatetest_test
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// test stands for a test of a program that uses the kit: it keeps what the kit says of it.
+type test struct {
+	testing.TB
+	said     []string
+	cleanups []func()
+}
+
+// try runs f as a test, with its cleanups, and returns what was said of it, a line each.
+func try(t testing.TB, f func(*test)) string {
+	t.Helper()
+	one := &test{TB: t}
+	run := func(f func()) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			f()
+		}()
+		<-done
+	}
+	run(func() { f(one) })
+	for _, cleanup := range slices.Backward(one.cleanups) {
+		run(cleanup)
+	}
+	return strings.Join(one.said, "\n")
+}
+
+func (t *test) Helper()           {}
+func (t *test) Cleanup(f func())  { t.cleanups = append(t.cleanups, f) }
+func (t *test) Error(args ...any) { t.said = append(t.said, fmt.Sprint(args...)) }
+
+func (t *test) Errorf(format string, args ...any) { t.Error(fmt.Sprintf(format, args...)) }
+
+func (t *test) Fatal(args ...any) {
+	t.Error(args...)
+	runtime.Goexit()
+}
+
+func (t *test) Fatalf(format string, args ...any) { t.Fatal(fmt.Sprintf(format, args...)) }
