@@ -327,7 +327,8 @@ func Must(cfg Config) *Gate {
 }
 
 // Default is the gate of the package's functions. It is made when it is first
-// asked for, and is never closed by Leapgate.
+// asked for, and is never closed by Leapgate. Tests that run in bubbles of testing/synctest
+// must not share it: its windows stand still inside, which it logs. Make a gate inside the bubble.
 func Default() *Gate { return defaultGate() }
 
 var defaultGate = sync.OnceValue(func() *Gate { return Must(Config{}) })

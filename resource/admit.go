@@ -63,6 +63,7 @@ func (set *guardSet) block(now, n int64, origin string, b *BlockError) error {
 	if !set.metric.Block(now, n) {
 		set.registry.addEvictedBlock(n)
 	}
+	set.registry.checkClock(now)
 	if b.RetryAfter < 0 || b.RetryAfter > never {
 		b.RetryAfter = 0
 	}

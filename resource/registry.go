@@ -45,6 +45,7 @@ type Load interface{ Signals() *stat.Signals }
 type registry struct {
 	clock      clock.Clock
 	sleep      func(context.Context, time.Duration) error
+	bubble     func()                 // logs inBubble, once
 	table      *names.Table[Resource] // changed under mu
 	outcome    func(error) Outcome
 	ignoresOwn bool // outcome is the default: only the caller's own cancellation is ignored
@@ -109,12 +110,25 @@ func NewRegistry(cfg Config) *registry { //nolint:revive // what users have no u
 		g.guards = append(g.guards, p)
 		g.faults = append(g.faults, p.faults)
 	}
+	g.bubble = sync.OnceFunc(func() { cfg.Logger.Error(inBubble) })
 	g.onChange, g.panics = cfg.OnChange, &faultLog{kind: "OnChange", logger: cfg.Logger}
 	g.load, g.loadPanics = cfg.Load, &faultLog{kind: "Load", logger: cfg.Logger}
 	g.faults = append(g.faults, g.panics, g.loadPanics)
 	g.nowhere = &guardSet{registry: g}
 	g.other = g.register(Other, nil, g.clock.Now())
 	return g
+}
+
+const inBubble = "leapgate: the clock is before its own beginning: the gate was made outside a bubble of testing/synctest " +
+	"and is used inside, so its windows stand still; make the gate inside the bubble, or set Now of its configuration"
+
+// checkClock logs, once, if the real clock has gone back behind its own beginning. Only a bubble of
+// testing/synctest makes it. It is asked where calls are refused and resources appear: the others
+// shall not pay for it.
+func (g *registry) checkClock(now int64) {
+	if g.clock.BeforeBeginning(now) {
+		g.bubble()
+	}
 }
 
 // Find returns the resource that serves a name: its own, which is registered if
@@ -180,6 +194,7 @@ func (g *registry) attach(r *Resource, void *meter.Meter, now int64) (*guardSet,
 // resource, or a new one if handle is nil. If there is no place for it, or the gate is
 // closed, it returns other.
 func (g *registry) register(name string, handle *Resource, now int64) *Resource {
+	g.checkClock(now)
 	for !g.closed.Load() {
 		var r *Resource
 		if old := g.remembered.table.Get(name); old != nil || !g.full.Load() {

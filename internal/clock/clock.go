@@ -37,6 +37,10 @@ func (c *Clock) Now() int64 {
 // monotonic clock only.
 func (c *Clock) Real() int64 { return c.unix + int64(time.Since(c.base)) }
 
+// BeforeBeginning reports whether now, which was read just before, is earlier than the clock was
+// made, though it is not a given one.
+func (c *Clock) BeforeBeginning(now int64) bool { return now < c.unix && c.Given == nil }
+
 // Wall returns the time to show to people for now, which was read just before. The
 // axis stands still while a machine is suspended, and the wall clock does not; a
 // given clock is its own wall.
