@@ -23,7 +23,7 @@ type Gate struct {
 // pause lets time pass on the gate's clock.
 func (g *Gate) pause(d time.Duration) {
 	if g.clock == nil {
-		time.Sleep(d)
+		time.Sleep(d) //nolint:forbidigo // a bubble of testing/synctest makes it no time
 	} else {
 		g.clock.Advance(d)
 	}

@@ -87,10 +87,12 @@ func (*traceCheck) Stage() resource.Stage    { return resource.Beginning }
 func (*traceCheck) Interval() time.Duration  { return 0 }
 
 // Reserve, Refund and Wait are those for calls without arguments, which ask the others.
-func (*traceCheck) Reserve(int64, int64, resource.Caller) (v resource.Verdict)            { return v }
-func (*traceCheck) Refund(resource.Ticket, int64)                                         {}
-func (*traceCheck) Wait(int64, int64, resource.Caller) time.Duration                      { return 0 }
-func (*traceCheck) Snapshot(int64) (s stat.RuleSnapshot)                                  { return s }
+func (*traceCheck) Reserve(int64, int64, resource.Caller) (v resource.Verdict) { return v }
+func (*traceCheck) Refund(resource.Ticket, int64)                              {}
+func (*traceCheck) Wait(int64, int64, resource.Caller) time.Duration           { return 0 }
+
+func (*traceCheck) Snapshot(int64) (s stat.RuleSnapshot) { return s }
+
 func (*traceCheck) WaitArgs(_, _ int64, _ resource.Caller, _ resource.Args) time.Duration { return 0 }
 
 func (c *traceCheck) ReserveArgs(_, _ int64, _ resource.Caller, _ resource.Args) (v resource.Verdict, held any) {

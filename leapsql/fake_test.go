@@ -119,7 +119,7 @@ func (c others) PrepareContext(ctx context.Context, query string) (driver.Stmt, 
 		*stmt
 		converter
 		withContext
-	}{&stmt{c.f}, converter(c), withContext{c.f}}
+	}{&stmt{c.f}, converter(c), withContext(c)}
 	return s, c.f.ask(ctx, "prepare", query)
 }
 
