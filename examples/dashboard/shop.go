@@ -36,6 +36,7 @@ func newShop() (*shop, error) {
 		{ID: "orders-qps", Resource: "GET /orders", Threshold: 50, Candidate: 40},
 		{ID: "search-try", Resource: "GET /search", Threshold: 30, Mode: rule.Shadow},
 		{ID: "mail-pace", Resource: "mail.send", Threshold: 4, Behavior: flow.Pace, MaxWait: 2 * time.Second},
+		{ID: "mail-a-day", Resource: "mail.send", Threshold: 100_000, Interval: 24 * time.Hour},
 		{
 			ID: "recommend-warm-up", Resource: "GET /recommendations", Threshold: 60,
 			Strategy: flow.WarmUp, WarmUpPeriod: 10 * time.Second, ColdFactor: 3,
