@@ -14,7 +14,7 @@ import (
 )
 
 // The example that users start with shows something on every panel of the dashboard, but for those of system
-// rules, of which it has none.
+// rules and of rule files, of which it has none.
 func TestExample(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "dashboard")
@@ -34,5 +34,5 @@ func TestExample(t *testing.T) {
 
 	s := startServer(t, strings.TrimSuffix(page, "/leapgate/")+"/metrics", true)
 	eventually(t, "blocked", func() bool { return s.value(t, `sum(leapgate_blocks_total)`) > 10 })
-	s.checkDashboard(t, true, "leapgate_load_throttled_ratio", "leapgate_load_pressure_ratio", "leapgate_rule_shed_total", "Limits on calls in flight 1")
+	s.checkDashboard(t, true, "leapgate_load_throttled_ratio", "leapgate_load_pressure_ratio", "leapgate_rule_shed_total", "leapgate_rules_last_load_successful", "Limits on calls in flight 1")
 }

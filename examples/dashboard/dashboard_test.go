@@ -114,7 +114,7 @@ func TestTrouble_BreaksTheRuleFile(t *testing.T) {
 	defer shop.close()
 	shop.rules, err = newRuleFile(shop, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	require.Len(t, shop.gate.FlowRules(), 6)
+	require.Len(t, shop.gate.FlowRules(), 7)
 	require.NoError(t, shop.rules.write(true))
 	require.ErrorContains(t, shop.rules.watcher.Reload(), "threshold is -2")
 	require.NoError(t, shop.rules.write(false))
