@@ -174,7 +174,7 @@ func (d *Dashboard) serveDemand(w http.ResponseWriter, r *http.Request) {
 			d.estimating.Lock()
 			defer d.estimating.Unlock()
 			if r.Context().Err() != nil {
-				return // who asked has gone on meanwhile
+				return // the request has ended
 			}
 			then := demand.Refused(came.first, came.perSecond, came.warm,
 				demand.Window{Interval: rule.Interval, Buckets: rule.Buckets, Strict: rule.Strict}, int64(min(threshold, quota.MaxLimit)))

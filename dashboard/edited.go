@@ -91,7 +91,7 @@ func clipped(s string) string {
 }
 
 // of returns the edits of the last hour that concern a resource, which these rules bind now. It
-// reports whether any of them says who it was.
+// reports whether any of them has a name.
 func (l *edits) of(resource string, rules []boundView, now time.Time) (some []edited, named bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -56,7 +56,7 @@ var embedded = sync.OnceValue(func() map[string]file {
 	return page
 })
 
-// bare leaves out of a file what only those need who read its source: comments that have lines of
+// bare leaves out of a file what is there for readers of its source: comments that have lines of
 // their own, and indentation, a sixth of what is sent. Lines keep their numbers. No text of the page
 // goes over several lines, which a test says too.
 func bare(body []byte) []byte {

@@ -207,7 +207,7 @@ func TestOverview_IsInTheAddress(t *testing.T) {
 	p.until("a link begins at the top, with what was chosen", `location.hash === "#/?sort=name&order=desc" && scrollY === 0`)
 }
 
-// TestChart_SelectedSecondIsInTheAddress: what was chosen in one chart is shown in all, and to those who get the address.
+// What is chosen in one chart is shown in all, and wherever the address is opened.
 func TestChart_SelectedSecondIsInTheAddress(t *testing.T) {
 	t.Parallel()
 	s := serve(t, newShop(t), dashboard.Config{})

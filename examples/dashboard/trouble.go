@@ -51,7 +51,7 @@ func troubled[T any](one, other func(time.Duration) T) func(time.Duration) T {
 	return inTurns(troublePeriod, troubleLength, one, other)
 }
 
-// calmCustomers are those who come to a shop without trouble, and the troubled ones.
+// calmCustomers are the calls of a shop without trouble, and those that make it.
 func calmCustomers(trouble flowOfCalls) []flowOfCalls {
 	calm := []flowOfCalls{
 		{resource: "GET /orders", rate: always(20), work: between(3*time.Millisecond, 14*time.Millisecond)},

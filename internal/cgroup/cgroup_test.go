@@ -53,7 +53,7 @@ func TestGroups_PathOfAController(t *testing.T) {
 	}
 }
 
-// Whatever the file says: who goes up from a path, up to its last slash, comes to the root and not beyond.
+// Whatever the file says, the parents of a path end at the root.
 func FuzzGroups(f *testing.F) {
 	f.Add("0::/a/b\n5:cpu,cpuacct:/c\n", "cpu")
 	f.Add("0::/../../etc\n", "")

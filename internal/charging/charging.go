@@ -276,7 +276,7 @@ func (s *Set[R, O]) refuses(ctx context.Context, c *Limit[R, O], err error) bool
 	return c.FailClosed || errors.Is(err, limit.ErrKey)
 }
 
-// Refund gives back what the charges took. ctx must not end when the call does.
+// Refund returns what the charges took to their limits. ctx must not end when the call does.
 func Refund[R, O any](ctx context.Context, charges []Charge[R, O]) {
 	for i := range charges {
 		c := &charges[i]

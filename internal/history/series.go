@@ -86,7 +86,7 @@ func (s *Series) newest() *chunk {
 	return &s.chunks[len(s.chunks)-1]
 }
 
-// shrink gives back what a chunk that is full has to spare.
+// shrink frees the spare memory of a full chunk.
 func (s *Series) shrink(c *chunk) {
 	if c != nil {
 		c.data = append(make([]byte, 0, len(c.data)), c.data...)
