@@ -122,23 +122,32 @@ type trial struct {
 	doubts []string
 }
 
-// inTime makes a trial with the default time for an answer, and again, with up to sixteen
-// times that, when it leaves doubts or this machine alone made timers late by half of that
-// time: a machine stands still in some trials, a limiter that waits too long does in all of
-// them. What is no matter of time, each trial must show.
+// inTime makes trials until one is clean: it leaves no doubts, and this machine alone did not
+// make timers late by half of the time for an answer. That time is the default at first, and
+// up to sixteen times as long later. A machine stands still in some trials; a limiter that
+// waits too long does so in all of them. What is no matter of time, each trial must show.
+// A machine that is late in nearly all trials cannot judge times: the test is skipped then.
 func inTime(t *testing.T, try func(timeout time.Duration) trial) {
 	t.Helper()
-	const most = 8
-	timeout := leapredis.DefaultTimeout
-	for n := 1; ; n++ {
-		seen := try(timeout)
-		if seen.calls.lateness <= timeout/2 && len(seen.doubts) == 0 {
+	const trials = 6
+	timeout, prompt := leapredis.DefaultTimeout, 0
+	var seen trial
+	for range trials {
+		seen = try(timeout)
+		punctual := seen.calls.lateness <= timeout/2
+		if punctual {
+			prompt++
+		}
+		if punctual && len(seen.doubts) == 0 {
 			return
 		}
-		require.Less(t, n, most, "timers alone were up to %v late; %q", seen.calls.lateness, seen.doubts)
-		t.Logf("once more: timers alone were up to %v late; %q", seen.calls.lateness, seen.doubts)
+		t.Logf("not clean: timers alone were up to %v late; %q", seen.calls.lateness, seen.doubts)
 		timeout = min(2*timeout, 16*leapredis.DefaultTimeout)
 	}
+	if prompt < 2 {
+		t.Skipf("this machine made timers alone late in %d of %d trials, up to %v in the last", trials-prompt, trials, seen.calls.lateness)
+	}
+	t.Fatalf("none of %d trials was clean; timers were on time in %d", trials, prompt)
 }
 
 // Whatever goes wrong: no call waits longer than its time, what answers is marked as
