@@ -72,3 +72,28 @@ func TestEvents_WhichRuleRefusedLastAndWhichIsFullest(t *testing.T) {
 		require.Equal(t, "isolation places", second.blamed("a", "refusedBy"), "to one who has seen none")
 	})
 }
+
+// A limit of a day that is nearly used up stays so in seconds without calls.
+func TestEvents_LongWindowThatIsNearlyUsedUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := gatetest.ClockAt(start)
+		g := gates.New(t, c)
+		require.NoError(t, g.LoadRules(leapgate.Rules{Flow: []flow.Rule{
+			{ID: "rate", Resource: "a", Threshold: 100},
+			{ID: "of-the-day", Resource: "a", Threshold: 10, Interval: 24 * time.Hour},
+		}}))
+		for range 9 {
+			e, err := g.Entry("a")
+			require.NoError(t, err)
+			e.Exit()
+		}
+		c.Advance(5 * time.Second)
+		client, _ := serve(t, dashboard.Handler(g, dashboard.Config{}))
+		w := watch(t, client)
+		w.next()
+		require.Equal(t, 0.9, w.figures["a"]["use"])
+		require.Equal(t, "flow of-the-day", w.blamed("a", "fullest"))
+		require.Equal(t, 100.0, w.figures["a"]["limit"])
+	})
+}

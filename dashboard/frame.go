@@ -164,7 +164,9 @@ func (e *frameEncoder) blame(f *resourceFigures, s *stat.Snapshot) {
 		case r.Effective <= 0:
 		case figure == ruleset.InFlight:
 			use = float64(s.Concurrency) / r.Effective
-		case figure == ruleset.Passes && r.Interval <= time.Second: // of a longer one, the passes are not known here
+		case figure == ruleset.Passes && r.Interval > time.Second:
+			use = float64(r.Used) / r.Effective
+		case figure == ruleset.Passes:
 			limit := r.Effective / r.Interval.Seconds()
 			use = s.PassQPS / limit
 			if f.limit == 0 || limit < f.limit {
