@@ -23,6 +23,7 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/dashboard"
+	"github.com/leapgate-go/leapgate/e2e/internal/lateness"
 	"github.com/leapgate-go/leapgate/flow"
 )
 
@@ -38,15 +39,24 @@ const (
 // task of the page is longer than maxTask, while it is scrolled, sorted and filtered. What
 // the handler costs is less than maxPartOfACore: the processor time of the server's process, which
 // does nothing else but its traffic, with viewers less without. Whatever else the machine does can
-// only make it slower, so it is measured up to three times.
+// only make it slower, so it is measured up to three times, and a machine on which timers alone are
+// late cannot judge it.
 func TestMany_StaysSmooth(t *testing.T) {
+	late := time.Duration(1<<63 - 1)
 	for i := range 3 {
 		var fault string
+		ctx, stop := context.WithCancel(t.Context())
+		meter := lateness.Measure(ctx, 1, 10*time.Millisecond)
 		t.Run(strconv.Itoa(i+1), func(t *testing.T) { fault = lookAtMany(t) })
+		stop()
 		if fault == "" {
 			return
 		}
+		late = min(late, meter.Wait())
 		t.Log(fault)
+	}
+	if late > maxTask/5 {
+		t.Skipf("this machine made timers alone %v late", late)
 	}
 	t.Error("it is never smooth")
 }

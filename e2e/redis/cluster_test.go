@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/e2e/internal/lateness"
 	"github.com/leapgate-go/leapgate/internal/redistest"
 	"github.com/leapgate-go/leapgate/leapredis"
 	"github.com/leapgate-go/leapgate/limit"
@@ -88,7 +89,7 @@ type spread struct {
 	t        *testing.T
 	stop     func()
 	done     sync.WaitGroup
-	late     *load
+	late     *lateness.Meter
 	longest  atomic.Int64
 	failures atomic.Int64
 
@@ -107,9 +108,8 @@ func (p *phase) deciding() bool { return p.healthy.shared.Load() > 500 && p.lost
 func askEverywhere(t *testing.T, l limit.Limiter, timeout time.Duration, p places) *spread {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	s := &spread{t: t, stop: stop, late: &load{t: t, timeout: timeout}}
+	s := &spread{t: t, stop: stop, late: lateness.Measure(ctx, 1, timeout/4)}
 	s.now.Store(&s.before)
-	s.late.done.Go(func() { s.late.measure(ctx) })
 	s.done.Go(func() {
 		tick := time.NewTicker(timeout / 50)
 		defer tick.Stop()
@@ -121,7 +121,7 @@ func askEverywhere(t *testing.T, l limit.Limiter, timeout time.Duration, p place
 			}
 		}
 	})
-	t.Cleanup(func() { stop(); s.done.Wait(); s.late.done.Wait() })
+	t.Cleanup(func() { stop(); s.done.Wait(); s.late.Wait() })
 	return s
 }
 
@@ -153,17 +153,16 @@ func (s *spread) end(what string) trial {
 	s.t.Helper()
 	s.stop()
 	s.done.Wait()
-	s.late.done.Wait()
 	require.Zero(s.t, s.failures.Load())
 	calls, shared := s.during.healthy.calls.Load(), s.during.healthy.shared.Load()
 	of := s.during.lost.calls.Load()
 	s.t.Logf("%s: the healthy primaries decided %d of %d calls for their keys (%.2f %%), the lost one %d of %d; the longest call took %v; timers were up to %v late",
 		what, shared, calls, 100*float64(shared)/float64(max(1, calls)), s.during.lost.shared.Load(), of,
-		time.Duration(s.longest.Load()).Round(time.Millisecond), s.late.lateness)
+		time.Duration(s.longest.Load()).Round(time.Millisecond), s.late.Wait())
 	require.Less(s.t, s.during.lost.shared.Load(), of, "it was not lost")
 	var doubts []string
 	if calls < 100 || shared*100 < calls*99 {
 		doubts = append(doubts, fmt.Sprintf("%d of %d decisions for keys on healthy primaries were made there", shared, calls))
 	}
-	return trial{s.late, doubts}
+	return trial{s.late.Wait(), doubts}
 }

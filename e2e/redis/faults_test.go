@@ -115,10 +115,10 @@ func reload(l *line, _ time.Duration) {
 	})
 }
 
-// trial is some calls during a fault, and what was wrong that time may be the cause of:
+// trial is what some calls during a fault have shown, and what was wrong that time may be the cause of:
 // that of the limiter, or that in which this machine stood still.
 type trial struct {
-	calls  *load
+	late   time.Duration // of timers alone, meanwhile
 	doubts []string
 }
 
@@ -134,18 +134,18 @@ func inTime(t *testing.T, try func(timeout time.Duration) trial) {
 	var seen trial
 	for range trials {
 		seen = try(timeout)
-		punctual := seen.calls.lateness <= timeout/2
+		punctual := seen.late <= timeout/2
 		if punctual {
 			prompt++
 		}
 		if punctual && len(seen.doubts) == 0 {
 			return
 		}
-		t.Logf("not clean: timers alone were up to %v late; %q", seen.calls.lateness, seen.doubts)
+		t.Logf("not clean: timers alone were up to %v late; %q", seen.late, seen.doubts)
 		timeout = min(2*timeout, 16*leapredis.DefaultTimeout)
 	}
 	if prompt < 2 {
-		t.Skipf("this machine made timers alone late in %d of %d trials, up to %v in the last", trials-prompt, trials, seen.calls.lateness)
+		t.Skipf("this machine made timers alone late in %d of %d trials, up to %v in the last", trials-prompt, trials, seen.late)
 	}
 	t.Fatalf("none of %d trials was clean; timers were on time in %d", trials, prompt)
 }
@@ -211,7 +211,7 @@ func suffer(t *testing.T, f fault, w way, timeout time.Duration) trial {
 	if !during.Away || after.Away || link.Openings > 2 {
 		doubts = append(doubts, fmt.Sprintf("it was away: %t, it is away: %t, it was taken for away %d times", during.Away, after.Away, link.Openings))
 	}
-	return trial{calls, doubts}
+	return trial{calls.late.Wait(), doubts}
 }
 
 // warmUp asks until the server answers, and takes nothing.
@@ -270,7 +270,7 @@ func endure(t *testing.T, policy leapredis.Policy, isLog bool, timeout time.Dura
 	if away <= 100 {
 		doubts = append(doubts, fmt.Sprintf("%d calls in half a second", away))
 	}
-	return trial{calls, doubts}
+	return trial{calls.late.Wait(), doubts}
 }
 
 // A server that has forgotten the scripts is told them again, and that is all.
@@ -363,7 +363,7 @@ func survive(t *testing.T, w way, timeout time.Duration) trial {
 	t.Logf("%d of %d calls were decided without a server; %d admitted, %d on the new primary: %d acknowledged and not replicated",
 		count(answers, degraded), len(answers), took, held, max(0, took-held))
 	require.LessOrEqual(t, held, took+c.Link().Failures)
-	return trial{calls, append(calls.notInTime("failover"), calls.notBackInTime(returned)...)}
+	return trial{calls.late.Wait(), append(calls.notInTime("failover"), calls.notBackInTime(returned)...)}
 }
 
 // Processes that share a limit count each other, by a heartbeat that goes with their

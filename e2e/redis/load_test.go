@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/e2e/internal/lateness"
 	"github.com/leapgate-go/leapgate/leapredis"
 	"github.com/leapgate-go/leapgate/limit"
 )
@@ -22,11 +23,11 @@ type load struct {
 	stop    func()
 	done    sync.WaitGroup
 	timeout time.Duration
+	late    *lateness.Meter
 
-	mu       sync.Mutex // guards what is below
-	answers  []answer
-	lateness time.Duration // of timers alone, on this machine, meanwhile
-	errors   []error
+	mu      sync.Mutex // guards what is below
+	answers []answer
+	errors  []error
 }
 
 // answer is what a call was told.
@@ -41,11 +42,10 @@ const askers = 8
 func askFor(t *testing.T, l limit.Limiter, timeout time.Duration) *load {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	all := &load{t: t, stop: stop, timeout: timeout}
+	all := &load{t: t, stop: stop, timeout: timeout, late: lateness.Measure(ctx, askers, timeout/4)}
 	t.Cleanup(func() { stop(); all.done.Wait() })
 	for range askers {
 		all.done.Go(func() { all.loop(ctx, l) })
-		all.done.Go(func() { all.measure(ctx) })
 	}
 	return all
 }
@@ -65,20 +65,6 @@ func (l *load) loop(ctx context.Context, limiter limit.Limiter) {
 		}
 		l.mu.Unlock()
 		timer.Reset(2 * time.Millisecond)
-	}
-}
-
-// measure has timers run out as those of calls do, and takes how late the latest is: that
-// much the machine adds to any wait.
-func (l *load) measure(ctx context.Context) {
-	for ctx.Err() == nil {
-		began := time.Now()
-		timer := time.NewTimer(l.timeout / 4)
-		<-timer.C
-		late := time.Since(began) - l.timeout/4
-		l.mu.Lock()
-		l.lateness = max(l.lateness, late)
-		l.mu.Unlock()
 	}
 }
 
@@ -127,10 +113,10 @@ func admitted(a answer) bool { return a.Allowed && !a.Degraded }
 // timers alone were late meanwhile: a call waits for more than one thing, and on a machine
 // that is busy each of them may be late.
 func (l *load) notInTime(what string) (doubts []string) {
-	most := longest(l.answers)
+	most, late := longest(l.answers), l.late.Wait()
 	l.t.Logf("%s: of %d calls, the longest took %v, with %v for the server; timers alone were up to %v late",
-		what, len(l.answers), most.Round(100*time.Microsecond), l.timeout, l.lateness.Round(100*time.Microsecond))
-	if may := l.timeout + 10*time.Millisecond + 2*l.lateness; most > may {
+		what, len(l.answers), most.Round(100*time.Microsecond), l.timeout, late.Round(100*time.Microsecond))
+	if may := l.timeout + 10*time.Millisecond + 2*late; most > may {
 		doubts = append(doubts, fmt.Sprintf("a call took %v, and may take %v", most, may))
 	}
 	return doubts
@@ -146,7 +132,7 @@ func (l *load) notBackInTime(back time.Time) (doubts []string) {
 		}
 	}
 	l.t.Logf("nothing is decided without the server from %v after its return on", last.Round(time.Millisecond))
-	if may := time.Second + 2*l.lateness + 4*(l.timeout-leapredis.DefaultTimeout); last > may {
+	if may := time.Second + 2*l.late.Wait() + 4*(l.timeout-leapredis.DefaultTimeout); last > may {
 		doubts = append(doubts, fmt.Sprintf("a call was decided without the server %v after its return, and may be %v after it", last, may))
 	}
 	return doubts

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/e2e/internal/lateness"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/leapredis"
 	"github.com/leapgate-go/leapgate/limit"
@@ -87,8 +88,7 @@ func waitOnce(t *testing.T, w way, timeout time.Duration) trial {
 	group := limit.All(all...)
 	require.NoError(t, server.Pause())
 	ctx, stop := context.WithCancel(t.Context())
-	late := &load{t: t, timeout: timeout}
-	late.done.Go(func() { late.measure(ctx) })
+	late := lateness.Measure(ctx, 1, timeout/4)
 	var longest time.Duration
 	for range 10 {
 		began := time.Now()
@@ -98,11 +98,10 @@ func waitOnce(t *testing.T, w way, timeout time.Duration) trial {
 		longest = max(longest, time.Since(began))
 	}
 	stop()
-	late.done.Wait()
 	require.NoError(t, server.Resume())
 	t.Logf("a call of three limits took up to %v, with %v for the server", longest.Round(100*time.Microsecond), timeout)
 	if longest < 2*timeout {
-		return trial{calls: late}
+		return trial{late: late.Wait()}
 	}
-	return trial{late, []string{fmt.Sprintf("a call of three limits took %v, with %v for the server", longest, timeout)}}
+	return trial{late.Wait(), []string{fmt.Sprintf("a call of three limits took %v, with %v for the server", longest, timeout)}}
 }
