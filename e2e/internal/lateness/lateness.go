@@ -19,9 +19,12 @@ func Measure(ctx context.Context, timers int, period time.Duration) *Meter {
 	m := new(Meter)
 	for range timers {
 		m.timers.Go(func() {
+			timer := time.NewTimer(period)
+			defer timer.Stop()
 			for ctx.Err() == nil {
 				began := time.Now()
-				<-time.After(period)
+				timer.Reset(period)
+				<-timer.C
 				late := int64(time.Since(began) - period)
 				for worst := m.worst.Load(); late > worst && !m.worst.CompareAndSwap(worst, late); worst = m.worst.Load() {
 				}
