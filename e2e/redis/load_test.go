@@ -82,7 +82,7 @@ func (l *load) measure(ctx context.Context) {
 	}
 }
 
-// end stops, and gives all answers in the order in which they came.
+// end stops, and returns all answers in the order in which they came.
 func (l *load) end() []answer {
 	l.t.Helper()
 	l.stop()
