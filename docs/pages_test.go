@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -35,6 +36,26 @@ func TestPages_HaveTheCodeThatIsTested(t *testing.T) {
 		require.NoError(t, err)
 		if strings.Contains(string(text), "```go") {
 			gatetest.Page(t, page, sources...)
+		}
+	}
+}
+
+// Links to files and pages of the repository lead to what is there.
+func TestPages_LinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("*.md")
+	require.NoError(t, err)
+	link := regexp.MustCompile(`\]\(([^)]+)\)`)
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+			target, _, _ := strings.Cut(found[1], "#")
+			if target == "" || strings.Contains(target, "://") {
+				continue
+			}
+			_, err := os.Stat(target)
+			require.NoError(t, err, page)
 		}
 	}
 }
