@@ -21,7 +21,7 @@
 // window of a rule admitted more than its threshold. See [flow.Rule] for what
 // Strict adds. A call that passes takes no lock and allocates nothing, except that
 // the first call in a bucket, of the statistics or of a rule, opens it; that a new
-// name is registered under a lock, for which names without a place ask too; and that a
+// name is registered under a lock, which names beyond MaxResources try to take too; and that a
 // call may have to wait, if rules say so.
 //
 // Everything may be called by any number of goroutines at once.
@@ -50,7 +50,7 @@ import (
 // Config says how a gate works. The zero Config is a good one.
 type Config struct {
 	// Now is the clock: nanoseconds, for instance of Unix time. Nil is the real
-	// one, which starts at the Unix time and goes on with the monotonic clock, so
+	// one, which starts at the Unix time and then follows the monotonic clock, so
 	// that setting the system's time moves no window. It must be safe for concurrent
 	// use and should not go back. If it jumps ahead, the windows stay there until
 	// it is reached again.

@@ -208,7 +208,7 @@ func TestIsException_DefaultLeavesOutTheCallersOwnCancellation(t *testing.T) {
 	e.Exit()
 	require.Zero(t, gates.Snapshot(t, g, "SetError").Exception)
 
-	// Whoever canceled this, it was not the caller.
+	// Something canceled this, but not the caller.
 	_ = g.Do(t.Context(), "not the caller's", func(context.Context) error { return wrapped })
 	require.Equal(t, int64(1), gates.Snapshot(t, g, "not the caller's").Exception)
 

@@ -8,8 +8,8 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// check carries out one rule on one resource. A changed rule gets another check, which goes on
-// with the breaker of this one.
+// check carries out one rule on one resource. A changed rule gets another check, which keeps
+// the breaker of this one.
 type check struct {
 	breaker  *breaker
 	rule     *Rule // complete; not changed

@@ -51,7 +51,7 @@ func TestRamp_LetsInATenthAndThenMoreUpToAll(t *testing.T) {
 	require.Equal(t, []string{"open@0s", "half-open@1s", "ramping@1s", "closed@11s"}, w.trace())
 }
 
-// It was closed when the ramp ended, whoever looks when.
+// It was closed when the ramp ended, whenever that is read.
 func TestRamp_EndsWhenItShould(t *testing.T) {
 	t.Parallel()
 	w := ramping(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/leapgate-go/leapgate/resource"
 )
 
-// compile makes the check of a complete rule on a resource. It goes on with the breaker of the
+// compile makes the check of a complete rule on a resource. It keeps the breaker of the
 // rule that had its ID, if that was for the resource.
 func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) resource.Check {
 	now := env.Now
@@ -49,7 +49,7 @@ func newBreaker(r *Rule, name string, now func() int64) *breaker {
 	return b
 }
 
-// load lets the breaker go on with another rule from now on, and reports whether anything has
+// load puts the breaker under another rule from now on, and reports whether anything has
 // changed.
 func (b *breaker) load(r *Rule, clock func() int64) (changed bool) {
 	b.mu.Lock()
@@ -82,7 +82,7 @@ func (b *breaker) load(r *Rule, clock func() int64) (changed bool) {
 	return true
 }
 
-// wanted is the state in which a breaker goes on with another rule, and why, if it is another.
+// wanted is the state of a breaker under another rule, and why, if it changes.
 func wanted(from *phase, r *Rule, now int64) (s state, reason string) {
 	switch {
 	case r.Force == Open:
@@ -147,7 +147,7 @@ func (b *breaker) goOn(from *phase, r *Rule, now int64) {
 	}
 }
 
-// sameWindow reports whether b goes on with the counts of a.
+// sameWindow reports whether b keeps the counts of a.
 func sameWindow(a, b *Rule) bool {
 	return a.Interval == b.Interval && a.Buckets == b.Buckets && a.countsErrors() == b.countsErrors() &&
 		(a.SlowRatio > 0) == (b.SlowRatio > 0) && a.SlowAfter == b.SlowAfter

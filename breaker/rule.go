@@ -104,7 +104,7 @@ func (r *Rule) countsErrors() bool {
 	return r.ErrorRatio > 0 || r.ErrorCount > 0 || r.Consecutive > 0 || r.Behavior == Throttle
 }
 
-// maxOpenFor is the length of the longest opening. It is not filled in, so that whoever edits
+// maxOpenFor is the length of the longest opening. It is not filled in, so that an edit of
 // OpenFor alone gets what the zero stands for.
 func (r *Rule) maxOpenFor() time.Duration { return cmp.Or(r.MaxOpenFor, r.OpenFor) }
 

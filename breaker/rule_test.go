@@ -23,7 +23,7 @@ func TestRule_Defaults(t *testing.T) {
 	require.Equal(t, []breaker.Rule{plain, throttle}, w.gate.Rules().Breaker)
 }
 
-// What is filled in does not get in the way of whoever edits one field.
+// What is filled in does not get in the way of an edit of one field.
 func TestRule_EditingOneFieldLeavesTheOthersGood(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, breaker.Rule{ID: "b", Resource: "a", ErrorRatio: 0.5})

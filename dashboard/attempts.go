@@ -126,7 +126,7 @@ func (a *attempts) remember(sum [sha256.Size]byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.wrong) >= maxWrong {
-		clear(a.wrong) // who is forgotten counts again
+		clear(a.wrong) // what is forgotten counts again
 	}
 	a.wrong[sum] = struct{}{}
 }

@@ -132,7 +132,7 @@ func (e *frameEncoder) update(r reading) {
 	clear(e.full[:])
 }
 
-// boundsOf returns which figure of its resource each rule bounds, whoever calls.
+// boundsOf returns which figure of its resource each rule bounds, for all callers.
 func boundsOf(rules *kinds.Rules) map[ruleKey]ruleset.Figure {
 	bounds := make(map[ruleKey]ruleset.Figure)
 	for _, k := range kinds.All {

@@ -83,7 +83,7 @@ func TestPage_IsServedWithAllItsFiles(t *testing.T) {
 	require.Equal(t, "GET, HEAD", post.Header().Get("Allow"))
 }
 
-// gunzip unpacks, and gives how large it was.
+// gunzip unpacks, and returns how large it was.
 func gunzip(t *testing.T, w *httptest.ResponseRecorder) (text string, size int) {
 	t.Helper()
 	size = w.Body.Len()

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // start is a time by the clock of tests: 2023-11-14T22:13:20Z.
 const start = int64(1_700_000_000_000_000_000)
 
-// call calls a resource n times; each call takes rt. It gives how many passed.
+// call calls a resource n times; each call takes rt. It returns how many passed.
 func call(t testing.TB, c *gatetest.Clock, g *leapgate.Gate, name string, n int, rt time.Duration) (passed int) {
 	t.Helper()
 	entries := make([]func(), 0, n)
@@ -56,7 +56,7 @@ type answered struct {
 	Header     http.Header
 }
 
-// ask asks the dashboard and gives the answer, whose body is JSON if there is one.
+// ask asks the dashboard and returns the answer, whose body is JSON if there is one.
 func ask(t testing.TB, d http.Handler, method, path, body string, headers ...string) (answered, map[string]any) {
 	t.Helper()
 	r := httptest.NewRequest(method, "http://localhost/leapgate/api/v1/"+path, strings.NewReader(body))
@@ -87,7 +87,7 @@ func get(t testing.TB, d http.Handler, path string) map[string]any {
 	return v
 }
 
-// refused asks for something that is refused with that status, and gives the faults as
+// refused asks for something that is refused with that status, and returns the faults as
 // "field: message" and the detail.
 func refused(t testing.TB, d http.Handler, status int, method, path, body string, headers ...string) (faults []string, detail string) {
 	t.Helper()
@@ -147,7 +147,7 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	}
 }
 
-// serve serves a dashboard over pipes until the test ends, to the client that it gives.
+// serve serves a dashboard over pipes until the test ends, to the client that it returns.
 func serve(t *testing.T, h http.Handler) (*http.Client, *pipes) {
 	t.Helper()
 	network := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}

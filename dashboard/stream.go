@@ -15,7 +15,7 @@ const (
 	maxBehind = 4
 	// patience is how long a message may take to be written.
 	patience = 5 * time.Second
-	// retryAfter is when one for whom there was no room may ask again.
+	// retryAfter is when a viewer that found no room may ask again.
 	retryAfter = 5 * time.Second
 	// maxAddress is how many bytes of an address count.
 	maxAddress = 64

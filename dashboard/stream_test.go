@@ -175,7 +175,7 @@ func TestEvents_NoMoreViewersThanThereMayBe(t *testing.T) {
 		require.NoError(t, err)
 		require.JSONEq(t, `{"title": "Service Unavailable", "status": 503, "detail": "no place is left: at most 2 may watch"}`, string(body))
 
-		// Who leaves makes room.
+		// A viewer that leaves makes room.
 		first.cancel()
 		synctest.Wait()
 		require.NotNil(t, watch(t, client).next())

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// number is a figure in JSON. A guard that a program brings may give one that is not finite,
+// number is a figure in JSON. A guard that a program brings may return one that is not finite,
 // which is null.
 type number float64
 

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -16,22 +17,46 @@ import (
 )
 
 // TestPages_HaveTheCodeThatIsTested: the code of a page stands in the tests of its name, here
-// and, if it needs what the module does not have, in e2e.
+// and, if it needs what the module does not have, in e2e; a whole program stands in the folder of
+// its name. A page of text alone needs neither.
 func TestPages_HaveTheCodeThatIsTested(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("*.md")
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)
 	for _, page := range pages {
-		name := strings.TrimSuffix(page, ".md") + "_test.go"
+		name := strings.TrimSuffix(page, ".md")
 		var sources []string
-		for _, folder := range []string{".", "../e2e", "../e2e/redis"} {
-			source := filepath.Join(folder, name)
+		for _, source := range []string{name + "_test.go", "../e2e/" + name + "_test.go", "../e2e/redis/" + name + "_test.go", name + "/main.go"} {
 			if _, err := os.Stat(source); err == nil {
 				sources = append(sources, source)
 			}
 		}
-		gatetest.Page(t, page, sources...)
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		if strings.Contains(string(text), "```go") {
+			gatetest.Page(t, page, sources...)
+		}
+	}
+}
+
+// Links to files and pages of the repository lead to what is there.
+func TestPages_LinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("*.md")
+	require.NoError(t, err)
+	link := regexp.MustCompile(`\]\(([^)]+)\)`)
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+			target, _, _ := strings.Cut(found[1], "#")
+			if target == "" || strings.Contains(target, "://") {
+				continue
+			}
+			_, err := os.Stat(target)
+			require.NoError(t, err, page)
+		}
 	}
 }
 

@@ -124,7 +124,7 @@ func (c *controller) beside(named []string) *controller {
 	return other
 }
 
-// sameWindow reports whether b goes on with what a remembers: its window, or its queue,
+// sameWindow reports whether b keeps what a remembers: its window, or its queue,
 // which is cut into no buckets.
 func sameWindow(a, b *Rule) bool {
 	if a.Resource != b.Resource || a.Match != b.Match || a.Behavior != b.Behavior || a.Associated != b.Associated {

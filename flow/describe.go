@@ -42,7 +42,7 @@ func describe(r *Rule) string {
 func admission(s *strings.Builder, r *Rule) {
 	most := figure(r.Threshold)
 	if whole := math.Floor(r.Threshold); whole != r.Threshold && r.Strategy == Direct {
-		most = figure(whole) // what is behind the point does not count
+		most = figure(whole) // fractions do not count
 	}
 	window := fmt.Sprintf("in any aligned %s of %s", span(r.Interval), buckets(r.Buckets))
 	if r.Strict {

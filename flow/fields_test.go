@@ -150,7 +150,7 @@ func TestRule_AllFaultsOfTheOtherFieldsAtOnce(t *testing.T) {
 	}, got)
 }
 
-// What FlowRules gives is good to load, and is the same then.
+// What FlowRules returns is good to load, and is the same then.
 func TestRule_OfEveryKindGoesRoundAndRound(t *testing.T) {
 	t.Parallel()
 	given := []flow.Rule{

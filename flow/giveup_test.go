@@ -82,7 +82,7 @@ func retryAfter(err error) time.Duration {
 	return b.RetryAfter
 }
 
-// A client that gives up all the time costs nobody his turn: 40 calls a second that are given up
+// A client that gives up all the time costs no other call its turn: 40 calls a second that are given up
 // after 120 ms, and four a second that wait.
 func TestPace_ThoseWhoWaitPassBesideThoseWhoGiveUp(t *testing.T) {
 	t.Parallel()
@@ -119,7 +119,7 @@ func TestPace_TurnsAreUsedUp(t *testing.T) {
 	}
 }
 
-// keepsItsPromises reports whether the gap held, nobody waited too long, and who was refused at once
+// keepsItsPromises reports whether the gap held, no call waited too long, and one that was refused at once
 // was told when to come again.
 func (c *crowd) keepsItsPromises(t *testing.T, gap, longest time.Duration) {
 	t.Helper()
@@ -138,8 +138,8 @@ func (c *crowd) keepsItsPromises(t *testing.T, gap, longest time.Duration) {
 	require.EqualValues(t, c.tries["waits"]+c.tries["hangs up"]-len(c.begun), s.Rules[0].Blocked)
 }
 
-// Loading the rule with other buckets or another interval leaves those who queue where they are, and
-// those who come later behind them.
+// Loading the rule with other buckets or another interval leaves calls that queue where they are, and
+// those that come later behind them.
 func TestPace_ReloadKeepsTheQueue(t *testing.T) {
 	t.Parallel()
 	given := flow.Rule{ID: "p", Resource: "a", Threshold: 10, Behavior: flow.Pace, MaxWait: 10 * time.Second}

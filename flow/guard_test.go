@@ -54,7 +54,7 @@ func (g *gate) try(t testing.TB, name string, k int, opts ...leapgate.EntryOptio
 	return admitted
 }
 
-// blocked makes a call that must be blocked, and gives the error.
+// blocked makes a call that must be blocked, and returns the error.
 func (g *gate) blocked(t testing.TB, name string, n int64) *leapgate.BlockError {
 	t.Helper()
 	_, err := g.EntryContext(context.Background(), name, leapgate.WithCount(n))

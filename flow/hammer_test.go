@@ -103,8 +103,8 @@ func (all spans) possibly(from, to int64) (sum int64) {
 }
 
 // The race: entries against the roll-overs of a clock that others
-// move on meanwhile. Whoever is blocked moves it, and in every other second so
-// do some who are not.
+// move on meanwhile. A call that is blocked moves it, and in every other second so
+// do some that are not.
 func TestRule_HammerOnAClockThatMovesOn(t *testing.T) {
 	t.Parallel()
 	const limit, seconds = 1000, 40
@@ -183,7 +183,7 @@ func TestRule_HammerOnAClockThatMovesOn(t *testing.T) {
 }
 
 // The race: a refusal by the second rule, given back to the first, against those
-// who take from the first meanwhile. A call may be refused for a place that is
+// that take from the first meanwhile. A call may be refused for a place that is
 // given back a moment later, but when all is over both have admitted the same.
 func TestRule_HammerRefundsOfTheFirstRule(t *testing.T) {
 	t.Parallel()

@@ -212,7 +212,7 @@ func TestRule_AgreesWithAnExactLog(t *testing.T) {
 			want, wouldBlock := model.call(now, n)
 			switch {
 			case (b == nil) != (want == nil):
-				t.Fatalf("%d at %d gives %v, want %+v", n, now-minute, err, want)
+				t.Fatalf("%d at %d returns %v, want %+v", n, now-minute, err, want)
 			case b == nil:
 				pass += n
 				if wouldBlock {
@@ -221,7 +221,7 @@ func TestRule_AgreesWithAnExactLog(t *testing.T) {
 			default:
 				block += n
 				if got := (naiveBlock{b.RuleID, b.Observed, b.RetryAfter}); got != *want {
-					t.Fatalf("%d at %d gives %+v, want %+v", n, now-minute, got, *want)
+					t.Fatalf("%d at %d returns %+v, want %+v", n, now-minute, got, *want)
 				}
 			}
 			return b

@@ -239,7 +239,7 @@ func TestPace_ContextEndedBefore(t *testing.T) {
 	require.Zero(t, s.Pass+s.Block)
 }
 
-// Those behind one who gives up move up.
+// Calls behind one that gives up move up.
 func TestPace_WhoGivesUpLeavesTheTurnToTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -341,7 +341,7 @@ func TestPace_HammerAtOneInstant(t *testing.T) {
 	}
 }
 
-// In a moving clock: those who wait move it, and some of them give up.
+// In a moving clock: calls that wait move it, and some of them give up.
 func TestPace_HammerOnAMovingClock(t *testing.T) {
 	t.Parallel()
 	const gap = int64(100 * ms)

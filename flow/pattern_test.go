@@ -211,9 +211,9 @@ func TestPattern_ResourceEvictedDuringAWait(t *testing.T) {
 	require.Equal(t, 7*ms, s.AvgRT)
 }
 
-// Names for which there is no place share what the patterns let other have: while all
-// places are in use, whoever has one keeps it.
-func TestPattern_OtherServesWhoHasNoPlace(t *testing.T) {
+// Names beyond MaxResources share what the patterns let other have: while all
+// places are in use, a name that has one keeps it.
+func TestPattern_OtherServesNamesWithoutAPlace(t *testing.T) {
 	t.Parallel()
 	g := newGateWith(t, leapgate.Config{MaxResources: 2}, flow.Rule{ID: "p", Resource: "a*", Match: rule.Glob, Threshold: 3})
 	var inside []*resource.Entry

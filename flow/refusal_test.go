@@ -164,7 +164,7 @@ func TestLastRefusal_GivingUp(t *testing.T) {
 	require.Equal(t, "us", last.Origin)
 }
 
-// Who gives up is told of the threshold by which he was made to wait.
+// A call that gives up gets the threshold by which it was made to wait.
 func TestBlockError_ThresholdOfThoseWhoGiveUp(t *testing.T) {
 	t.Parallel()
 	paced := adaptive(1000, 100)

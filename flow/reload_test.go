@@ -241,7 +241,7 @@ func TestReload_ClosedGate(t *testing.T) {
 	require.Equal(t, 9, g.try(t, "a", 9), "unguarded")
 }
 
-// A threshold that is loaded alone holds at once and goes on with the check as it is. So what is
+// A threshold that is loaded alone holds at once and keeps the check as it is. So what is
 // seen of it has to be new: the refusal, the snapshot, and what a call with priority may borrow.
 func TestReload_ThresholdAlone(t *testing.T) {
 	t.Parallel()

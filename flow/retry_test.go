@@ -82,8 +82,8 @@ func drawOptions(t *rapid.T) []leapgate.EntryOption {
 	}
 }
 
-// Any rules and traffic: who is told how long to wait, waits so long, and is alone,
-// passes. Nobody is told nothing who could have been told.
+// Any rules and traffic: a call that is told how long to wait, waits so long, and is alone,
+// passes. No call is told nothing that could have been told.
 func TestRetryAfter_IsTrue(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -38,8 +38,8 @@ type Rule struct {
 	// bytes.
 	Origin string
 
-	// Threshold is how many calls are admitted per Interval, 0 or more. What is
-	// behind the point does not count for Reject: 0.9 blocks all, 1.5 admits one.
+	// Threshold is how many calls are admitted per Interval, 0 or more. Reject
+	// rounds it down: 0.9 blocks all, 1.5 admits one.
 	Threshold float64
 
 	// Candidate is a threshold that is tried beside the live one: it decides and
@@ -71,7 +71,7 @@ type Rule struct {
 	// What is bounded is what the rule admits, which it does when a call comes. If another
 	// rule lets the call wait after that, for a free place or for room that it borrowed, the
 	// call begins later, perhaps with many others. To charge it then would mean to refuse
-	// calls that have waited in vain. Whoever wants that puts the strict rule on a resource of
+	// calls that have waited in vain. To have that, put the strict rule on a resource of
 	// its own, which is entered when the wait is over.
 	Strict bool
 

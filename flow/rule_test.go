@@ -134,7 +134,7 @@ func TestRule_OfEveryBoundIsLoaded(t *testing.T) {
 	require.Equal(t, rules, g.FlowRules())
 }
 
-// FlowRules fills in IDs; what it gives must be good to load, whatever the name.
+// FlowRules fills in IDs; what it returns must be good to load, whatever the name.
 func TestRule_AutomaticIDOfTheLongestNameCanBeLoadedAgain(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("r", rule.MaxNameLength)

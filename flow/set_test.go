@@ -172,7 +172,7 @@ func (s *slow) Bind(string, []resource.Check) ([]resource.Check, bool) {
 	return nil, false
 }
 
-// A load whose rules are loaded already, but not bound yet by who loads them, returns
+// A load whose rules are loaded already, but not bound yet by the load that brought them, returns
 // when they are: also if it fails, and if it loads nothing at all.
 func TestLoad_OverlapsWithOneThatIsHeldUp(t *testing.T) {
 	t.Parallel()

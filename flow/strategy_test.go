@@ -141,7 +141,7 @@ func TestOrigin_NamedOthersAndEveryone(t *testing.T) {
 		flow.Rule{ID: "others", Resource: "a", Origin: flow.OtherOrigins, Threshold: 0})
 	from := leapgate.WithOrigin
 	require.Zero(t, g.try(t, "a", 2, from("app1")))
-	require.Zero(t, g.try(t, "a", 2), "who does not tell is another")
+	require.Zero(t, g.try(t, "a", 2), "a caller without a name is another")
 	require.Zero(t, g.try(t, "a", 2, from(flow.OtherOrigins)), "the word names nobody")
 	require.Equal(t, 1, g.try(t, "a", 2, from("app2")))
 	require.Equal(t, figuresOf{"others", 0, 6, 0}, g.rule(t, "a", "others"))
@@ -156,7 +156,7 @@ func TestOrigin_NamedOthersAndEveryone(t *testing.T) {
 	require.Equal(t, []figuresOf{{"A", 4, 0, 0}, {"B", 2, 7, 0}, {"all", 6, 5, 0}}, g.rules("a"))
 }
 
-// Who is another follows the rules that are loaded, though the rule for the others
+// Which callers are others follows the rules that are loaded, though the rule for the others
 // does not change.
 func TestOrigin_OthersFollowTheRules(t *testing.T) {
 	t.Parallel()

@@ -45,13 +45,13 @@ func (m *naivePacer) serve(now int64) {
 }
 
 // Any order of calls that come, leave, and ask, on any clock: the turns are those of a list from
-// which whoever leaves is struck out.
+// which a call that leaves is struck out.
 func TestPacer_AgreesWithAList(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p, now := newPacer(), int64(1<<60)
 		m := &naivePacer{last: p.last.Load()}
-		var turns []*naiveTurn // of those who may still ask or leave
+		var turns []*naiveTurn // of those that may still ask or leave
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
 			switch step := rapid.IntRange(0, 9).Draw(t, "step"); {
 			case step < 4:
@@ -59,7 +59,7 @@ func TestPacer_AgreesWithAList(t *testing.T) {
 				longest := rapid.Int64Range(0, 25).Draw(t, "longest")
 				waits := longest > 0 && rapid.IntRange(0, 9).Draw(t, "waits") > 0
 				at, got, ok := p.take(now, gap, longest, waits)
-				// The lock-free ways look at the queue as it is; those who join it serve it first.
+				// The lock-free ways look at the queue as it is; those that join it serve it first.
 				want := max(now, m.tail()+gap)
 				if want-now <= longest && (len(m.queue) > 0 || want > now && waits) {
 					m.serve(now)
@@ -123,7 +123,7 @@ func TestPacer_AgreesWithAList(t *testing.T) {
 			if (p.last.Load() == queueing) != (len(m.queue) > 0) {
 				t.Fatalf("queueing: %v, want %v", p.last.Load() == queueing, len(m.queue) > 0)
 			}
-			// Whoever has been asked, and is the first by now, knows when its turn comes, or was called.
+			// A call that has been asked, and is the first by now, knows when its turn comes, or was called.
 			if len(m.queue) > 0 {
 				if w := m.queue[0]; w.turn != nil && w.turn.sooner != nil && !w.called.Load() && m.last+w.gap < w.told {
 					t.Fatalf("the first was told %d, comes at %d, and was not called", w.told-now, m.last+w.gap-now)
@@ -133,7 +133,7 @@ func TestPacer_AgreesWithAList(t *testing.T) {
 	})
 }
 
-// The race: those who queue, leave and are served, beside those who find nobody waiting, on a clock that
+// The race: calls that queue, leave and are served, beside calls that find none waiting, on a clock that
 // some of them read late. The turns that were given and kept are a gap apart, and in the end nobody waits.
 func TestPacer_HammerQueueing(t *testing.T) {
 	t.Parallel()

@@ -147,7 +147,7 @@ func (a *adaptive) open(now int64) {
 	a.counts.places.SetLimit(t.limit)
 }
 
-// load goes on with a rule from now on, which may not be adaptive.
+// load takes over a rule from now on, which may not be adaptive.
 func (a *adaptive) load(r *Rule, cause *resource.Cause) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -108,7 +108,7 @@ func exit(entries ...*resource.Entry) {
 	}
 }
 
-// taken gives the places that are taken of a rule that names a resource.
+// taken returns the places that are taken of a rule that names a resource.
 func (g *gate) taken(t testing.TB, name, id string) int64 {
 	t.Helper()
 	controllers := controllersOf(g.guard, name)

@@ -13,7 +13,7 @@ import (
 	"github.com/leapgate-go/leapgate/internal/callerror"
 )
 
-// Who comes when as many wait as may is blocked at once, and who comes after one has left is not.
+// A call that comes when as many wait as may is blocked at once, and one that comes after one has left is not.
 func TestQueue_IsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestQueue_IsBounded(t *testing.T) {
 		calls = append(calls, g.queue(t, start, 1), g.queue(t, start, 1))
 		require.Equal(t, "b-b-b", ended(calls))
 
-		rule.MaxQueue = 3 // of those who come from now on
+		rule.MaxQueue = 3 // of those that come from now on
 		g.load(t, rule)
 		calls = append(calls, g.queue(t, start, 1), g.queue(t, start, 1))
 		require.Equal(t, "b-b-b-b", ended(calls))

@@ -16,7 +16,7 @@
 // 100 ms. How long they take without a queue is measured every 30 s, or when they have become much
 // slower, but only while the limit keeps calls out: it is halved for half a second or longer. What is
 // still as slow then is slow for another reason, such as a dependency, and the limit makes room for
-// it. Whoever does not want that sets MaxRT.
+// it. To prevent that, set MaxRT.
 //
 // Things to know:
 //

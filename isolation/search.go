@@ -235,7 +235,7 @@ func (s *search) span() (settle, span time.Duration) {
 	return 0, max(minWindow, base)
 }
 
-// load goes on with a changed rule.
+// load takes over a changed rule.
 func (s *search) load(r *Rule) {
 	s.rule = r
 	s.set(s.limit)

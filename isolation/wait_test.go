@@ -72,7 +72,7 @@ func TestWait_WhoCameFirstIsServedFirst(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		require.Equal(t, "-----", ended(calls))
-		require.Equal(t, []int64{3, 0, 0, 0, 3}, g.totals("a")) // who waits is not in flight
+		require.Equal(t, []int64{3, 0, 0, 0, 3}, g.totals("a")) // a call that waits is not in flight
 		for i, want := range []string{"P----", "PP---", "PPP--"} {
 			time.Sleep(10 * time.Millisecond)
 			held[i].Exit()
@@ -359,7 +359,7 @@ func (h *held) Bind(string, []resource.Check) ([]resource.Check, bool) {
 }
 
 // Rules that were never carried out, because others came before they could be, leave
-// nothing behind with those who queue.
+// nothing behind with those that queue.
 func TestWait_RulesAreChangedAndChangedBackMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

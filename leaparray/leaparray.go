@@ -4,7 +4,7 @@
 // few of them: the window. Each bucket holds a value of the caller's own type
 // and is opened by the first call that sees its span of time. A bucket is never
 // reset: a new span gets a fresh [WindowWrap], which takes its slot by
-// compare-and-swap, so whoever still holds the old one holds it whole.
+// compare-and-swap, so a goroutine that still holds the old one holds it whole.
 //
 // The ring knows time and slots and nothing else. It never reads a clock: every
 // method is given now, in nanoseconds, on whatever axis the caller keeps.
@@ -32,7 +32,7 @@ var ErrConfig = errors.New("leaparray: bad configuration")
 // LeapArray is a ring of buckets whose values are of type T.
 //
 // One CAS on current orders all openings. The slots behind it are filled after
-// that, by whoever comes first, before the next opening, and never with an
+// that, by the first call that comes, before the next opening, and never with an
 // older bucket. So at any time every bucket but the newest is in its slot, and
 // no bucket that was skipped is ever filled in late. (Opening buckets by CAS
 // into their slots alone is shorter and wrong: a bucket that one goroutine
@@ -49,7 +49,7 @@ type LeapArray[T any] struct {
 }
 
 // WindowWrap is one bucket: a span of time, and the value kept for it. The span does not
-// change; the value may. They lie together, so that whoever looks whether a bucket covers now
+// change; the value may. They lie together, so that a goroutine that looks whether a bucket covers now
 // has the cache line where the value begins.
 type WindowWrap[T any] struct {
 	start  int64

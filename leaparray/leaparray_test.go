@@ -176,7 +176,7 @@ func TestCurrent_SameBucketUntilItEnds(t *testing.T) {
 	require.NotSame(t, w, next)
 	require.Equal(t, start+1000*ms, next.Start())
 	require.Equal(t, counts{}, *next.Value())
-	require.Equal(t, counts{pass: 2, block: 1}, *w.Value(), "who holds the old bucket holds it whole")
+	require.Equal(t, counts{pass: 2, block: 1}, *w.Value(), "a holder of the old bucket holds it whole")
 }
 
 // The constructor lets nobody through before all have asked for the
@@ -857,7 +857,7 @@ func (n *naiveRing) live(now int64) []int64 {
 	return starts
 }
 
-// trim forgets what is not live at now: whoever looks with an older now may miss it.
+// trim forgets what is not live at now: a reader with an older now may miss it.
 func (n *naiveRing) trim(now int64) {
 	if len(n.opened) == 0 {
 		return

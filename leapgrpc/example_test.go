@@ -124,7 +124,7 @@ func ExampleBlocked() {
 	// Output: system 2s
 }
 
-// Behind a proxy, the client is whom it names in x-forwarded-for.
+// Behind a proxy, the client is the one that it names in x-forwarded-for.
 func ExampleAddress() {
 	key := leapgrpc.Address(leaphttp.MustAddress(leaphttp.AddressConfig{Trusted: leaphttp.PrivateNetworks()}))
 	fmt.Println(key(callFrom("10.0.0.1:443", "x-forwarded-for", "198.51.100.7")))

@@ -278,7 +278,7 @@ func TestTransport_OutcomePanics(t *testing.T) {
 	require.Equal(t, 1, b.closed)
 	require.Equal(t, failure, ends(gate, "GET a"))
 
-	synctest.Test(t, func(t *testing.T) { // and when nobody is there who could recover
+	synctest.Test(t, func(t *testing.T) { // and when nothing recovers
 		var log bytes.Buffer
 		gate := leapgate.Must(leapgate.Config{})
 		rt := leaphttp.MustTransport(leaphttp.TransportConfig{

@@ -140,7 +140,7 @@ func TestTransport_RequestIsNotChanged(t *testing.T) {
 	require.Equal(t, []any{address, header}, []any{*r.URL, r.Header})
 }
 
-// Names are bounded, whoever chooses the method and the host.
+// Names are bounded, also if a client chooses the method and the host.
 func TestTransport_NameOfTheResource(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1021)

@@ -50,7 +50,7 @@ func TestHandler_LimiterThatCannotCount_DoesNotBlameTheClient(t *testing.T) {
 	}
 }
 
-// Whoever has used up a quota is told so, also if another limit cannot count.
+// A client that has used up a quota is told so, also if another limit cannot count.
 func TestHandler_QuotaIsUsedUpAndAnotherLimiterCannotCount(t *testing.T) {
 	t.Parallel()
 	none := newLog(t, gatetest.NewClock(), "none", 0, time.Hour)
@@ -60,7 +60,7 @@ func TestHandler_QuotaIsUsedUpAndAnotherLimiterCannotCount(t *testing.T) {
 	require.Equal(t, []string{"none"}, problemOf(t, w).Policies)
 }
 
-// A new client for whom there is no place has used up nothing.
+// A new client beyond MaxKeys has used up nothing.
 func TestHandler_NoPlaceForANewKey(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -63,7 +63,7 @@ func (u *unboundRules) note(r *http.Request, route, counted string) {
 		return
 	}
 	rules := u.rules.Load()
-	if rules == nil { // whoever has counted a power of two is still reading them
+	if rules == nil { // the request that counted a power of two is still reading them
 		return
 	}
 	for i := range *rules {

@@ -151,7 +151,7 @@ func TestHeaders_NoMoreThanWhatRemainsWithinT(t *testing.T) {
 	}
 }
 
-// No t beside a Retry-After is longer than that, whoever refuses.
+// No t beside a Retry-After is longer than that, whatever refuses.
 func TestHeaders_NoWaitBeyondRetryAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -50,7 +50,7 @@ func newDescs(gate string) *descs {
 	d.candidateWouldBlocks = of("candidate_would_blocks_total",
 		"Calls that the candidate threshold of a rule would have blocked.", "resource", "guard", "rule")
 	d.missing = of("rule_missing_arguments_total",
-		"Calls without the argument that a rule is about. If all are, nobody gives it, and the rule does nothing.",
+		"Calls without the argument that a rule is about. If all calls are, the rule does nothing.",
 		"resource", "guard", "rule")
 	d.shed = of("rule_shed_total", "Calls that a rule has blocked which goes by criticality.", "resource", "guard", "rule", "criticality")
 	d.mode = of("rule_info", "1, for the mode of a rule: enforce, shadow or off.", "resource", "guard", "rule", "mode")

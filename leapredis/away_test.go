@@ -260,7 +260,7 @@ func TestAway_ManyCallersLeaveAtOnce(t *testing.T) {
 	})
 }
 
-// While it is known to be away, callers who wait less than a probe does are answered by the
+// While it is known to be away, callers that wait less than a probe does are answered by the
 // policy, but for one in 200 ms.
 func TestAway_CallersWhoLeaveAreNotAllProbes(t *testing.T) {
 	t.Parallel()
@@ -322,7 +322,7 @@ func TestAway_AClientThatHangs(t *testing.T) {
 	})
 }
 
-// Callers who leave before they have waited long enough do not hide that it hangs.
+// Callers that leave before they have waited long enough do not hide that it hangs.
 func TestAway_AClientThatHangsAndCallersThatLeave(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {

@@ -56,7 +56,7 @@ type breaker struct {
 	until int64      // no probe before this, while open
 }
 
-// pass lets one call be sent. Whoever has it reports what became of it, once.
+// pass lets one call be sent. Its caller reports what became of it, once.
 type pass struct{ word uint64 }
 
 func (b *breaker) state() State { return State(b.word.Load() & 3) }
@@ -144,7 +144,7 @@ func (b *breaker) hush(now int64, waited time.Duration) {
 func (b *breaker) excuse(p pass, now int64, waited time.Duration) (opened bool) {
 	if State(p.word&3) == Closed {
 		if b.excused.CompareAndSwap(0, now) || now-b.excused.Load() < int64(excusedTime) {
-			b.hush(now, waited) // whoever asks next has waited enough, whoever is at fault
+			b.hush(now, waited) // the next call has waited enough, whatever is at fault
 			return false
 		}
 	}

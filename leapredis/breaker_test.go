@@ -26,7 +26,7 @@ func TestBreaker_OpensAfterFailuresInARow(t *testing.T) {
 	require.Equal(t, Open, b.state())
 	_, ok := b.admit(int64(retryTime) - 1)
 	require.False(t, ok)
-	require.Equal(t, minRetry, b.retryAfter(int64(retryTime)-1), "a caller who comes again is no flood")
+	require.Equal(t, minRetry, b.retryAfter(int64(retryTime)-1), "a caller that comes again is no flood")
 }
 
 func open(t *testing.T, b *breaker, now int64) {
@@ -152,7 +152,7 @@ func TestBreaker_Hammer(t *testing.T) {
 	}
 }
 
-// Whoever sees that it is open can tell since when.
+// A caller that sees that it is open can tell since when.
 func TestBreaker_SinceIsKnownOnceItIsOpen(t *testing.T) {
 	t.Parallel()
 	for range 200 {

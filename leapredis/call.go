@@ -36,7 +36,7 @@ const (
 	waiting  uint32 = iota
 	answered        // in time
 	late            // not by its deadline: its caller has been told something else
-	left            // not before its caller left, who was told nothing
+	left            // not before its caller left, which was told nothing
 )
 
 func (c *call) run() {
@@ -68,7 +68,7 @@ func (c *call) run() {
 		case c.question.core != nil:
 			c.question.core.keep(&c.question, c.reply, c.err)
 		case c.err == nil:
-			l.giveBack(c) // who asked can never give it back
+			l.giveBack(c) // the caller can never give it back
 		}
 	}
 	l.put(c)

@@ -48,7 +48,7 @@ type Config struct {
 	Mode rule.Mode
 
 	// Prefix is what every name on the server begins with: 1 to [MaxPrefix] bytes, such as
-	// "api-calls:". It is for one limiter. A different Limit goes on with what was counted
+	// "api-calls:". It is for one limiter. A different Limit keeps what was counted
 	// under it; another Window, or a log in place of a counter, needs another Prefix.
 	//
 	// It must not have "{" or "}". The name of a key is Prefix, "{}" and the key. So a Prefix

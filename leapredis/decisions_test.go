@@ -292,7 +292,7 @@ func TestWire_PrefixesThatBeginAlike(t *testing.T) {
 	})
 }
 
-// "v2:7" of one limiter is not "7" of another, whose Prefix goes on with "v2:".
+// "v2:7" of one limiter is not "7" of another, whose Prefix continues with "v2:".
 func TestAllow_LimitersWhosePrefixesBeginAlike(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {

@@ -22,7 +22,7 @@ type fallback struct {
 	mu    sync.Mutex         // guards what is below
 	local *limit.RateLimiter // nil: not needed yet
 	burst int64              // of local
-	among census             // of those who have the shares that local was used with last
+	among census             // of the processes that have the shares that local was used with last
 	used  time.Time          // when that was
 	ended bool
 }

@@ -184,7 +184,7 @@ func TestLocal_TheNumberChanges(t *testing.T) {
 	})
 }
 
-// So many that there is no share for each: who comes later in the order of names has none.
+// So many that there is no share for each: a process that comes later in the order of names has none.
 // It says so in its figures, and refuses as always.
 func TestLocal_MoreProcessesThanTheLimit(t *testing.T) {
 	t.Parallel()

@@ -218,7 +218,7 @@ func TestDenied_AndThenTheServerHangs(t *testing.T) {
 	})
 }
 
-// A caller who waits for a limit that cannot be had asks a few times a second, whatever the
+// A caller that waits for a limit that cannot be had asks a few times a second, whatever the
 // reason.
 func TestDeny_AWaitIsNoFlood(t *testing.T) {
 	t.Parallel()

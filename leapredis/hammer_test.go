@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// witness tells who asks what the server took for him, also if he has left meanwhile.
+// witness tells a caller what the server took for it, also if it has left meanwhile.
 type witness struct{ *server }
 
 type witnessed struct{}
@@ -44,7 +44,7 @@ func (w witness) tell(ctx context.Context, r []int64, args []string) []int64 {
 }
 
 // Callers leave, refund and settle, and leases come and end: what the server holds in the
-// end is what was admitted and kept, and what those who left had asked for, no more and no
+// end is what was admitted and kept, and what those that left had asked for, no more and no
 // less.
 func TestHammer_TheServerHoldsWhatWasAdmitted(t *testing.T) {
 	t.Parallel()
@@ -61,7 +61,7 @@ func TestHammer_TheServerHoldsWhatWasAdmitted(t *testing.T) {
 		}
 		var kept, left atomic.Int64
 		var mu sync.Mutex
-		var gone []*atomic.Int64 // what those who left have taken
+		var gone []*atomic.Int64 // what those that left have taken
 		caller := func(l limiter, r *rand.Rand) {
 			for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Duration(r.IntN(3000)) * time.Microsecond) {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.IntN(5000))*time.Microsecond)

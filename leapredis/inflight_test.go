@@ -236,7 +236,7 @@ func TestInFlight_ReleasesThatFailAreSentWhenAServerAnswers(t *testing.T) {
 	})
 }
 
-// Who gives up, or is answered too late, has no place: it is given back.
+// A call that gives up, or is answered too late, has no place: it is given back.
 func TestInFlight_NobodyKeepsAPlaceThatHeWasNotTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -337,7 +337,7 @@ func TestInFlight_RepliesThatNoScriptGives(t *testing.T) {
 	})
 }
 
-// Never one above, whoever leaves, is late, panics or forgets; in the end all are free.
+// Never one above, whether calls leave, are late, panic or forget; in the end all are free.
 func TestInFlight_Hammer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

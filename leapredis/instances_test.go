@@ -34,7 +34,7 @@ func TestLocal_ProcessesThatSeldomAsk(t *testing.T) {
 	})
 }
 
-// Whoever asks first counts itself alone: when all start at once, and when the server has
+// The process that asks first counts itself alone: when all start at once, and when the server has
 // lost what it held. No process takes that for all there are.
 func TestLocal_TheCountBegins(t *testing.T) {
 	t.Parallel()
@@ -154,7 +154,7 @@ func TestLocal_TheRemainderGoesToTheFirst(t *testing.T) {
 	})
 }
 
-// Whoever comes, goes and is silent, and whatever the server forgets: the shares of the
+// Whichever processes come, go and are silent, and whatever the server forgets: the shares of the
 // processes that know of all others sum to at most the limit. One that does not, since it is
 // new or was silent for long, has at most what there is for one of those that are assumed.
 func TestLocal_SharesNeverSumToMoreThanTheLimit(t *testing.T) {

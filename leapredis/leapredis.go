@@ -24,7 +24,7 @@
 // ends after Config.LeaseTime, and with the window of the server that was charged,
 // counted from before the server was asked. What is left of it after LeaseTime is given
 // back: once, and only to the window that was charged. How many permits are asked for
-// follows the rate of the key in this process; near the limit the server gives no more
+// follows the rate of the key in this process; near the limit the server grants no more
 // than an eighth of what is left beyond what was asked for.
 //
 // A key that was refused is refused without asking until one more may pass. Meanwhile one call

@@ -221,7 +221,7 @@ func TestLease_Reset(t *testing.T) {
 	})
 }
 
-// A refund goes to the lease, and from there to whoever comes next.
+// A refund goes to the lease, and from there to the next call.
 func TestLease_Refund(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

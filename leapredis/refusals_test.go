@@ -127,7 +127,7 @@ func TestAllow_AFloodOfManyCallersAsksOnceInLeaseTime(t *testing.T) {
 	}
 }
 
-// When one may pass, all who come before the answer ask: of a flood comes to the server what
+// When one may pass, all that come before the answer ask: of a flood comes to the server what
 // comes within a round trip from then, and one in LeaseTime.
 func TestAllow_AFloodAsksWhenOneMayPass(t *testing.T) {
 	t.Parallel()

@@ -402,7 +402,7 @@ func TestServers_AProcessThatIsLate(t *testing.T) {
 			late()
 			require.Equal(t, DefaultTimeout, time.Since(begun))
 			require.True(t, allow(t, l, "a", 1).Degraded)
-			require.Equal(t, DefaultTimeout, time.Since(begun), "who asks next has not to wait")
+			require.Equal(t, DefaultTimeout, time.Since(begun), "the next call need not wait")
 			time.Sleep(quietTime)
 		}
 		for range failuresToOpen + 1 {
@@ -414,7 +414,7 @@ func TestServers_AProcessThatIsLate(t *testing.T) {
 	})
 }
 
-// A caller who leaves while the server is asked has asked once, and is charged; and a refusal
+// A caller that leaves while the server is asked has asked once, and is charged; and a refusal
 // is remembered, so that a flood of such does not reach the server.
 func TestAllow_ACallerWhoLeavesGainsNothing(t *testing.T) {
 	t.Parallel()

@@ -165,7 +165,7 @@ func allow(t testing.TB, l limit.Limiter, key string, n int64) limit.Decision {
 	return d
 }
 
-// admitted asks each of them a hundred times for one, and gives how many passed in all.
+// admitted asks each of them a hundred times for one, and returns how many passed in all.
 func admitted(t testing.TB, key string, all ...limiter) (n int) {
 	t.Helper()
 	for _, l := range all {

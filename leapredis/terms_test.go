@@ -63,7 +63,7 @@ func TestLimitFor_EachKeyHasTheLimitOfItsPlan(t *testing.T) {
 		p, err := l.Peek(t.Context(), "free 1")
 		require.NoError(t, err)
 		require.Equal(t, d, p)
-		require.Equal(t, before, l.Link().RoundTrips, "the server is not asked for who is exempt")
+		require.Equal(t, before, l.Link().RoundTrips, "the server is not asked for what is exempt")
 		require.Zero(t, s.held("test:{}free 1"))
 
 		p, err = l.Peek(t.Context(), "vip 2")

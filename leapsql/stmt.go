@@ -45,7 +45,7 @@ func (s *stmt) Close() error {
 	return s.raw.Close()
 }
 
-// begin begins a call, or goes on with that for which the statement was prepared.
+// begin begins a call, or continues the one for which the statement was prepared.
 func (s *stmt) begin(ctx context.Context, r *resource.Resource) (*call, error) {
 	one := s.skipped
 	s.skipped = nil

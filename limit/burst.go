@@ -19,7 +19,7 @@ package limit
 // back what was charged less the time since then, in which it was paid off if others had not
 // come meanwhile: all of it at once, and nothing when that time is over, or while calls wait.
 //
-// [RateLimiter.Wait] reserves: those who wait have turns, in the order in which they came. A
+// [RateLimiter.Wait] reserves: calls that wait have turns, in the order in which they came. A
 // turn is lost if the caller gives up while others wait behind it.
 //
 // [RateLimiter.SetBurst] changes Burst, which keeps what a key holds as well.

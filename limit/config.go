@@ -55,7 +55,7 @@ type Config struct {
 	Offenders int
 
 	// Now is the clock: nanoseconds, for instance of Unix time. Nil is the real one,
-	// which starts at the Unix time and goes on with the monotonic clock, so that
+	// which starts at the Unix time and then follows the monotonic clock, so that
 	// setting the system's time moves no window. It must be safe for concurrent use
 	// and should not go back: an older time is taken for the latest that the key has
 	// seen, but with [NewBurst], which see. If it jumps ahead, windows stay there until it is reached again.

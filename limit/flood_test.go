@@ -13,9 +13,9 @@ import (
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 )
 
-// A flood of keys that nobody has seen before, and one client who was there first. Memory
+// A flood of keys that nobody has seen before, and one client that was there first. Memory
 // stays flat whatever comes; the known client's count is kept, or, with Evict, kept by
-// holding more than those who come.
+// holding more than those that come.
 func TestLimiter_FloodOfKeys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -152,7 +152,7 @@ func TestLimiter_SharedAtAnyTime(t *testing.T) {
 	}
 }
 
-// What one of those who share was charged can be given back.
+// What one of those that share was charged can be given back.
 func TestLimiter_SharedRefundAndSettle(t *testing.T) {
 	t.Parallel()
 	for _, a := range everyAlgorithm {
@@ -177,7 +177,7 @@ func TestLimiter_SharedRefundAndSettle(t *testing.T) {
 	}
 }
 
-// Whoever holds much is not pushed out by a flood of those who hold little.
+// A key that holds much is not pushed out by a flood of those that hold little.
 func TestLimiter_EvictionTakesTheColdest(t *testing.T) {
 	t.Parallel()
 	for _, a := range everyAlgorithm {

@@ -228,7 +228,7 @@ func (e *gcra) add(node *debtor, q question) (alive bool) {
 }
 
 // takeOff gives back what n have cost, less the time since they began. Had they never been,
-// the key would owe at least so much less, whoever came meanwhile: only in that time can it
+// the key would owe at least so much less, whatever came meanwhile: only in that time can it
 // have owed nothing. While calls wait for turns, which they have been told, only the last turn
 // can be given back.
 func (e *gcra) takeOff(node *debtor, began int64, q question) {

@@ -348,7 +348,7 @@ func TestBurst_WaitersHaveTurnsInTheOrderInWhichTheyCame(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(50 * time.Millisecond)
-		require.Equal(t, 450*time.Millisecond+100*time.Millisecond, l.Peek("a").RetryAfter, "behind those who wait")
+		require.Equal(t, 450*time.Millisecond+100*time.Millisecond, l.Peek("a").RetryAfter, "behind those that wait")
 		cancel()
 		synctest.Wait()
 		d, err := l.Wait(t.Context(), "a", 2)

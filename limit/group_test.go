@@ -233,11 +233,11 @@ func TestAll_RetryAfterIsTrueToTheNanosecond(t *testing.T) {
 			now := clock.Load()
 			clock.Store(now + int64(d.RetryAfter) - 1)
 			if g.would("a", n).Allowed {
-				t.Fatalf("%d at %d gives %+v; it passes a nanosecond earlier", n, now, d)
+				t.Fatalf("%d at %d returns %+v; it passes a nanosecond earlier", n, now, d)
 			}
 			clock.Add(1)
 			if !g.would("a", n).Allowed {
-				t.Fatalf("%d at %d gives %+v; it does not pass then", n, now, d)
+				t.Fatalf("%d at %d returns %+v; it does not pass then", n, now, d)
 			}
 			if rapid.Bool().Draw(t, "wait") {
 				d, err := g.AllowN(t.Context(), "a", n)
@@ -297,7 +297,7 @@ func TestAll_Wait(t *testing.T) {
 }
 
 // A limit that cannot be asked, or that does not take back what it gave, must not let in
-// whom another refuses.
+// that another refuses.
 func TestAll_RefusalCountsMoreThanAnError(t *testing.T) {
 	t.Parallel()
 	var asked []string

@@ -231,7 +231,7 @@ func TestCounter_HammerTheFirstOfAWindow(t *testing.T) {
 }
 
 // The race: a sweep takes out a key that a caller has found and not yet charged. Limit 1,
-// and each round all keys have expired: exactly one passes for each key, whoever sweeps.
+// and each round all keys have expired: exactly one passes for each key, whichever call sweeps.
 func TestLimiter_HammerSweepAgainstHolders(t *testing.T) {
 	t.Parallel()
 	for _, a := range everyAlgorithm {

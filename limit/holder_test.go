@@ -22,7 +22,7 @@ func TestPackedCounter_DeadCellIsSeenByItsHolder(t *testing.T) {
 	word := c.Value.Load()
 	e.store.sweep(minute + 2*second)
 	require.EqualValues(t, dead, c.Value.Load()&countMask)
-	require.False(t, c.Value.CompareAndSwap(word, word+1), "who looked before cannot charge it")
+	require.False(t, c.Value.CompareAndSwap(word, word+1), "a caller that looked before cannot charge it")
 
 	// It was charged between the look at it and its end.
 	l.AllowNAt(minute+2*second, "a", 1)

@@ -22,8 +22,8 @@ type InFlight struct {
 // whatever panics or is canceled. A call takes a place with [InFlight.Acquire] and gives it
 // back. It takes no lock and allocates nothing if the key is known, and reads no clock.
 //
-// Nobody waits: a call for which there is no place is refused, and RetryAfter is 0, since
-// nobody knows when calls end.
+// No call waits: one beyond the limit is refused, and RetryAfter is 0, since it is not known
+// when calls end.
 //
 // A key that has places is never evicted. When all MaxKeys have some, a new key is refused,
 // whatever WhenFull says; Crowded and Unavailable are set then. A key without places makes

@@ -23,7 +23,7 @@
 // Config.MaxBytes bounds it for all keys together.
 //
 // Most programs want [NewCounter]: its second Limit in a window passes only evenly
-// spread, when the window before was full. [NewBurst] is for those who want a token bucket:
+// spread, when the window before was full. [NewBurst] is a token bucket:
 // a burst, and then one call after the other, evenly. [All] asks several limits together.
 //
 // [NewInFlight] is the other limit by key: so many calls at a time, however long they take. It

@@ -300,7 +300,7 @@ func (a variant) drawHistory(t *rapid.T, cfg Config) (history []call, now int64)
 	return history, drawNow(t, now, window)
 }
 
-// Whatever came before, the wait that a refusal gives is the true one: at that time the
+// Whatever came before, the wait that a refusal names is the true one: at that time the
 // call passes if it is alone, and a nanosecond earlier it does not.
 func TestLimiter_RetryAfterIsTrueToTheNanosecond(t *testing.T) {
 	t.Parallel()
@@ -331,11 +331,11 @@ func TestLimiter_RetryAfterIsTrueToTheNanosecond(t *testing.T) {
 				require.Positive(t, d.RetryAfter)
 				late := now + int64(d.RetryAfter)
 				if got := last(late); !got.Allowed {
-					t.Fatalf("%d at %d gives %+v; at that time %+v", n, now, d, got)
+					t.Fatalf("%d at %d returns %+v; at that time %+v", n, now, d, got)
 				}
 				got := last(late - 1)
 				if got.Allowed || got.RetryAfter != 1 {
-					t.Fatalf("%d at %d gives %+v; a nanosecond earlier %+v", n, now, d, got)
+					t.Fatalf("%d at %d returns %+v; a nanosecond earlier %+v", n, now, d, got)
 				}
 			})
 		})

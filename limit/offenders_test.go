@@ -18,7 +18,7 @@ func TestOffenders_OfALimiter(t *testing.T) {
 		}
 	}
 	c.AllowNAt(minute, "client 4", 0)
-	c.Peek("client 4") // who only looks is not refused
+	c.Peek("client 4") // a call that only looks is not refused
 	require.Equal(t, []Offender{{"client 4", 15, 0}, {"client 3", 8, 0}, {"client 2", 3, 0}}, c.Offenders(10))
 	require.Equal(t, []Offender{{"client 4", 15, 0}}, c.Offenders(1))
 	require.Empty(t, c.Offenders(0))

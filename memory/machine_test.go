@@ -42,7 +42,7 @@ func (m *machine) does(r reader)   { m.answer.Store(&r) }
 func (m *machine) gives(n int64)   { m.does(giving(n)) }
 func (m *machine) fails(err error) { m.does(failing(err)) }
 
-// hangs makes readings hang until the function that it gives is called.
+// hangs makes readings hang until the function that it returns is called.
 func (m *machine) hangs(n int64) (release func()) {
 	gate := make(chan struct{})
 	m.does(func() (int64, error) { <-gate; return n, nil })

@@ -132,7 +132,7 @@ func (c *check) addCause(most int64) {
 	}
 }
 
-// goesOn reports whether b goes on with what a has counted.
+// goesOn reports whether b keeps what a has counted.
 func goesOn(a, b *Rule) bool {
 	return a.Resource == b.Resource && a.Match == b.Match && slices.Equal(argsOf(a), argsOf(b)) &&
 		a.Interval == b.Interval && a.Behavior == b.Behavior && a.MaxKeys == b.MaxKeys && a.WhenFull == b.WhenFull

@@ -32,7 +32,7 @@ var (
 	_ resource.ArgsFinisher = (*inFlight)(nil)
 )
 
-// occupy goes on with the places of the check before, if it fits.
+// occupy takes over the places of the check before, if it fits.
 func (c *inFlight) occupy(before resource.Check) {
 	if old, ok := before.(*inFlight); ok && goesOn(old.rule, c.rule) {
 		c.taken = old.taken

@@ -29,7 +29,7 @@ type rates struct {
 
 var _ resource.ArgsCheck = (*rated)(nil)
 
-// remember goes on with what the check before has counted, as far as it fits.
+// remember takes over what the check before has counted, as far as it fits.
 func (c *rated) remember(before resource.Check) {
 	r := c.rule
 	if t, ok := before.(*trying); ok {

@@ -39,7 +39,7 @@ type Rule struct {
 	Arg string
 
 	// Threshold is how many calls with one value are admitted per Interval: 0, which blocks
-	// all unless Top is set, to 16,777,214. What is behind the point does not count for Reject; the other
+	// all unless Top is set, to 16,777,214. Reject rounds it down; the other
 	// behaviors want a whole number.
 	Threshold float64
 

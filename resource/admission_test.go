@@ -365,7 +365,7 @@ func TestAdmission_RetryAfterOfAWaitThatEndedIsWithoutTheCallItself(t *testing.T
 }
 
 // Somebody queued behind the call that gave up, and has its turn now: so there is room
-// for one who comes at once.
+// for one that comes at once.
 func TestAdmission_WaitThatEndedBeforeOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

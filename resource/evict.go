@@ -22,7 +22,7 @@ type Evictions struct {
 	// Evicted is how many resources have lost their places.
 	Evicted int64
 	// Remembered is how many of them are remembered: they were evicted before their rules
-	// had forgotten what they used, and go on with it if they come again.
+	// had forgotten what they used, and continue from it if they come again.
 	Remembered int
 	// Forgotten is how many of those had to be forgotten too early, because too many
 	// were remembered; and ForgottenCalls how many calls had passed there: at most so

@@ -265,7 +265,7 @@ func TestFlood_HandleOfANameThatIsRemembered(t *testing.T) {
 	}
 }
 
-// Whoever is inside, or waits to be let in, keeps the place; new names are served by other
+// A name with a call inside, or one that waits to be let in, keeps its place; new names are served by other
 // then.
 func TestFlood_CallsInFlightAndWaitingKeepTheirPlaces(t *testing.T) {
 	t.Parallel()

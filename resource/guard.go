@@ -26,7 +26,7 @@ type Guard interface {
 	//
 	// old is what Bind returned for the resource before; nil if it has just appeared. What
 	// a check remembers of the resource lives there. A check that has the ID of an old one, and
-	// in its Cause the same Last or State, goes on with its counts, in the sums over all rules
+	// in its Cause the same Last or State, keeps its counts, in the sums over all rules
 	// too. One that was left out must not be returned again. The checks
 	// of a resource that is evicted are kept as long as their Interval. If the resource
 	// comes again by then, they go on as they are, or are old if rules were loaded

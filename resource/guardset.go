@@ -190,7 +190,7 @@ func (a *asked) ofAllCalls() (Finisher, bool) {
 	return as[Finisher](a.Check)
 }
 
-// continued returns the lifetime of the old check whose counts c goes on with, or nil.
+// continued returns the lifetime of the old check whose counts c takes over, or nil.
 func (s *checks) continued(c Check, old *checks) *lifetime {
 	for before, h := range old.all() {
 		if goesOn(before, c) && !s.has(h) {

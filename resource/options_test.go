@@ -124,7 +124,7 @@ func TestLastRefusal_OfManyInAMillisecondIsThe64th(t *testing.T) {
 	require.True(t, last().At.Equal(time.Unix(0, c.Now())))
 }
 
-// A rule that is reloaded goes on with its last refusal, and each rule has its own.
+// A rule that is reloaded keeps its last refusal, and each rule has its own.
 func TestLastRefusal_IsOfTheRuleThatRefused(t *testing.T) {
 	t.Parallel()
 	c := gatetest.NewClock()

@@ -9,7 +9,7 @@ import (
 // Changed notes that a guard has other checks than before, for the resources of these
 // names. It calls nobody, so that a guard can tell while it holds the lock under which its
 // rules change. The function that it returns carries the changes out, and is called without
-// a lock; when it returns, so are those that were noted before by others, who may still be
+// a lock; when it returns, so are those that were noted before by others, which may still be
 // at it.
 func (g *registry) Changed(changes names.Set) (rebind func()) {
 	g.rebinding.Lock()

@@ -17,7 +17,7 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// Other is the name of the resource that serves the names for which there is no place, and
+// Other is the name of the resource that serves the names beyond Config.MaxResources, and
 // that keeps the totals of those that were evicted.
 const Other = names.Other
 
@@ -217,8 +217,8 @@ func (g *registry) replace(name string, handle *Resource, now int64) *Resource {
 		return g.other
 	}
 	defer func() { g.newcomers.end(estimate, g.clock.Now()-start) }()
-	// Patterns are not tried on a name for which there is no place. And nobody queues up
-	// to hear so.
+	// Patterns are not tried on a name that other will serve. And no call waits for the lock
+	// to learn that.
 	if !g.mu.TryLock() {
 		if g.crowded.Load() {
 			return g.other

@@ -3,7 +3,7 @@ package resource
 import "github.com/leapgate-go/leapgate/internal/names"
 
 // rememberedResource is what is remembered of a resource that was evicted before its rules had
-// forgotten what it used: its checks. If the resource comes again, its checks go on with
+// forgotten what it used: its checks. If the resource comes again, its checks keep
 // their windows, queues and warmth. So eviction refunds nothing. A resource without rules is
 // remembered as well, until it would have been idle: its name does not count as a new one
 // then. It does not change, except for its index.

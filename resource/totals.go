@@ -106,7 +106,7 @@ type place struct {
 }
 
 // cut returns all resources that are there, by name. take is called at the same moment,
-// under the lock, to read what those that are gone have left. Whoever registers a
+// under the lock, to read what those that are gone have left. A goroutine that registers a
 // name waits for that, so it must be short.
 func (g *registry) cut(take func()) []place {
 	g.mu.Lock()

@@ -40,7 +40,7 @@ func (s *scriptedTurn) Due(_ int64, sooner func()) time.Duration {
 
 func (s *scriptedTurn) GiveBack(int64) { s.check.guard.note("-%s turn", s.check.id) }
 
-// is says when the turn is due from now on, and tells those who wait.
+// is says when the turn is due from now on, and tells those that wait.
 func (s *scriptedTurn) is(due time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +186,7 @@ type waiter struct {
 func (w *waiter) Wait(d time.Duration) error { return w.meanwhile(d) }
 func (w *waiter) Wake()                      { w.woken++ }
 
-// A call with a time of its own waits on no timer, whoever knows when its turn comes.
+// A call with a time of its own waits on no timer: others know when its turn comes.
 func TestTurn_OnATimeOfTheCallsOwn(t *testing.T) {
 	t.Parallel()
 	now := gatetest.NewClock()

@@ -375,7 +375,7 @@ func (l two) Describe() []limit.Description {
 	return append(l.RateLimiter.Describe(), l.RateLimiter.Describe()...)
 }
 
-// Who edits rules on the page changes no limit and loses no comment.
+// An edit of rules on the page changes no limit and loses no comment.
 func TestSave_KeepsLimitsAndTheirComments(t *testing.T) {
 	t.Parallel()
 	const before = `# the shop

@@ -14,12 +14,12 @@ import (
 // changed and not loaded yet, or is no good. What others wrote is not overwritten.
 var ErrChanged error = conflict("leapgate: the rule file is not the one that is active")
 
-// conflict is an error of two who have written the same.
+// conflict is an error of two writers of the same file.
 type conflict string
 
 func (c conflict) Error() string { return string(c) }
 
-// Conflict is how those see it who do not import this package.
+// Conflict is for packages that do not import this one.
 func (conflict) Conflict() bool { return true }
 
 // Save writes rules into the watched file, and loads them into the gate: they are what is

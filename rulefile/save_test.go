@@ -228,7 +228,7 @@ func TestSave_FunctionCallsTheWatcher(t *testing.T) {
 	}
 }
 
-// Whoever reads the file while it is saved gets all of one version.
+// A reader of the file gets all of one version while it is saved.
 func TestSave_IsReadWhole(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "rules.yaml")

@@ -14,7 +14,7 @@ func (w *Watcher) FailingSince() time.Time { return w.Status().ErrSince }
 // in the [Status].
 func (w *Watcher) LosesComments() bool { return w.Status().LosesComments }
 
-// Parts returns the fields of the error, for those who do not import this package.
+// Parts returns the fields of the error, for packages that do not import this one.
 func (e *Error) Parts() (file string, line, column int, field, message string) {
 	return e.File, e.Line, e.Column, e.Field, e.Message
 }

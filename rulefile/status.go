@@ -21,8 +21,8 @@ type Status struct {
 	// Loads is how often rules were given to the gate and taken by it. A path that is read
 	// and holds what it held is not loaded again.
 	Loads int64
-	// LosesComments is whether the file has comments that Save could not keep, so that who
-	// saves should be warned. It is false if there are several files, which Save refuses.
+	// LosesComments is whether the file has comments that Save could not keep: whoever saves
+	// should be warned. It is false if there are several files, which Save refuses.
 	LosesComments bool
 
 	// Err is why the active rules are not what the path holds now: [Errors], with the

@@ -18,7 +18,7 @@ import (
 
 // YAML writes rules as a rule file: [Parse] reads the same rules from it, except for
 // their Sources, which no file has. Fields that hold their zero are left out. Equal rules
-// give equal text. The error is a value that no file can hold: a name that is not UTF-8, a
+// make equal text. The error is a value that no file can hold: a name that is not UTF-8, a
 // threshold that is not finite, an unknown enumeration. Rules that are no good otherwise
 // are written.
 func YAML(rules leapgate.Rules) ([]byte, error) { return File{Rules: rules}.YAML() }

@@ -78,8 +78,8 @@ type RuleSnapshot struct {
 	CandidateWouldBlock int64
 
 	// Missing is how many calls had not the argument that the rule is about, and Values how many
-	// values of it are counted now. If every call is missing it, the rule does nothing: nobody
-	// gives the argument, or under another name.
+	// values of it are counted now. If every call is missing it, the rule does nothing: calls do
+	// not name the argument, or name it otherwise.
 	Missing int64
 	Values  int
 

@@ -14,7 +14,7 @@ import (
 )
 
 // check carries out a rule on one of the resources that it binds. A changed rule gets another
-// check, which goes on with the counts of this one.
+// check, which takes over the counts of this one.
 type check struct {
 	state    *state // of all of them
 	rule     *Rule  // complete; not changed

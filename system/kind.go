@@ -71,7 +71,7 @@ var fields = []field.Field[Rule]{
 	}),
 }
 
-// complete reports the faults of a rule. It fills in nothing: whoever edits Strategy alone gets
+// complete reports the faults of a rule. It fills in nothing: an edit of Strategy alone gets
 // its CoolOff.
 func complete(r *Rule, report *ruleset.Report) {
 	ratio(report, "MaxCPU", r.MaxCPU)

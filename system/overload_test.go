@@ -17,7 +17,7 @@ import (
 	"github.com/leapgate-go/leapgate/system"
 )
 
-// mix is who calls in a simulation: one call in ten is critical, four are of the default, three
+// mix is what calls in a simulation: one call in ten is critical, four are of the default, three
 // sheddable and two in the background; each from one of a thousand origins.
 var mix = [10]resource.Criticality{
 	leapgate.Critical, resource.DefaultCriticality, leapgate.Sheddable, leapgate.Background, resource.DefaultCriticality,

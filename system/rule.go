@@ -28,17 +28,17 @@
 // While a signal is above its bound, and for CoolOff after the rule has last seen it there, nothing
 // passes; the state is "refusing". That is for work that can wait, such as batches.
 //
-// # Whom it refuses
+// # What it refuses
 //
-// A rule that refuses decides whom by criticality: see leapgate.WithCriticality. Within each of the four,
+// A rule decides what to refuse by criticality: see leapgate.WithCriticality. Within each of the four,
 // callers are divided into 32 cohorts by a hash of their origin and the hour, so that a caller
-// who is served goes on being served, and every hour others are. That makes 128 levels. Every
+// that is served goes on being served, and every hour others are. That makes 128 levels. Every
 // 100 ms the rule works out how many calls to refuse, which is as many as it has just refused less the
 // places that are free now, and takes them from the least critical levels; the one at the boundary is
 // refused in part, evenly. If calls above the boundary still find no place, some places are held for them: of n
 // places at most √n, and a third, for those of a better criticality and for the others each; a tenth, if all
 // calls are of one criticality. They are mostly free: at twice what the places can take, 0.92 of 200 places are used, and
-// of 10 places 0.86 if all calls are of one criticality, and 0.73 if not. Otherwise whoever comes gets a place that is free.
+// of 10 places 0.86 if all calls are of one criticality, and 0.73 if not. Otherwise any call gets a place that is free.
 package system
 
 import (

@@ -13,7 +13,7 @@ const (
 	cohorts = 32 // of each
 	levels  = classes * cohorts
 
-	// every is how often it is worked out anew whom to refuse.
+	// every is how often it is worked out anew what to refuse.
 	every = 100 * time.Millisecond
 	// remembers is the time in which half of what was seen is forgotten.
 	remembers = 500 * time.Millisecond
@@ -51,7 +51,7 @@ func levelOf(by resource.Caller, now int64) int {
 	return rank(by.Criticality)*cohorts + int(h>>16^h)&(cohorts-1)
 }
 
-// cut is whom to refuse: all levels beyond one, and of that all but a share.
+// cut is what to refuse: all levels beyond one, and of that all but a share.
 type cut struct {
 	level int    // levels: nobody
 	share uint64 // of the calls at the level that are admitted, in parts of whole

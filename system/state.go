@@ -75,7 +75,7 @@ type phase struct {
 // never is before all times.
 const never = math.MinInt64 / 2
 
-// share goes on with the state of the rule before, or makes one.
+// share takes over the state of the rule before, or makes one.
 func share(env *ruleset.Env, r *Rule, old any) any {
 	s, had := old.(*state)
 	if !had {

@@ -110,7 +110,7 @@ func openGate(cfg leapgate.Config, rules leapgate.Rules) (*leapgate.Gate, error)
 	return gate, err
 }
 
-// atOnce is how those wait whom a rule in mode shadow lets in: its turn counts, and nobody waits.
+// atOnce is how calls wait that a rule in mode shadow lets in: its turn counts, and nobody waits.
 func atOnce(context.Context, time.Duration) error { return nil }
 
 var background = context.Background()

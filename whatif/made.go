@@ -183,7 +183,7 @@ func (s *side) notes(r *Report, cfg *Config) (notes []string) {
 		note("The log does not tell how long requests took: rules on calls in flight or slow calls see none.")
 	}
 	if r.Blocked > 0 && cfg.Retries == 0 {
-		note("Who was refused is taken to give up. Clients often come again: try retries.")
+		note("Clients that were refused are taken to give up. Clients often come again: try retries.")
 	}
 	return notes
 }

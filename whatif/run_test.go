@@ -225,7 +225,7 @@ func TestRun_WaitingTakesTheTimeOfTheLog(t *testing.T) {
 	require.Equal(t, midnight.Add(2*time.Second), r.Rules[0].First)
 }
 
-// A rule in mode shadow refuses nobody, and says whom it would have.
+// A rule in mode shadow refuses nothing, and says what it would have refused.
 func TestRun_ShadowIsAskedOfWhatTheOthersAdmit(t *testing.T) {
 	t.Parallel()
 	cfg := flowRule(3, time.Minute)

@@ -79,7 +79,7 @@ func bytesPerKey(n int, l bench.KeyedLimiter) int {
 	before := liveHeap()
 	allow := l.New(n)
 	for _, key := range keys {
-		allow(strings.Clone(key)) // as it comes with a request; who keeps it, pays for it
+		allow(strings.Clone(key)) // as it comes with a request; a limiter that keeps it pays for it
 	}
 	after := liveHeap()
 	runtime.KeepAlive(allow)

@@ -8,8 +8,8 @@ import (
 var convertCommand = command{
 	name:      "convert",
 	arguments: "[-json] FILE",
-	about: `Convert reads a rule file, or a JSON array of Sentinel's flow, isolation or circuit
-breaker rules, and writes the rules as a rule file to standard output. Comments are lost. What could not be
+	about: `Convert reads a rule file, or a JSON array of Sentinel's flow, isolation, hotspot, circuit
+breaker or system rules, and writes the rules as a rule file to standard output. Comments are lost. What could not be
 translated, or means something else now, goes to standard error as file:line:column: what,
 and the exit code is 1 if a rule was left out.
 

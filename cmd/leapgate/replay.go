@@ -33,7 +33,7 @@ The FILEs are one log in any order; - is standard input. What is packed with gzi
 The formats that are known by the lines themselves are ` + strings.Join(accesslog.Names(), ", ") + `.
 
 The resource of a request is its method and the pattern of its path, such as GET /items/{id}. The
-exact resources of the rules are such patterns, and -route gives more. For other paths they are
+exact resources of the rules are such patterns, and -route adds more. For other paths they are
 found: what is a number or the like, or has too many values, becomes {}. Paths at which nothing was
 ever found are GET (unmatched), as in the middleware.
 

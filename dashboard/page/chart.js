@@ -9,7 +9,7 @@ import { apart, reach, ticks } from "./scale.js";
 
 const edge = { left: 46, right: 10, top: 20, bottom: 22 };
 
-/** A Chart draws series over time. Its element goes into the page; update gives it data.
+/** A Chart draws series over time. Its element goes into the page; update sets its data.
  *
  * title: of the figure. series: [{key, label, class, area, rare}]; one that is rare is shown only if
  * there is something of it. format: of a value, for the axis and the read-out. least: what the axis
@@ -48,7 +48,7 @@ export class Chart {
     this.resizing.observe(this.plot);
   }
 
-  /** update gives the chart its data: end is when the newest step began, in ms, and step how many seconds
+  /** update sets the data of the chart: end is when the newest step began, in ms, and step how many seconds
    * each takes. values has a list for each series, oldest first, null where nothing is known, lines are
    * [{label, value, values, drag}], with values like those of a series if the line moves, and drag for a
    * Handle if it can be dragged; and marks, by time, [{at, label, text, quiet, minor}]. */
@@ -334,7 +334,7 @@ function past(line) {
   return (line.values ?? []).filter((v) => v !== null);
 }
 
-/** trace gives the outline of a series and of the area below it, with breaks where it is null. The area
+/** trace returns the outline of a series and of the area below it, with breaks where it is null. The area
  * reaches down to the bottom, or to the values that the series stands on. */
 export function trace(values, x, y, bottom, on = null) {
   let line = "", area = "", begun = -1;

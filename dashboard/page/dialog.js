@@ -5,8 +5,8 @@ import { el, setAttr, setText, shown } from "./dom.js";
 
 let number = 0;
 
-/** ask shows a dialog and gives whether it was done. send does it, and throws a Problem if it is refused; it
- * gets what goes into the query to say why. reason is "required" or "optional", or nothing if nobody is asked for one. onFaults gets the faults of fields, and gives those that have no place. explain may give another text
+/** ask shows a dialog and reports whether it was done. send does it, and throws a Problem if it is refused; it
+ * gets what goes into the query to say why. reason is "required" or "optional", or nothing if nobody is asked for one. onFaults gets the faults of fields, and returns those that have no place. explain may return another text
  * for a problem; failed is what a text of the server's is put after. who is who asks, as far as the server
  * knows. */
 export function ask({ title, body, verb, danger, who, reason, send, failed = "Nothing was changed: ", onFaults = (faults) => faults, explain = () => null }) {

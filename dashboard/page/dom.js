@@ -42,7 +42,7 @@ export function setAttr(node, name, value) {
 
 const most = 300;
 
-/** shown gives what a person can take in of a text of any length and content. The rest of it is
+/** shown returns what a person can take in of a text of any length and content. The rest of it is
  * no use in a title either. Control characters, and those that turn the direction of the text
  * around, are made visible. */
 export function shown(text) {

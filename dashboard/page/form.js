@@ -10,7 +10,7 @@ export function addRule(context, kind, given) {
   return edit(context, { kind, rule: given }, true);
 }
 
-/** editRule asks for changes to a rule as the API gives it. */
+/** editRule asks for changes to a rule as the API returns it. */
 export function editRule(context, rule) {
   return edit(context, rule, false);
 }

@@ -1,4 +1,4 @@
-// Who came most often: the keys of a limiter, or the values of an argument.
+// What came most often: the keys of a limiter, or the values of an argument.
 
 import { el, setAttr, setText, shown } from "./dom.js";
 import { count } from "./format.js";

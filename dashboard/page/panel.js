@@ -20,7 +20,7 @@ export class Panels {
     this.element = el("div", { class: "panels" });
   }
 
-  /** set shows rules as the API gives them; figures, if a rule has any, are beside. */
+  /** set shows rules as the API returns them; figures, if a rule has any, are beside. */
   set(rules, now) {
     const left = new Map(this.panels);
     let next = this.element.firstChild;

@@ -3,7 +3,7 @@
 
 const spare = 6; // rows above and below
 
-/** Rows shows a list. make gives the element of an item, with a fill(element, item, index); all are as
+/** Rows shows a list. make returns the element of an item, with a fill(element, item, index); all are as
  * high as --row says in the style sheet. reuse(element, item), if it is there, makes the element of one that is not
  * seen any more that of another: much is made while a long list is scrolled. */
 export class Rows {
@@ -35,7 +35,7 @@ export class Rows {
     cancelAnimationFrame(this.frame);
   }
 
-  /** set gives the list its items, which have a key each. */
+  /** set sets the items of the list, which have a key each. */
   set(items) {
     this.items = items;
     this.draw();

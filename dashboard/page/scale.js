@@ -1,6 +1,6 @@
 // The arithmetic of a chart's axes, which knows no drawing.
 
-/** ticks gives an upper end that is at least v, and the round numbers up to it: 1, 2 or 5 times a
+/** ticks returns an upper end that is at least v, and the round numbers up to it: 1, 2 or 5 times a
  * power of ten apart, about so many. least is what the end is at least. */
 export function ticks(v, about = 4, least = 1) {
   const top = Math.max(v, least);
@@ -11,7 +11,7 @@ export function ticks(v, about = 4, least = 1) {
   return { top: at.at(-1), at };
 }
 
-/** reach gives the value that an axis must reach: the highest of the data, those lines above it
+/** reach returns the value that an axis must reach: the highest of the data, those lines above it
  * that can be shown without pressing the data flat, and those that must be shown. */
 export function reach(data, lines, must = []) {
   const most = Math.max(0, ...data);

@@ -43,7 +43,7 @@ export class Sources {
     this.element = el("section", { "aria-label": "Rule sources", hidden: true }, el("div", { class: "section" }, el("h2", { text: "Rule sources" })), this.list);
   }
 
-  /** set shows sources as the API gives them. */
+  /** set shows sources as the API returns them. */
   set(sources) {
     this.element.hidden = sources.length === 0;
     while (this.panels.length > sources.length) this.panels.pop().element.remove();

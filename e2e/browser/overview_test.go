@@ -103,7 +103,7 @@ func TestOverview_WhatNeedsAttentionComesFirst(t *testing.T) {
 	require.Equal(t, "opens,fails", ask[string](p, `String([...document.querySelectorAll(".warning.away a")].map((a) => a.textContent))`))
 	p.until("exceptions", `[...document.querySelectorAll(".row")].find((r) => r.querySelector("a").textContent === "fails").querySelector(".cell.exception.some")`)
 	p.until("exceptions of all", `Number(document.querySelector("#total-exception").textContent) > 0`)
-	p.until("who waits", `Number(document.querySelector("#total-waiting").textContent) > 0`)
+	p.until("what waits", `Number(document.querySelector("#total-waiting").textContent) > 0`)
 
 	// What it says can be read without a mouse.
 	require.False(t, ask[bool](p, `[...document.querySelectorAll(".head .column")].some((c) => c.title.length < 20)`))

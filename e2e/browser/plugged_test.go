@@ -93,5 +93,5 @@ func TestWaits(t *testing.T) {
 	}
 	defer waits.Wait()
 	defer cancel()
-	p.until("who waits", `document.querySelector("#total-waiting").textContent !== "0"`)
+	p.until("what waits", `document.querySelector("#total-waiting").textContent !== "0"`)
 }

@@ -116,7 +116,7 @@ func (s *server) api(t *testing.T, path string, values url.Values, data any) {
 	require.NoError(t, json.Unmarshal([]byte(text), &answer), text)
 }
 
-// result is the series that an expression gives.
+// result is the series that an expression returns.
 type result struct {
 	Metric    map[string]string
 	Value     sample
@@ -158,7 +158,7 @@ func (s *server) value(t *testing.T, expression string) float64 {
 	return results[0].Value.float(t)
 }
 
-// run runs a tool and gives what it has to say.
+// run runs a tool and returns its output.
 func run(t *testing.T, input, name string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), name, args...)

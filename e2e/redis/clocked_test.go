@@ -91,7 +91,7 @@ func (x *table) set(d time.Duration) { x.clock.now.Store((minute + int64(d)) / 1
 
 func (x *table) add(d time.Duration) { x.clock.now.Add(d.Microseconds()) }
 
-// allow asks both, and gives what the server's says.
+// allow asks both, and returns what the server's says.
 func (x *table) allow(key string, n int64) charged {
 	x.t.Helper()
 	remote, err := x.remote.AllowN(x.t.Context(), key, n)

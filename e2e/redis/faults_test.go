@@ -303,7 +303,7 @@ func TestFaults_ScriptsAreForgotten(t *testing.T) {
 	}
 }
 
-// A caller who does not wait any longer says nothing about the server.
+// A caller that does not wait any longer says nothing about the server.
 func TestFaults_CancelledCallsAreNone(t *testing.T) {
 	t.Parallel()
 	for _, w := range ways {

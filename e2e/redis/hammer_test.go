@@ -64,7 +64,7 @@ func TestHammer(t *testing.T) {
 }
 
 // hammer is false if it could not see all that the server did. If it is to be slower, windows
-// are longer, and all pause between calls, so that who looks gets CPU too; still more is asked
+// are longer, and all pause between calls, so that the one that looks gets CPU too; still more is asked
 // than the limits admit.
 func hammer(t *testing.T, v version, server *redistest.Server, slower int) bool {
 	t.Helper()

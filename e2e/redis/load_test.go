@@ -68,7 +68,7 @@ func (l *load) loop(ctx context.Context, limiter limit.Limiter) {
 	}
 }
 
-// end stops, and gives all answers in the order in which they came.
+// end stops, and returns all answers in the order in which they came.
 func (l *load) end() []answer {
 	l.t.Helper()
 	l.stop()

@@ -115,7 +115,7 @@ func (s *sampler) do(addr string, args ...string) (any, error) {
 	return reply, err
 }
 
-// end stops, and gives what was collected of each subject, oldest first. It is not all if
+// end stops, and returns what was collected of each subject, oldest first. It is not all if
 // this machine kept the sampler from its work for a window.
 func (s *sampler) end() (all [][]charge, gap time.Duration) {
 	close(s.stop)

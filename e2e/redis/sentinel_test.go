@@ -22,7 +22,7 @@ import (
 const primaryName = "shop"
 
 // The primary is killed, and the sentinels put its replica in its place: a limiter finds it
-// by itself, and goes on with what was counted.
+// by itself, and keeps what was counted.
 func TestSentinel_Failover(t *testing.T) {
 	t.Parallel()
 	for _, way := range []struct {
@@ -105,7 +105,7 @@ func TestSentinel_Failover(t *testing.T) {
 	}
 }
 
-// startSentinels starts three that watch a primary, and gives their addresses when each
+// startSentinels starts three that watch a primary, and returns their addresses when each
 // knows the others and the replica.
 func startSentinels(t *testing.T, host, port string) []string {
 	t.Helper()

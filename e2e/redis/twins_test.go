@@ -169,7 +169,7 @@ func (p *pair) allow(key string, n int64) charged {
 		// window since.
 		require.LessOrEqual(p.t, remote.Remaining, local.Remaining)
 		local.Remaining = remote.Remaining
-		// It may have been fewer that were refused, who had no longer to wait.
+		// It may have been fewer that were refused, which had no longer to wait.
 		require.LessOrEqual(p.t, remote.RetryAfter, up(local.RetryAfter))
 		local.RetryAfter = remote.RetryAfter
 	}

@@ -29,7 +29,7 @@ func newTraffic() *traffic {
 
 // A bucket is one second. Every field is changed by many goroutines at once, so
 // all are atomic. None is ever set back: the next second gets a new bucket, and
-// whoever still holds this one holds it whole.
+// a goroutine that still holds this one holds it whole.
 type bucket struct {
 	bytes     atomic.Int64
 	largest   atomic.Int64

@@ -12,7 +12,7 @@ import (
 	"github.com/leapgate-go/leapgate"
 )
 
-// A flowOfCalls is who asks for one resource: how many calls a second at a time, how long the
+// A flowOfCalls is what asks for one resource: how many calls a second at a time, how long the
 // work of one takes, and what part of them fails.
 type flowOfCalls struct {
 	resource string

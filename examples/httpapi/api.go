@@ -17,7 +17,7 @@ var (
 	plans     = map[string]string{"carol": "pro"}
 )
 
-// newGate makes a gate with a rule that protects the reports, whoever asks for them.
+// newGate makes a gate with a rule that protects the reports, whichever client asks for them.
 func newGate() (*leapgate.Gate, error) {
 	gate, err := leapgate.New(leapgate.Config{})
 	if err != nil {
@@ -29,7 +29,7 @@ func newGate() (*leapgate.Gate, error) {
 // newAPI is two routes and a health check. All but that are guarded by the gate and by a
 // limit for each address; the reports also by a limit for each customer.
 func newAPI(gate *leapgate.Gate, limiters *limiters) (http.Handler, error) {
-	// A proxy on this machine may say for whom it asks.
+	// A proxy on this machine may name the client for which it asks.
 	address, err := leaphttp.NewAddress(leaphttp.AddressConfig{Trusted: leaphttp.PrivateNetworks()})
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func customer(ctx context.Context) string {
 	return name
 }
 
-// authenticate returns the name of the caller who has the API key.
+// authenticate returns the name of the caller that has the API key.
 func authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, ok := customers[r.Header.Get("X-Api-Key")]

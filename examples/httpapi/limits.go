@@ -76,7 +76,7 @@ func overRedis(l limits) (*limiters, error) {
 		DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second,
 		MaxRetries: -1, DialerRetries: 1, // a request has no time for more
 	})
-	// Anybody may call, so each process goes on with its share of the limit while no server
+	// Anybody may call, so each process admits its share of the limit while no server
 	// answers. A server with many calls of one address would have a Lease, too.
 	perAddress, err := leapredis.NewCounter(viagoredis.New(client), leapredis.Config{
 		Name: "per-address", Prefix: "httpapi:address:", Limit: l.perAddress, Window: l.window,

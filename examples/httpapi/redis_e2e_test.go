@@ -127,7 +127,7 @@ func await(t *testing.T, what string, try func() bool) {
 }
 
 // Two processes share the limits. While there is no Redis, each has its part of the limit for
-// addresses, and gives no reports; the metrics say so. When Redis is back, all is as before.
+// addresses, and refuses reports; the metrics say so. When Redis is back, all is as before.
 func TestE2E_TwoProcessesShareTheLimitsThroughRedis(t *testing.T) {
 	program, err := redistest.Installed("redis-server")
 	if err != nil {
@@ -158,7 +158,7 @@ func TestE2E_TwoProcessesShareTheLimitsThroughRedis(t *testing.T) {
 	for n, status := range []int{200, 200, 429, 429} { // each from another address
 		[]*instance{one, other}[n%2].want(status, "/reports/7", fmt.Sprint("203.0.113.", 10+n), "key-of-ann")
 	}
-	for n := range 21 { // who has a plan has ten times as many
+	for n := range 21 { // a client with a plan has ten times as many
 		status := 200
 		if n == 20 {
 			status = 429

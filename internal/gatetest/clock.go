@@ -53,7 +53,7 @@ func SleepOnTimer(ctx context.Context, d time.Duration) error {
 }
 
 // Unannounced returns a context that ends when ctx does, but has no deadline by which one could
-// know when: it is that of a caller who gives up.
+// know when: it is that of a caller that gives up.
 func Unannounced(ctx context.Context) context.Context { return unannounced{ctx} }
 
 type unannounced struct{ context.Context } //nolint:containedctx // it is one itself

@@ -13,7 +13,7 @@
 // expired, and if the table is full and the caller wants that, the coldest of those
 // it looked at.
 //
-// A node is never taken out from under a caller. Whoever takes it out first makes
+// A node is never taken out from under a caller. The goroutine that takes it out first makes
 // its value dead, by the same atomic word or lock by which callers change it. A
 // caller that finds a value dead has changed nothing, and asks the table again.
 package keys

@@ -142,7 +142,7 @@ func markRing(t *testing.T, m *Meter, buckets int, interval time.Duration) *leap
 	return marks
 }
 
-// sumOfBuckets walks all buckets that ever were, and gives the sum of their counts,
+// sumOfBuckets walks all buckets that ever were, and returns the sum of their counts,
 // after a look that none is negative.
 func sumOfBuckets(t *testing.T, m *Meter, marks *leaparray.LeapArray[linked]) (sum Counts, buckets int) {
 	t.Helper()
@@ -218,7 +218,7 @@ func TestMetric_HammerNothingLostInRollOvers(t *testing.T) {
 	require.Greater(t, buckets, rollovers/10, "roll-overs")
 }
 
-// Both keep step by themselves: who is behind has less to do, since it finds
+// Both keep step by themselves: the one that is behind has less to do, since it finds
 // the buckets open.
 func TestMetric_HammerTwoRotateInLockStep(t *testing.T) {
 	t.Parallel()

@@ -87,7 +87,7 @@ func TestMetric_AgreesWithANaiveLog(t *testing.T) {
 		}
 		var inFlight []call
 		clock := rapid.Int64Range(-50, 50).Draw(t, "clock")
-		trimmed := int64(math.MinInt64) // who looks with an older now may miss something
+		trimmed := int64(math.MinInt64) // a reader with an older now may miss something
 		step := rapid.OneOf(
 			rapid.Int64Range(0, length),
 			rapid.Int64Range(-model.interval, model.interval),

@@ -17,9 +17,9 @@ type finalTotals struct {
 // calls are in flight, if anything is counted meanwhile, or if the metric is retired
 // already. Only one goroutine at a time may try.
 //
-// Who counts a pass asks [Meter.Holds] afterwards; Retire changes the state and
+// A caller that counts a pass asks [Meter.Holds] afterwards; Retire changes the state and
 // then looks at the counts. So one of them sees the other, and every event is
-// either in the final totals, or known to be void by the one who counted it.
+// either in the final totals, or known to be void by the one that counted it.
 // Everything else about a call is counted while it is in flight. Readers ask as well,
 // for what they have read may be void.
 func (m *Meter) Retire() (final Counts, ok bool) {
@@ -41,7 +41,7 @@ func (m *Meter) Retire() (final Counts, ok bool) {
 		m.state.CompareAndSwap(retiring, counting)
 		return Counts{}, false
 	}
-	m.final = &last // read only by those who see the state
+	m.final = &last // read only by those that see the state
 	return last.counts, m.state.CompareAndSwap(retiring, retired)
 }
 

@@ -138,7 +138,7 @@ func TestBlock_HeldUpUntilTheMetricIsRetired(t *testing.T) {
 			growFully(m)
 		}
 		for i := range m.numStripes() {
-			m.stripe(i).counts[Block].Add(10) // who counted these was suspended at once
+			m.stripe(i).counts[Block].Add(10) // the goroutine that counted these was suspended at once
 		}
 		_, ok := m.Retire()
 		require.True(t, ok)

@@ -262,7 +262,7 @@ func TestGrow_CallInFlight(t *testing.T) {
 }
 
 // Several openers find the metric hot at the same time. One of them grows it; a
-// stripe that is there must not be replaced by that of another, who looked at the
+// stripe that is there must not be replaced by that of another, which looked at the
 // number of stripes before it grew.
 func TestGrow_HammerStripesAreNotReplaced(t *testing.T) {
 	t.Parallel()
@@ -339,7 +339,7 @@ func TestTotals_HammerOrderWhileStripesGrow(t *testing.T) {
 	}
 }
 
-// Who uses Add and AddRT may have the success of a call counted in one stripe and
+// A caller of Add and AddRT may have the success of a call counted in one stripe and
 // its exception in another. It is an exception all the same.
 func TestTotals_ExceptionAndSuccessInDifferentStripes(t *testing.T) {
 	t.Parallel()
@@ -359,7 +359,7 @@ func TestTotals_ExceptionAndSuccessInDifferentStripes(t *testing.T) {
 	}
 }
 
-// The same for who uses Add and AddRT, whose events of one call may go to
+// The same for callers of Add and AddRT, whose events of one call may go to
 // different stripes, as the goroutine moves from processor to processor.
 func TestTotals_HammerOrderOfAddAndAddRT(t *testing.T) {
 	t.Parallel()

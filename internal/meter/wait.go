@@ -46,7 +46,7 @@ func (m *Meter) Waited(now, n, waited int64) (holds bool) {
 	return true
 }
 
-// Waits are how long calls have waited since the meter was made. Who reads them before the
+// Waits are how long calls have waited since the meter was made. A reader that reads them before the
 // totals finds the time of each in [Wait].
 func (m *Meter) Waits() Latencies {
 	w := m.rare.waits.Load()

@@ -8,7 +8,7 @@ import (
 	"github.com/leapgate-go/leapgate/rule"
 )
 
-// Other is the name of the resource that serves the names for which there is no place.
+// Other is the name of the resource that serves the names beyond the bound on resources.
 const Other = "other"
 
 // Check returns what is wrong with a name, if anything: callerror.ErrName.

@@ -292,7 +292,7 @@ func TestTable_HammerNameThatStaysIsFoundWhileTheTableGrows(t *testing.T) {
 					}
 					n = (n + i) % names
 					if got := table.Get(comes[n]); got != nil && got != &comes[n] {
-						t.Errorf("%q gives %q", comes[n], *got)
+						t.Errorf("%q returns %q", comes[n], *got)
 						return
 					}
 				}

@@ -51,7 +51,7 @@ func (p *Places) quiet(t testing.TB, taken int64) {
 	first := slices.IndexFunc(queue, func(w *Waiter) bool { return w.n <= p.limit })
 	require.Equal(t, first >= 0, p.word.Load() < 0, "the bit")
 	if first >= 0 {
-		require.Greater(t, queue[first].n, p.limit-taken, "there is room for one who queues")
+		require.Greater(t, queue[first].n, p.limit-taken, "there is room for one that queues")
 	}
 }
 
@@ -86,8 +86,8 @@ func TestPlaces_GivingUpStrandsNoCall(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
-		giveUp int   // who, of those that want 3, 1, 2 of 4 places while 2 are taken
-		served []int // of those who are left
+		giveUp int   // which, of those that want 3, 1, 2 of 4 places while 2 are taken
+		served []int // of those that are left
 	}{
 		{"head", 0, []int{1}},
 		{"middle", 1, nil},
@@ -160,7 +160,7 @@ type naiveWaiter struct {
 	called bool
 }
 
-// first is the first who queues and for whom there could be places.
+// first is the first that queues and for which there could be places.
 func (m *naivePlaces) first() (i int, ok bool) {
 	i = slices.IndexFunc(m.queue, func(w *naiveWaiter) bool { return w.n <= m.limit })
 	return i, i >= 0
@@ -266,7 +266,7 @@ func TestPlaces_AgreeWithAList(t *testing.T) {
 	})
 }
 
-// The race: the first who queues finds no room and sets the bit, while the last who is
+// The race: the first that queues finds no room and sets the bit, while the last that is
 // inside gives back and finds no bit.
 func TestPlaces_RaceOfTheFirstToQueueAndTheLastToGiveBack(t *testing.T) {
 	t.Parallel()
@@ -308,7 +308,7 @@ func TestPlaces_RaceOfTheFirstToQueueAndTheLastToGiveBack(t *testing.T) {
 	p.quiet(t, 0)
 }
 
-// The race: those who find no room and queue, against those who give back and look
+// The race: those that find no room and queue, against those that give back and look
 // whether anybody queues. At the end of each round nobody is at it, but some hold
 // places and some queue.
 func TestPlaces_HammerNoCallIsStrandedAndNothingIsLost(t *testing.T) {
@@ -392,7 +392,7 @@ func TestPlaces_HammerNoCallIsStrandedAndNothingIsLost(t *testing.T) {
 	require.Zero(t, p.queue.Len())
 }
 
-// The race: those who join against those who leave. Never do more wait than may.
+// The race: those that join against those that leave. Never do more wait than may.
 func TestQueue_HammerNeverMoreWaitThanMay(t *testing.T) {
 	t.Parallel()
 	const goroutines, rounds, most = 64, 300, 5

@@ -105,8 +105,8 @@ func borrowers(q *Quota, goroutines int, limit, steps int64, seed uint64) *ledge
 	return &l
 }
 
-// The race: those who take against those who borrow, all of them against those who
-// give back and those who open. What is borrowed counts in the bucket of its ticket.
+// The race: those that take against those that borrow, all of them against those that
+// give back and those that open. What is borrowed counts in the bucket of its ticket.
 // No window may hold more than the limit, and the fullest holds exactly that.
 func TestQuota_HammerBorrowers(t *testing.T) {
 	t.Parallel()
@@ -159,7 +159,7 @@ func TestQuota_HammerTakersAgainstBorrowers(t *testing.T) {
 				o := q.Borrow(minute+500*ms, n, limit, maxWait)
 				if !o.OK {
 					if turn%4 == 0 {
-						runtime.Gosched() // to one of the others, of those who are here as often
+						runtime.Gosched() // to one of the others, of those that are here as often
 					}
 					continue
 				}

@@ -104,7 +104,7 @@ func TestQuota_BorrowFromSeveralBuckets(t *testing.T) {
 	require.EqualValues(t, 32, q.Admitted())
 }
 
-// A call that has room now is refused if those who have borrowed would not have it
+// A call that has room now is refused if those that have borrowed would not have it
 // any more, and is told the truth about when it has.
 func TestQuota_RoomNowButWhatWasLentNeedsIt(t *testing.T) {
 	t.Parallel()
@@ -266,7 +266,7 @@ func TestQuota_LimitChangedWhileLoansAreOut(t *testing.T) {
 	require.EqualValues(t, 5, q.Window(minute+2000*ms))
 }
 
-// Whoever comes next may come late. What was lent is in its own buckets even so,
+// The next call may come late. What was lent is in its own buckets even so,
 // and forgotten when they are.
 func TestQuota_BucketsOfWhichSomethingWasLentAreNotSkipped(t *testing.T) {
 	t.Parallel()
@@ -372,7 +372,7 @@ func TestQuota_BorrowBeforeZero(t *testing.T) {
 	require.Equal(t, refused(3, halfSecond), q.Take(500*ms, 1, 3))
 }
 
-// An opener that is suspended has sealed both words. Those who borrow go on.
+// An opener that is suspended has sealed both words. Those that borrow go on.
 func TestQuota_BorrowFromASealedBucket(t *testing.T) {
 	t.Parallel()
 	for name, lentBefore := range map[string]bool{"something was lent before": true, "nothing was lent before": false} {

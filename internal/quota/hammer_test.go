@@ -15,7 +15,7 @@ import (
 // refused moves the shared clock on, by a step of 0 to 1.5 buckets, now and then
 // by several: so in the bucket from which it moved there was no room left. From
 // time to time they all are less greedy and move it after an admission too, so that
-// buckets are sealed while there is room in them. It gives all admissions, and the
+// buckets are sealed while there is room in them. It returns all admissions, and the
 // buckets in which there was no room.
 func hammer(q *Quota, goroutines int, n, limit, steps int64) (all []admissionAt, full map[int64]bool) {
 	length := int64(q.ring.Length())
@@ -73,7 +73,7 @@ func mostIn(all []admissionAt, length int64) int64 {
 	return most(times, length)
 }
 
-// slowOpeners makes whoever opens a bucket let others run between the sealing of
+// slowOpeners makes a goroutine that opens a bucket let others run between the sealing of
 // the old one and the publication of the new.
 func slowOpeners(t testing.TB, q *Quota) {
 	whenOpening(t, q, func(int64) { runtime.Gosched() })

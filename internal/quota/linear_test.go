@@ -44,8 +44,8 @@ func (s linearState) window(newest int64) (sum int64) {
 
 // linearModel says what a Take or a Refund may answer. It is weaker than the quota
 // in two points, which only the interleaving could tell: a call may find a bucket
-// newer than its now and than what the calls before it left, since somebody else
-// who is still under way has opened it, or has sealed the one before; and a refund
+// newer than its now and than what the calls before it left, since another call
+// that is still under way has opened it, or has sealed the one before; and a refund
 // to the newest bucket may be dropped for the same reason. Both need somebody in
 // the history whose now is that late: last is the bucket of the latest.
 func linearModel(last int64) porcupine.Model {

@@ -227,13 +227,13 @@ func TestQuota_AgreesWithAnExactLog(t *testing.T) {
 	})
 }
 
-// Whatever came before, the wait that a refusal gives is the true one: at that
+// Whatever came before, the wait that a refusal names is the true one: at that
 // time the call passes if it is alone, and a nanosecond earlier it does not.
 func TestQuota_WaitIsTrueToTheNanosecond(t *testing.T) {
 	t.Parallel()
 	type call struct {
 		now, n, limit int64
-		maxWait       time.Duration // of those who borrow
+		maxWait       time.Duration // of those that borrow
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawShape(t)
@@ -254,7 +254,7 @@ func TestQuota_WaitIsTrueToTheNanosecond(t *testing.T) {
 			projected := q.Wait(last.now, last.n, last.limit)
 			o := q.Take(last.now, last.n, last.limit)
 			if o.Wait != projected {
-				t.Fatalf("%+v waits %v, and gives %+v", last, projected, o)
+				t.Fatalf("%+v waits %v, and returns %+v", last, projected, o)
 			}
 			return o
 		}
@@ -265,20 +265,20 @@ func TestQuota_WaitIsTrueToTheNanosecond(t *testing.T) {
 			return
 		case last.n > last.limit:
 			if o.Wait != Unknown {
-				t.Fatalf("%+v can never pass and gives %+v", last, o)
+				t.Fatalf("%+v can never pass and returns %+v", last, o)
 			}
 			return
 		case o.Wait <= 0:
-			t.Fatalf("%+v is refused and gives %+v", last, o)
+			t.Fatalf("%+v is refused and returns %+v", last, o)
 		}
 		late, early := last, last
 		late.now += int64(o.Wait)
 		early.now = late.now - 1
 		if got := again(late); !got.OK {
-			t.Fatalf("%+v gives %+v; at that time %+v", last, o, got)
+			t.Fatalf("%+v returns %+v; at that time %+v", last, o, got)
 		}
 		if got := again(early); got.OK || got.Wait != 1 {
-			t.Fatalf("%+v gives %+v; a nanosecond earlier %+v", last, o, got)
+			t.Fatalf("%+v returns %+v; a nanosecond earlier %+v", last, o, got)
 		}
 	})
 }

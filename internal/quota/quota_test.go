@@ -184,7 +184,7 @@ func TestQuota_OpenerSuspendedBetweenSealAndPublish(t *testing.T) {
 	require.EqualValues(t, 4, abandoned.base)
 	require.Negative(t, q.ring.Newest().Value().used.Load(), "sealed")
 
-	// Those who find the newest sealed open the one after it. They do not spin.
+	// Those that find the newest sealed open the one after it. They do not spin.
 	require.Equal(t, admitted(minute+100*ms), q.Take(minute+50*ms, 3, limit))
 	require.Equal(t, refused(7, 950*time.Millisecond), q.Take(minute+50*ms, 4, limit))
 	require.EqualValues(t, 7, q.Window(minute+50*ms))
@@ -238,7 +238,7 @@ func TestQuota_EveryBucketSealedUnderTheTaker(t *testing.T) {
 	}
 }
 
-// Whoever looked at a bucket before it was sealed cannot be admitted by it after.
+// A call that looked at a bucket before it was sealed cannot be admitted by it after.
 func TestQuota_AdmissionDecidedBeforeTheSealComesTooLate(t *testing.T) {
 	t.Parallel()
 	q := newQuota(t, time.Second, 10, false)

@@ -98,7 +98,7 @@ func edit(t *rapid.T, list []limited) []limited {
 	return list
 }
 
-// The short way, for a list of the same shape, and the long way give the same as
+// The short way, for a list of the same shape, and the long way return the same as
 // doing all from scratch.
 func TestSet_AgreesWithLoadingFromScratch(t *testing.T) {
 	t.Parallel()

@@ -139,7 +139,7 @@ func TestSet_PatternsTakeOverFromTheResource(t *testing.T) {
 }
 
 // A controller takes over from another what that remembers, and may change it at once:
-// the limit of those who queue, for instance. So it must not be compiled for rules that
+// the limit of calls that queue, for instance. So it must not be compiled for rules that
 // are gone, after it was for those that took their place.
 func TestSet_PatternsAreCompiledInTheOrderOfLoads(t *testing.T) {
 	t.Parallel()

@@ -154,7 +154,7 @@ func TestSet_IDsAndDefaultsAreFilledIn(t *testing.T) {
 	}
 	require.Equal(t, []string{"a/1", "mine", "a/3"}, ids, "in the order of the rules")
 
-	// What Rules gives can be loaded again and is the same.
+	// What Rules returns can be loaded again and is the same.
 	before := of(s, "a")
 	require.Empty(t, load(t, s, s.Rules()...))
 	require.Equal(t, before, of(s, "a"))

@@ -13,7 +13,7 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// A writer puts the same number of calls into each second while others read. Who is
+// A writer puts the same number of calls into each second while others read. One that is
 // held up between the marks and the totals must notice: the totals would be from
 // long after.
 func TestStat_HammerTotalsAreNotFromAfterTheWindow(t *testing.T) {
@@ -88,7 +88,7 @@ func TestStat_HammerFirstUse(t *testing.T) {
 }
 
 // Calls come from eight goroutines while the clock goes on for less than a minute.
-// Whoever looks meanwhile finds no negative second; in the end the seconds add up to
+// A reader finds no negative second meanwhile; in the end the seconds add up to
 // what was counted.
 func TestHistory_HammerSecondsAddUp(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/leapgate-go/leapgate/rulefile"
 )
 
-// Nothing makes the importer panic, and what it gives are good rules.
+// Nothing makes the importer panic, and what it returns are good rules.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`[{"id": "a", "resource": "b", "tokenCalculateStrategy": 1, "controlBehavior": 1, "threshold": 5, "warmUpPeriodSec": 1, "statIntervalInMs": 3}]`))
 	f.Add([]byte(`[{"resource": "b", "lowMemUsageThreshold": 5, "highMemUsageThreshold": 1, "memLowWaterMarkBytes": 1, "memHighWaterMarkBytes": 2, "tokenCalculateStrategy": 2}]`))

@@ -61,7 +61,7 @@ func (a *request) compare(b *request) int {
 	if a.sum != b.sum {
 		return cmp.Compare(a.sum, b.sum)
 	}
-	// Two different lines with the same sum, which are the same to whom they are for if all this is.
+	// Two different lines with the same sum, which are the same line for all that this is for.
 	refused := func(r *request) int {
 		if r.refused {
 			return 1

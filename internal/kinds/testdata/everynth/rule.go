@@ -1,6 +1,6 @@
 // Package everynth refuses every n-th call. It is no part of Leapgate: a test registers it, to
-// show that a kind of rules needs nothing but a package such as this one. Who makes a new kind
-// may begin with it.
+// show that a kind of rules needs nothing but a package such as this one. A new kind
+// may begin as a copy of it.
 package everynth
 
 import "github.com/leapgate-go/leapgate/rule"
