@@ -1,8 +1,8 @@
-// Quickstart shows Leapgate at work: a small HTTP server with two guarded
+// Demo shows Leapgate at work: a small HTTP server with two guarded
 // handlers, clients that ask for far more than the rules admit, and a table of
 // what passed and what was blocked, every second.
 //
-//	go run ./examples/quickstart -for 10s
+//	go run ./examples/demo -for 10s
 //
 // QPS never goes beyond the limit of a resource, however hard the clients try. (It
 // may show a little less, for the last second ends with a tenth that has only just
@@ -33,7 +33,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
+	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	length := flags.Duration("for", 0, "how `long` to run, such as 10s; 0 is until Ctrl-C")
 	if code, ok := program.Parse(flags, args, stderr); !ok {
 		return code
