@@ -41,7 +41,7 @@ func kindViewOf(k kinds.Kind) kindView {
 	fields := k.Fields()
 	for n, f := range fields {
 		field := fieldView{
-			Name: f.Name, Label: f.Label, Hint: f.Hint, Type: f.Type, Options: f.Options, Required: f.Required,
+			Name: f.Name, Label: f.Label, Hint: f.FormHint(), Type: f.Type, Options: f.Options, Required: f.Required,
 			Seldom: f.Seldom, Switch: f.Switch, Signal: f.Signal,
 		}
 		if value, zero, err := k.Write(empty, 0, n); err == nil && !zero {

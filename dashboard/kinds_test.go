@@ -25,7 +25,7 @@ func TestKinds_AreDescribedAsTheyAreRegistered(t *testing.T) {
 		fields := list(all[i], "fields")
 		require.Len(t, fields, len(k.Fields()))
 		for n, f := range k.Fields() {
-			require.Equal(t, []any{f.Name, f.Label, f.Hint, f.Type}, []any{fields[n]["name"], fields[n]["label"], fields[n]["hint"], fields[n]["type"]})
+			require.Equal(t, []any{f.Name, f.Label, f.FormHint(), f.Type}, []any{fields[n]["name"], fields[n]["label"], fields[n]["hint"], fields[n]["type"]})
 		}
 	}
 	byName := map[string]map[string]any{}
@@ -36,7 +36,7 @@ func TestKinds_AreDescribedAsTheyAreRegistered(t *testing.T) {
 		"name": "mode", "label": "Mode", "hint": "Shadow decides and counts, and refuses nothing.", "type": "enum", "options": []any{"enforce", "shadow", "off"},
 	}, byName["mode"])
 	require.Equal(t, map[string]any{
-		"name": "buckets", "label": "Buckets", "hint": "Of the window. Empty: 10.", "type": "whole", "default": 10.0, "with": []any{"interval"}, "seldom": true,
+		"name": "buckets", "label": "Buckets", "hint": "How many buckets the window has. Empty: 10.", "type": "whole", "default": 10.0, "with": []any{"interval"}, "seldom": true,
 	}, byName["buckets"])
 	require.Equal(t, map[string]any{"field": "strategy", "value": "warm-up"}, byName["coldFactor"]["only"])
 	require.NotEmpty(t, byName["threshold"]["required"])

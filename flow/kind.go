@@ -15,8 +15,9 @@ const kindName = "flow"
 var Kind ruleset.Kind[Rule] = kind
 
 var kind = ruleset.Kind[Rule]{
-	Name:   kindName,
-	Status: 429, // Too Many Requests; net/http would reach the root
+	Name:    kindName,
+	Purpose: "limits how many calls pass per time",
+	Status:  429, // Too Many Requests; net/http would reach the root
 	Head: func(r *Rule) field.Head {
 		return field.Head{ID: &r.ID, Resource: &r.Resource, Match: &r.Match, Mode: &r.Mode, Source: &r.Source}
 	},
@@ -39,30 +40,35 @@ var (
 // fields are those of a flow rule, in the order in which they are written.
 var fields = []field.Field[Rule]{
 	field.Define(field.String, func(r *Rule) *string { return &r.Origin }, field.About{
-		Name: "origin", GoName: "Origin", Label: "Origin", Hint: "One caller, or other. Empty: everyone.",
+		Name: "origin", GoName: "Origin", Label: "Origin", Hint: "One caller; or other, for callers that no rule on the resource names.",
+		Range: "up to 1,024 bytes", Default: "everyone",
 		Seldom:   true,
 		Synonyms: []string{"limitApp", "caller"},
 	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.Threshold }, field.About{
 		Name: "threshold", GoName: "Threshold", Label: "Threshold", Hint: "Calls admitted per interval; 0 blocks all.",
+		Range:    "0 or more",
 		Required: "how many calls are admitted per interval; 0 blocks all",
 		Synonyms: []string{"count", "limit", "qps", "rate"},
 	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.Candidate }, field.About{
 		Name: "candidate", GoName: "Candidate", Label: "Candidate", Hint: "A threshold that is tried and blocks nothing.",
+		Range: "0 or more", Default: "none",
 	}),
 	field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.Interval }, field.About{
-		Name: "interval", GoName: "Interval", Label: "Interval", Hint: "Such as 1s, 250ms, 1h. Empty: 1s.",
+		Name: "interval", GoName: "Interval", Label: "Interval", Hint: "The length of the window, such as 250ms or 1h.",
+		Range: "1ms to 24h", Default: "1s",
 		With:     []string{"Associated"},
 		Synonyms: []string{"window", "period", "per", "statIntervalInMs"},
 	}),
 	field.Define(field.Int, func(r *Rule) *int { return &r.Buckets }, field.About{
-		Name: "buckets", GoName: "Buckets", Label: "Buckets", Hint: "Of the window. Empty: 10.",
+		Name: "buckets", GoName: "Buckets", Label: "Buckets", Hint: "How many buckets the window has.",
+		Range: "1 to 1,000, at least 1ms each; they must divide the interval", Default: "10",
 		With: []string{"Interval"}, Seldom: true,
 		Synonyms: []string{"sampleCount", "slots"},
 	}),
 	field.Define(field.Flag, func(r *Rule) *bool { return &r.Strict }, field.About{
-		Name: "strict", GoName: "Strict", Label: "Strict", Hint: "Bounds every interval, wherever it begins.",
+		Name: "strict", GoName: "Strict", Label: "Strict", Hint: "Bounds every interval, wherever it begins. With reject only.",
 		With: []string{"Behavior", "Associated"}, Seldom: true,
 	}),
 	field.Define(behaviorCodec, func(r *Rule) *Behavior { return &r.Behavior }, field.About{
@@ -72,41 +78,48 @@ var fields = []field.Field[Rule]{
 	}),
 	field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.MaxWait }, field.About{
 		Name: "maxWait", GoName: "MaxWait", Label: "Longest wait", Hint: "With pace: how long a call waits for its turn. Else: how long one with priority does.",
+		Range: "0s to 24h; without pace at most interval", Default: "0s with pace; else 500ms, or interval if that is shorter",
 		With:     []string{"Interval", "Behavior", "Associated"},
 		Synonyms: []string{"maxQueueingTimeMs", "timeout", "wait"},
 	}),
 	field.Define(strategyCodec, func(r *Rule) *Strategy { return &r.Strategy }, field.About{
-		Name: "strategy", GoName: "Strategy", Label: "Strategy", Hint: "How the threshold comes about.",
+		Name: "strategy", GoName: "Strategy", Label: "Strategy", Hint: "How the threshold is found: it stands, it rises with use, or it falls as memory fills.",
 		With: []string{"Associated"}, Seldom: true,
 		Synonyms: []string{"tokenCalculateStrategy"},
 	}),
 	field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.WarmUpPeriod }, field.About{
-		Name: "warmUpPeriod", GoName: "WarmUpPeriod", Label: "Warm-up period", Hint: "From cold to warm, such as 10s.",
-		With: []string{"Strategy"}, Only: field.Choice{Field: "strategy", Value: "warm-up"}, Seldom: true,
+		Name: "warmUpPeriod", GoName: "WarmUpPeriod", Label: "Warm-up period", Hint: "From cold to warm under full use, such as 10s. It must be set.",
+		Range: "1s to 24h",
+		With:  []string{"Strategy"}, Only: field.Choice{Field: "strategy", Value: "warm-up"}, Seldom: true,
 		Synonyms: []string{"warmUpPeriodSec"},
 	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.ColdFactor }, field.About{
-		Name: "coldFactor", GoName: "ColdFactor", Label: "Cold factor", Hint: "Threshold when warm by that when cold. Empty: 3.",
+		Name: "coldFactor", GoName: "ColdFactor", Label: "Cold factor", Hint: "The threshold when warm, divided by that when cold.",
+		Range: "over 1 to 1,000", Default: "3",
 		With: []string{"Strategy"}, Only: field.Choice{Field: "strategy", Value: "warm-up"}, Seldom: true,
 		Synonyms: []string{"warmUpColdFactor"},
 	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.HighMemoryThreshold }, field.About{
-		Name: "highMemoryThreshold", GoName: "HighMemoryThreshold", Label: "Threshold when high", Hint: "From high memory on.",
+		Name: "highMemoryThreshold", GoName: "HighMemoryThreshold", Label: "Threshold when high", Hint: "The threshold from high memory on.",
+		Range: "0 to below threshold", Default: "0",
 		With: []string{"Strategy", "Threshold", "Candidate"}, Only: field.Choice{Field: "strategy", Value: "memory-adaptive"}, Seldom: true,
 		Synonyms: []string{"highMemUsageThreshold"},
 	}),
 	field.Define(field.Bytes, func(r *Rule) *int64 { return &r.LowMemory }, field.About{
-		Name: "lowMemory", GoName: "LowMemory", Label: "Low memory", Hint: "Up to here the threshold holds, such as 512MiB.",
-		With: []string{"Strategy"}, Only: field.Choice{Field: "strategy", Value: "memory-adaptive"}, Seldom: true,
+		Name: "lowMemory", GoName: "LowMemory", Label: "Low memory", Hint: "Up to here the threshold holds, such as 512MiB. It must be set.",
+		Range: "1B or more",
+		With:  []string{"Strategy"}, Only: field.Choice{Field: "strategy", Value: "memory-adaptive"}, Seldom: true,
 		Synonyms: []string{"memLowWaterMarkBytes"},
 	}),
 	field.Define(field.Bytes, func(r *Rule) *int64 { return &r.HighMemory }, field.About{
-		Name: "highMemory", GoName: "HighMemory", Label: "High memory", Hint: "Such as 1GiB.",
-		With: []string{"Strategy", "LowMemory"}, Only: field.Choice{Field: "strategy", Value: "memory-adaptive"}, Seldom: true,
+		Name: "highMemory", GoName: "HighMemory", Label: "High memory", Hint: "From here on the threshold when high holds, such as 1GiB. In between it falls in proportion. It must be set.",
+		Range: "over lowMemory",
+		With:  []string{"Strategy", "LowMemory"}, Only: field.Choice{Field: "strategy", Value: "memory-adaptive"}, Seldom: true,
 		Synonyms: []string{"memHighWaterMarkBytes"},
 	}),
 	field.Define(field.String, func(r *Rule) *string { return &r.Associated }, field.About{
-		Name: "associated", GoName: "Associated", Label: "Associated", Hint: "Another resource whose passes are read.",
+		Name: "associated", GoName: "Associated", Label: "Associated", Hint: "Another resource. The rule blocks while that passes more than the threshold per second.",
+		Range: "up to 1,024 bytes", Default: "none",
 		With: []string{"Resource", "Match"}, Seldom: true,
 		Synonyms: []string{"refResource"},
 	}),

@@ -17,46 +17,56 @@ const (
 var Kind ruleset.Kind[Rule] = kind
 
 var kind = ruleset.Kind[Rule]{
-	Name:   kindName,
-	Status: status,
+	Name:    kindName,
+	Purpose: "limits how many calls are in flight",
+	Status:  status,
 	Head: func(r *Rule) field.Head {
 		return field.Head{ID: &r.ID, Resource: &r.Resource, Match: &r.Match, Mode: &r.Mode, Source: &r.Source}
 	},
 	Fields: []field.Field[Rule]{
 		field.Define(field.Int64, func(r *Rule) *int64 { return &r.MaxInFlight }, field.About{
 			Name: "maxInFlight", GoName: "MaxInFlight", Label: "In flight",
-			Hint: "Calls that may be in flight; the largest limit if it adapts.", Required: "how many calls may be in flight",
+			Hint:     "Calls that may be in flight. With strategy adaptive, the largest limit.",
+			Range:    "1 to 1,000,000,000",
+			Required: "how many calls may be in flight",
 			Synonyms: []string{"concurrency", "maxConcurrency", "maxConcurrent"},
 		}),
 		field.Define(field.Enum[Strategy](), func(r *Rule) *Strategy { return &r.Strategy }, field.About{
-			Name: "strategy", GoName: "Strategy", Label: "Strategy", Hint: "As it stands, or found by how long calls take.",
+			Name: "strategy", GoName: "Strategy", Label: "Strategy", Hint: "The limit stands, or is found by how long calls take.",
 		}),
 		field.Define(field.Int64, func(r *Rule) *int64 { return &r.MinInFlight }, field.About{
-			Name: "minInFlight", GoName: "MinInFlight", Label: "Smallest limit", Hint: "So many calls get in, whatever happens. Empty: 4.",
+			Name: "minInFlight", GoName: "MinInFlight", Label: "Smallest limit", Hint: "The smallest limit: so many calls get in, whatever happens.",
+			Range: "1 to maxInFlight", Default: "4",
 			With: []string{"Strategy", "MaxInFlight"}, Only: adapts,
 			Synonyms: []string{"minLimit", "minConcurrency"},
 		}),
 		field.Define(field.Int64, func(r *Rule) *int64 { return &r.InitialInFlight }, field.About{
-			Name: "initialInFlight", GoName: "InitialInFlight", Label: "First limit", Hint: "Until calls have shown what is right. Empty: 20.",
+			Name: "initialInFlight", GoName: "InitialInFlight", Label: "First limit", Hint: "The limit until calls have shown what is right.",
+			Range: "minInFlight to maxInFlight", Default: "20",
 			With: []string{"Strategy", "MinInFlight", "MaxInFlight"}, Only: adapts, Seldom: true,
 			Synonyms: []string{"initialLimit"},
 		}),
 		field.Define(field.Number, func(r *Rule) *float64 { return &r.Tolerance }, field.About{
-			Name: "tolerance", GoName: "Tolerance", Label: "Tolerance", Hint: "How much longer calls may take than without a queue. Empty: 0.25, a quarter.",
+			Name: "tolerance", GoName: "Tolerance", Label: "Tolerance", Hint: "How much longer calls may take than without a queue, as a share.",
+			Range: "over 0 to 10", Default: "0.25",
 			With: []string{"Strategy"}, Only: adapts, Seldom: true,
 		}),
 		field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.MaxRT }, field.About{
-			Name: "maxRT", GoName: "MaxRT", Label: "Longest mean time", Hint: "The limit falls while calls take longer on average, for whatever reason. Empty: none.",
+			Name: "maxRT", GoName: "MaxRT", Label: "Longest mean time", Hint: "The limit falls while calls take longer on average, for whatever reason.",
+			Range: "over 0s to 24h", Default: "none",
 			With: []string{"Strategy"}, Only: adapts,
 		}),
 		field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.MaxWait }, field.About{
 			Name: "maxWait", GoName: "MaxWait", Label: "Longest wait",
-			Hint:     "For a free place, such as 500ms. Empty: none.",
+			Hint:  "How long a call waits for another to end, such as 500ms.",
+			Range: "0s to 24h", Default: "0s",
 			Synonyms: []string{"maxQueueingTimeMs", "timeout", "wait"},
 		}),
 		field.Define(field.Int, func(r *Rule) *int { return &r.MaxQueue }, field.About{
 			Name: "maxQueue", GoName: "MaxQueue", Label: "Longest queue",
-			Hint: "Calls that may wait at once. Empty: 1000.", With: []string{"MaxWait"}, Seldom: true,
+			Hint:  "Calls that may wait at once. With maxWait only.",
+			Range: "1 to 1,000,000", Default: "1,000",
+			With: []string{"MaxWait"}, Seldom: true,
 		}),
 	},
 	Complete: complete,

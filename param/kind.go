@@ -25,8 +25,9 @@ const (
 var Kind ruleset.Kind[Rule] = kind
 
 var kind = ruleset.Kind[Rule]{
-	Name:   kindName,
-	Status: tooManyRequests,
+	Name:    kindName,
+	Purpose: "limits the calls with each value of an argument, such as a tenant or an address",
+	Status:  tooManyRequests,
 	Head: func(r *Rule) field.Head {
 		return field.Head{ID: &r.ID, Resource: &r.Resource, Match: &r.Match, Mode: &r.Mode, Source: &r.Source}
 	},
@@ -39,21 +40,25 @@ var kind = ruleset.Kind[Rule]{
 
 var fields = []field.Field[Rule]{
 	field.Define(field.String, func(r *Rule) *string { return &r.Arg }, field.About{
-		Name: "arg", GoName: "Arg", Label: "Argument", Hint: "Whose values are counted: item. Several with commas: together.",
+		Name: "arg", GoName: "Arg", Label: "Argument", Hint: "The argument whose values are counted. Several, with commas, are counted together.",
+		Range:    "up to 4 names of up to 1,024 bytes",
 		Required: "the argument whose values are counted",
 		Synonyms: []string{"paramKey", "paramIdx", "paramIndex", "argument", "param"},
 	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.Threshold }, field.About{
-		Name: "threshold", GoName: "Threshold", Label: "Threshold", Hint: "Calls with one value per interval; 0 blocks all.",
+		Name: "threshold", GoName: "Threshold", Label: "Threshold", Hint: "Calls with one value per interval; 0 blocks all, unless top is set.",
+		Range: "0 to 16,777,214", Default: "0",
 		With:     []string{"MaxInFlight", "Behavior"},
 		Synonyms: []string{"count", "limit", "qps", "rate"},
 	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.Candidate }, field.About{
 		Name: "candidate", GoName: "Candidate", Label: "Candidate", Hint: "A threshold that is tried and blocks nothing.",
+		Range: "0 to 16,777,214", Default: "none",
 		With: []string{"MaxInFlight", "Behavior"},
 	}),
 	field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.Interval }, field.About{
-		Name: "interval", GoName: "Interval", Label: "Interval", Hint: "Such as 1s, 250ms, 1h. Empty: 1s.",
+		Name: "interval", GoName: "Interval", Label: "Interval", Hint: "What the threshold is for, such as 250ms or 1h.",
+		Range: "1ms to 24h", Default: "1s",
 		With:     []string{"MaxInFlight"},
 		Synonyms: []string{"window", "period", "per", "durationInSec", "statIntervalInMs"},
 	}),
@@ -63,37 +68,45 @@ var fields = []field.Field[Rule]{
 		Synonyms: []string{"controlBehavior", "behaviour"},
 	}),
 	field.Define(field.Int64, func(r *Rule) *int64 { return &r.Burst }, field.About{
-		Name: "burst", GoName: "Burst", Label: "Burst", Hint: "With bucket: how many at once. Empty: the threshold.",
+		Name: "burst", GoName: "Burst", Label: "Burst", Hint: "Calls with one value that are admitted at once.",
+		Range: "1 to 16,777,214", Default: "the limit of the value",
 		With: []string{"Behavior", "MaxInFlight"}, Only: field.Choice{Field: "behavior", Value: "bucket"},
 		Synonyms: []string{"burstCount"},
 	}),
 	field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.MaxWait }, field.About{
-		Name: "maxWait", GoName: "MaxWait", Label: "Longest wait", Hint: "With pace: how long a call waits for its turn.",
+		Name: "maxWait", GoName: "MaxWait", Label: "Longest wait", Hint: "How long a call waits for its turn.",
+		Range: "0s to 24h", Default: "0s",
 		With: []string{"Behavior", "MaxInFlight"}, Only: field.Choice{Field: "behavior", Value: "pace"},
 		Synonyms: []string{"maxQueueingTimeMs", "timeout", "wait"},
 	}),
 	field.Define(field.Int64, func(r *Rule) *int64 { return &r.MaxInFlight }, field.About{
 		Name: "maxInFlight", GoName: "MaxInFlight", Label: "In flight", Hint: "Instead of a threshold: calls in flight with one value.",
+		Range: "1 to 16,777,214", Default: "none",
 		With:     []string{"Threshold"},
 		Synonyms: []string{"concurrency", "maxConcurrency", "maxConcurrent"},
 	}),
 	field.Define(field.Pairs, func(r *Rule) *string { return &r.Items }, field.About{
-		Name: "items", GoName: "Items", Label: "Items", Hint: "Limits of single values: vip=10, ban=0, free=-1, 10.0.0.0/8=100.",
+		Name: "items", GoName: "Items", Label: "Items", Hint: "Limits of single values, blocks of addresses and beginnings: vip=10, ban=0, free=-1, 10.0.0.0/8=100, bot-*=1.",
+		Range: "up to 1,000; each -1 (any number) to 16,777,214", Default: "none",
 		With:     []string{"Arg"},
 		Synonyms: []string{"specificItems", "paramFlowItemList"},
 	}),
 	field.Define(field.Enum[Missing](), func(r *Rule) *Missing { return &r.Missing }, field.About{
-		Name: "missing", GoName: "Missing", Label: "Missing", Hint: "What becomes of calls without the argument.",
+		Name: "missing", GoName: "Missing", Label: "Missing", Hint: "What happens to calls without the argument: they pass, are counted together, or are blocked.",
 	}),
 	field.Define(field.Int, func(r *Rule) *int { return &r.MaxKeys }, field.About{
-		Name: "maxKeys", GoName: "MaxKeys", Label: "Most values", Hint: "Counted at a time. Empty: 100000.", With: []string{"Items"}, Seldom: true,
+		Name: "maxKeys", GoName: "MaxKeys", Label: "Most values", Hint: "How many values are counted at a time, on each resource.",
+		Range: "1 to 10,000,000", Default: "100,000",
+		With: []string{"Items"}, Seldom: true,
 		Synonyms: []string{"paramsMaxCapacity", "maxCapacity"},
 	}),
 	field.Define(field.Enum[WhenFull](), func(r *Rule) *WhenFull { return &r.WhenFull }, field.About{
-		Name: "whenFull", GoName: "WhenFull", Label: "When full", Hint: "What becomes of a new value when there are so many.", Seldom: true,
+		Name: "whenFull", GoName: "WhenFull", Label: "When full", Hint: "What happens to a new value when there are so many.", Seldom: true,
 	}),
 	field.Define(field.Int, func(r *Rule) *int { return &r.Top }, field.About{
-		Name: "top", GoName: "Top", Label: "Busiest", Hint: "How many of the busiest and the most refused values are shown.", Seldom: true,
+		Name: "top", GoName: "Top", Label: "Busiest", Hint: "How many of the busiest and the most refused values are shown. Without threshold and maxInFlight, nothing is blocked.",
+		Range: "1 to 1,000", Default: "none",
+		Seldom:   true,
 		Synonyms: []string{"topN", "offenders"},
 	}),
 }

@@ -55,7 +55,7 @@ func (b *begins) most(span time.Duration) (most int) {
 
 // A strict rule and a paced one bound what they admit, which is when a call comes, or when its turn
 // does. Where another rule lets calls wait after that, they begin later, and all at once. The
-// guarantees in the README name these numbers.
+// guarantees in docs/guarantees.md name these numbers.
 func TestBegins_BunchWhereAnotherRuleLetsCallsWait(t *testing.T) {
 	t.Parallel()
 	places := []isolation.Rule{{Resource: "a", MaxInFlight: 5, MaxWait: 10 * time.Second}}

@@ -1,9 +1,7 @@
 package rulefile
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -406,23 +404,4 @@ func TestDistance(t *testing.T) {
 		require.Equal(t, c.want, distance(c.a, c.b), fmt.Sprint(c))
 		require.Equal(t, c.want, distance(c.b, c.a), fmt.Sprint(c))
 	}
-}
-
-// The table in the package's documentation has the fields that there are, in their order.
-func TestDoc_NamesEveryField(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("doc.go")
-	require.NoError(t, err)
-	_, text, _ = bytes.Cut(text, []byte("field                value"))
-	var names []string
-	for line := range strings.Lines(string(text)) {
-		if name, ok := strings.CutPrefix(line, "//\t"); ok && name[0] != ' ' && !strings.HasPrefix(name, "field ") {
-			names = append(names, strings.Fields(name)[0])
-		}
-	}
-	var all []string
-	for _, k := range allKinds {
-		all = append(all, k.names...)
-	}
-	require.Equal(t, all, names)
 }

@@ -19,8 +19,9 @@ const (
 var Kind ruleset.Kind[Rule] = kind
 
 var kind = ruleset.Kind[Rule]{
-	Name:   kindName,
-	Status: status,
+	Name:    kindName,
+	Purpose: "bounds what all resources take in together, by calls and by the load of the machine",
+	Status:  status,
 	Head: func(r *Rule) field.Head {
 		return field.Head{ID: &r.ID, Resource: &r.Resource, Match: &r.Match, Mode: &r.Mode, Source: &r.Source}
 	},
@@ -35,39 +36,49 @@ var kind = ruleset.Kind[Rule]{
 var fields = []field.Field[Rule]{
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.MaxCPU }, field.About{
 		Name: "maxCPU", GoName: "MaxCPU", Signal: "cpu", Label: "CPU", Hint: "Share of the processors that the container may use, such as 0.9.",
+		Range: "over 0 to 1", Default: "none",
 		Instead:  []string{"MaxThrottled", "MaxPressure", "MaxSchedLatency", "MaxRT", "MaxQPS", "MaxInFlight"},
 		Synonyms: []string{"cpuUsage", "highestCpuUsage", "cpu", "maxCpu"},
 	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.MaxThrottled }, field.About{
 		Name: "maxThrottled", GoName: "MaxThrottled", Signal: "throttled", Label: "Throttled", Hint: "Share of periods in which the quota runs out, such as 0.2.",
+		Range: "over 0 to 1", Default: "none",
 		Synonyms: []string{"throttled"},
 	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.MaxPressure }, field.About{
 		Name: "maxPressure", GoName: "MaxPressure", Signal: "pressure", Label: "Pressure", Hint: "Share of time in which something waits for a processor, such as 0.5.",
+		Range: "over 0 to 1", Default: "none",
 		Synonyms: []string{"pressure", "highestSystemLoad", "load"},
 	}),
 	field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.MaxSchedLatency }, field.About{
-		Name: "maxSchedLatency", GoName: "MaxSchedLatency", Signal: "schedLatency", Label: "Scheduling latency", Hint: "99 % of goroutines wait less until they run, such as 10ms.", Seldom: true,
+		Name: "maxSchedLatency", GoName: "MaxSchedLatency", Signal: "schedLatency", Label: "Scheduling latency", Hint: "How long 99 % of goroutines wait at most until they run, such as 10ms.",
+		Range: "1us to 1m", Default: "none",
+		Seldom:   true,
 		Synonyms: []string{"schedLatency"},
 	}),
 	field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.MaxRT }, field.About{
-		Name: "maxRT", GoName: "MaxRT", Label: "Response time", Hint: "Mean of the calls that succeed, such as 500ms.",
+		Name: "maxRT", GoName: "MaxRT", Label: "Response time", Hint: "Mean response time of the calls that succeed, such as 500ms.",
+		Range: "1ms to 24h", Default: "none",
 		Synonyms: []string{"avgRt", "rt"},
 	}),
 	field.Define(field.Int64, func(r *Rule) *int64 { return &r.MaxQPS }, field.About{
-		Name: "maxQPS", GoName: "MaxQPS", Label: "Calls per second", Hint: "Over all resources together.",
+		Name: "maxQPS", GoName: "MaxQPS", Label: "Calls per second", Hint: "Calls per second, over all resources together.",
+		Range: "1 to 1,000,000,000", Default: "none",
 		Synonyms: []string{"inboundQPS", "qps", "maxQps"},
 	}),
 	field.Define(field.Int64, func(r *Rule) *int64 { return &r.MaxInFlight }, field.About{
-		Name: "maxInFlight", GoName: "MaxInFlight", Label: "In flight", Hint: "Over all resources together.",
+		Name: "maxInFlight", GoName: "MaxInFlight", Label: "In flight", Hint: "Calls in flight, over all resources together.",
+		Range: "1 to 1,000,000,000", Default: "none",
 		Synonyms: []string{"concurrency", "maxThread", "maxConcurrency"},
 	}),
 	field.Define(field.Enum[Strategy](), func(r *Rule) *Strategy { return &r.Strategy }, field.About{
-		Name: "strategy", GoName: "Strategy", Label: "Strategy", Hint: "Find how many may be in flight, or refuse all.",
+		Name: "strategy", GoName: "Strategy", Label: "Strategy", Hint: "While a share or a time is above its bound: find how many calls may be in flight, or refuse all.",
 		With: []string{"MaxCPU", "MaxThrottled", "MaxPressure", "MaxSchedLatency", "MaxRT"},
 	}),
 	field.Define(field.Duration, func(r *Rule) *time.Duration { return &r.CoolOff }, field.About{
-		Name: "coolOff", GoName: "CoolOff", Label: "Cool-off", Hint: "How long all must be well. Empty: 10s, or 1s with refuse.", Seldom: true,
+		Name: "coolOff", GoName: "CoolOff", Label: "Cool-off", Hint: "How long all must be well until the rule is calm again.",
+		Range: "1ms to 1h", Default: "10s, or 1s with refuse",
+		Seldom: true,
 	}),
 }
 

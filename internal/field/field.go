@@ -27,7 +27,14 @@ type About struct {
 	Name   string // in files and in the API: "maxWait"
 	GoName string // in Go, and so in a [rule.Fault]: "MaxWait"
 	Label  string // in a form: "Longest wait"
-	Hint   string // one sentence for whoever fills in the form
+	Hint   string // one or two sentences for whoever fills in the form
+
+	// Range is what the field may hold, as rule files write it: "1ms to 24h". Empty: whatever its
+	// type can hold.
+	Range string
+	// Default is what holds if the field is left out: "10s". Empty: the first choice of an
+	// enumeration, false, or nothing.
+	Default string
 
 	// Synonyms are what others call the field: who writes one is told the Name. The names
 	// that Sentinel uses are among them.
@@ -52,6 +59,14 @@ type About struct {
 	// Switch marks an enumeration that is an operator's switch: a page has buttons for it, and
 	// whoever changes it there must say why. The first choice lets the rule decide.
 	Switch bool
+}
+
+// FormHint is the hint of the field in a form, with its default.
+func (a *About) FormHint() string {
+	if a.Default == "" {
+		return a.Hint
+	}
+	return a.Hint + " Empty: " + a.Default + "."
 }
 
 // IsDue reports whether a fault of the field may be due to fields that cannot be read, by their names in Go.
@@ -93,13 +108,17 @@ var (
 func HeadFields[R any](head func(*R) Head) (first []Field[R], mode Field[R]) {
 	first = []Field[R]{
 		Define(String, func(r *R) *string { return head(r).ID }, About{
-			Name: "id", GoName: "ID", Label: "ID", Hint: "Empty: the resource and a number.", Synonyms: []string{"name", "ruleId"},
+			Name: "id", GoName: "ID", Label: "ID", Hint: "Names the rule in errors, metrics and on the page.",
+			Range: "up to 1,040 bytes; unique in its kind", Default: "the resource and a number",
+			Synonyms: []string{"name", "ruleId"},
 		}),
 		Define(String, func(r *R) *string { return head(r).Resource }, About{
-			Name: "resource", GoName: "Resource", Label: "Resource", Hint: "A name, or a pattern.", With: []string{"Match"},
+			Name: "resource", GoName: "Resource", Label: "Resource", Hint: "A name, or a pattern. It must be set unless match is default or all.",
+			Range: "1 to 1,024 bytes",
+			With:  []string{"Match"},
 		}),
 		Define(matchCodec, func(r *R) *rule.Match { return head(r).Match }, About{
-			Name: "match", GoName: "Match", Label: "Match", Hint: "What the resource is.", Synonyms: []string{"regex", "pattern"},
+			Name: "match", GoName: "Match", Label: "Match", Hint: "What the resource is: a name, a pattern, or everything.", Synonyms: []string{"regex", "pattern"},
 		}),
 	}
 	return first, Define(modeCodec, func(r *R) *rule.Mode { return head(r).Mode }, About{

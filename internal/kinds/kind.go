@@ -16,6 +16,8 @@ import (
 type Kind interface {
 	// Name is the key in rule files, the kind in the API, and the label in metrics: "flow".
 	Name() string
+	// Purpose says what the rules do, for the documentation: "limits how many calls pass per time".
+	Purpose() string
 	// Status is what a refusal is over HTTP.
 	Status() int
 	// Together reports whether all resources that a rule binds are counted together.
@@ -101,6 +103,7 @@ func of[R comparable](k *ruleset.Kind[R], list func(*Rules) *[]R) Kind {
 }
 
 func (k *kind[R]) Name() string    { return k.Kind.Name }
+func (k *kind[R]) Purpose() string { return k.Kind.Purpose }
 func (k *kind[R]) Status() int     { return k.Kind.Status }
 func (k *kind[R]) Together() bool  { return k.Share != nil }
 func (k *kind[R]) Fields() []Field { return k.about }

@@ -14,6 +14,8 @@ import (
 type Kind[R comparable] struct {
 	// Name is the key in rule files, the kind in the API, and the label in metrics: "flow".
 	Name string
+	// Purpose says what the rules do, for the documentation: "limits how many calls pass per time".
+	Purpose string
 	// Status is what a refusal is over HTTP, unless Compile sets another in the check's Cause.
 	Status int
 	// Head points to what every rule has.

@@ -11,15 +11,16 @@ const kindName = "everynth"
 
 // Kind describes these rules to the rest of Leapgate.
 var Kind = ruleset.Kind[Rule]{
-	Name:   kindName,
-	Status: 418, // I'm a teapot, so that it is no other kind's
+	Name:    kindName,
+	Purpose: "refuses one of n calls",
+	Status:  418, // I'm a teapot, so that it is no other kind's
 	Head: func(r *Rule) field.Head {
 		return field.Head{ID: &r.ID, Resource: &r.Resource, Match: &r.Match, Mode: &r.Mode, Source: &r.Source}
 	},
 	Fields: []field.Field[Rule]{
 		field.Define(field.Int64, func(r *Rule) *int64 { return &r.N }, field.About{
 			Name: "n", GoName: "N", Label: "Every", Hint: "Which calls are refused.",
-			Required: "which calls are refused", Synonyms: []string{"each"},
+			Range: "2 or more", Required: "which calls are refused", Synonyms: []string{"each"},
 		}),
 	},
 	Complete: complete,
