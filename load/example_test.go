@@ -21,6 +21,8 @@ func ExampleStart() {
 	if cpu := gate.Signals().CPU; cpu.Known { // from the second sample on
 		slog.Info("the load is watched", "cpu", cpu.Value, "processors", gate.Signals().Processors, "source", sampler.Source())
 	}
+	fmt.Println(gate.Signals().Pressure.Value <= 1)
+	// Output: true
 }
 
 // A test that says what the load is.

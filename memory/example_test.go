@@ -34,6 +34,8 @@ func ExampleSampler_Source() {
 		panic(err)
 	}
 	defer sampler.Close()
-	used, _ := sampler.Used()
+	used, known := sampler.Used()
 	slog.Info("memory is watched", "source", sampler.Source(), "used", used)
+	fmt.Println(known == (sampler.Source() != ""))
+	// Output: true
 }

@@ -24,7 +24,7 @@ type Loss struct {
 	Message      string // which rule, what in it, and why
 }
 
-// String reads: flow.json:3:5: skipped: flow rule on "GET /orders": clusterMode is true …
+// String reads: flow.json:3:5: skipped: flow rule on "GET /orders": clusterMode is true.
 func (l Loss) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s", escape.Text(l.File), l.Line, l.Column, l.Effect, l.Message)
 }
