@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/limit"
 )
 
@@ -19,7 +20,7 @@ func TestLongLives_EveryAnswerIsThatOfTheServersState(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(30) {
+			for seed := range uint64(gatetest.Rounds(30)) {
 				longLife(t, k, rand.New(rand.NewPCG(seed, 0)))
 			}
 		})

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 )
 
 // greed returns the cells of a row of the table that the README has of it, after the first,
@@ -30,6 +32,9 @@ func greed(t *testing.T, what string) (cells []string) {
 
 // What a client gets of its limit that calls again as soon as it may, for ever.
 func TestReadme_WhatAGreedyClientGets(t *testing.T) {
+	if gatetest.Race {
+		t.Skip("one goroutine at a time: nothing for the race detector")
+	}
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
