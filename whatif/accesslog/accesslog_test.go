@@ -122,7 +122,7 @@ func TestJSON_OfNginx(t *testing.T) {
 	require.Equal(t, "2024-05-20T02:00:18Z /a 1.5ms", at(r)+" "+string(r.Path)+" "+r.Duration.String())
 
 	_, err = JSON(map[string]string{"when": "t"})
-	require.ErrorContains(t, err, `no role "when"; want one of client, end,`)
+	require.ErrorContains(t, err, `no role "when"; want one of client, cost, dropped, end,`)
 }
 
 func TestTemplate_OfOnesOwn(t *testing.T) {
@@ -286,5 +286,6 @@ func TestLeapgate_DecisionsOfTheMiddleware(t *testing.T) {
 		{At: begin.Add(time.Second), Resource: "GET /orders/{id}", Key: "tenant:5", Status: 429, Refused: true},
 	}, all(t, opened))
 	require.Equal(t, "leapgate", opened.Seen().Files[0].Format)
-	require.Equal(t, 1, opened.Seen().Skipped)
+	require.Equal(t, []int{0, 7}, []int{opened.Seen().Skipped, opened.Seen().Dropped})
+	require.Contains(t, strings.Join(opened.Seen().Notes, "\n"), "lines that were lost when the log was written: 7;")
 }
