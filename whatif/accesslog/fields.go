@@ -69,16 +69,14 @@ const httpVersion = "HTTP/"
 // requestOf returns the method and the path of a request line. Clients send all kinds of things:
 // what is not HTTP has neither.
 func requestOf(line []byte) (method, path []byte) {
-	blank := bytes.IndexByte(line, ' ')
-	if blank <= 0 {
+	blank := 0
+	for blank < len(line) && 'A' <= line[blank] && line[blank] <= 'Z' {
+		blank++
+	}
+	if blank == 0 || blank == len(line) || line[blank] != ' ' {
 		return nil, nil
 	}
 	method, rest := line[:blank], line[blank+1:]
-	for _, b := range method {
-		if b < 'A' || b > 'Z' {
-			return nil, nil
-		}
-	}
 	end := bytes.LastIndexByte(rest, ' ')
 	if end < 0 || !bytes.HasPrefix(rest[end+1:], []byte(httpVersion)) {
 		if end = bytes.LastIndex(rest, []byte(" "+httpVersion)); end < 0 {

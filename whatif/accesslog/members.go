@@ -124,7 +124,10 @@ func (m *members) object(of, depth int) bool {
 
 // quoted passes over a text, of which the quote is next, and returns what is in it.
 func (m *members) quoted() (inner []byte, ok bool) {
-	end := endOfQuoted(m.line[1:])
+	end := bytes.IndexByte(m.line[1:], '"')
+	if end > 0 && bytes.IndexByte(m.line[1:1+end], '\\') >= 0 {
+		end = endOfQuoted(m.line[1:])
+	}
 	if end < 0 {
 		return nil, false
 	}

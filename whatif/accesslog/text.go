@@ -318,22 +318,25 @@ func (t *text) Parse(line []byte, r *Record) error {
 // cut finds the fields of a line.
 func (t *text) cut(line []byte) bool {
 	at := len(t.prefix)
-	if at > 0 && !bytes.HasPrefix(line, t.prefix) {
+	if !bytes.HasPrefix(line, t.prefix) {
 		return false
 	}
+	escaped := bytes.IndexByte(line, '\\') >= 0
 	for i := range t.fields {
-		f := &t.fields[i]
-		rest := line[at:]
-		end := 0
+		f, rest, end := &t.fields[i], line[at:], 0
 		switch {
-		case f.quoted:
+		case f.is == isTimeLocal && len(rest) > clfLength && bytes.HasPrefix(rest[clfLength:], f.until):
+			end = clfLength
+		case f.quoted && escaped:
 			if end = endOfQuoted(rest); end < 0 || !bytes.HasPrefix(rest[end:], f.until) {
 				return false
 			}
-		case len(f.until) == 1:
-			end = bytes.IndexByte(rest, f.until[0])
+		case f.quoted:
+			if end = bytes.IndexByte(rest, '"'); end < 0 || !bytes.HasPrefix(rest[end:], f.until) {
+				return false
+			}
 		case len(f.until) > 0:
-			end = bytes.Index(rest, f.until)
+			end = indexOf(rest, f.until)
 		default: // what comes after the last field is passed over
 			if end = bytes.IndexByte(rest, ' '); end < 0 {
 				end = len(rest)
@@ -354,12 +357,21 @@ func (t *text) cut(line []byte) bool {
 	return true
 }
 
+// indexOf is bytes.Index for a text that mostly stands where its first byte does.
+func indexOf(s, text []byte) int {
+	from := bytes.IndexByte(s, text[0])
+	if from < 0 || bytes.HasPrefix(s[from:], text) {
+		return from
+	}
+	if i := bytes.Index(s[from:], text); i >= 0 {
+		return from + i
+	}
+	return -1
+}
+
 // endOfQuoted returns where the text that a line begins with ends: at a quote without a backslash.
 // It is negative if there is none.
 func endOfQuoted(line []byte) int {
-	if end := bytes.IndexByte(line, '"'); end < 0 || bytes.IndexByte(line[:end], '\\') < 0 {
-		return end
-	}
 	for i := 0; i < len(line); i++ {
 		switch line[i] {
 		case '"':

@@ -40,8 +40,10 @@ type clfTime struct {
 	start int64    // of the day in the zone
 }
 
+const clfLength = len("20/May/2024:00:00:18 +0000")
+
 func (c *clfTime) parse(s []byte) (ns int64, ok bool) {
-	if len(s) != len("20/May/2024:00:00:18 +0000") || s[20] != ' ' {
+	if len(s) != clfLength || s[20] != ' ' {
 		return 0, false
 	}
 	if [12]byte(s[:12]) != c.day || [6]byte(s[20:]) != c.zone {
