@@ -160,19 +160,21 @@ func fieldName(s string) (name, after string) {
 // directive returns the format that a directive of nginx says, or its quoted pieces; another text
 // is returned as it is.
 func directive(text string) (string, error) {
-	rest := strings.TrimSpace(text)
-	after, named := strings.CutPrefix(rest, "log_format")
-	if named = named && strings.TrimLeft(after, " \t\r\n") != after; named {
-		_, after, _ = strings.Cut(strings.TrimLeft(after, " \t\r\n"), " ") // its name
-		if rest = strings.TrimSpace(after); strings.HasPrefix(rest, "escape=") {
-			_, rest, _ = strings.Cut(rest, " ")
+	word, rest := cutWord(text)
+	named := word == "log_format"
+	if named {
+		_, rest = cutWord(rest) // its name
+		if word, after := cutWord(rest); strings.HasPrefix(word, "escape=") {
+			rest = after
 		}
+	} else {
+		rest = strings.TrimSpace(text)
 	}
 	if !named && !strings.HasPrefix(rest, "'") {
 		return text, nil
 	}
 	var all strings.Builder
-	for rest = strings.TrimSpace(rest); rest != "" && rest != ";"; rest = strings.TrimSpace(rest) {
+	for ; rest != "" && rest != ";"; rest = strings.TrimSpace(rest) {
 		quote := rest[0]
 		if quote != '\'' && quote != '"' {
 			return "", fmt.Errorf("accesslog: the format has %.64q, where a quote is to begin; want pieces in quotes, such as '$remote_addr [$time_local] '", rest)
@@ -190,6 +192,15 @@ func directive(text string) (string, error) {
 		rest = rest[end+1:]
 	}
 	return all.String(), nil
+}
+
+func cutWord(s string) (word, rest string) {
+	s = strings.TrimSpace(s)
+	end := strings.IndexAny(s, " \t\r\n")
+	if end < 0 {
+		return s, ""
+	}
+	return s[:end], strings.TrimSpace(s[end:])
 }
 
 func mustText(name, template, note string, typical func(*text) bool) *text {
