@@ -222,30 +222,6 @@ func TestRealLog_AllThatIsWholeCanBeRead(t *testing.T) {
 	require.Len(t, clients, 917)
 }
 
-// Whatever a line is, it is a record within bounds or a fault.
-func FuzzParse(f *testing.F) {
-	for _, line := range []string{
-		albLine, `1.2.3.4 - - [20/May/2024:02:00:18 +0000] "GET /a HTTP/1.1" 200 598 "-" "-" 3.500`,
-		`{"StartUTC":"2024-01-02T03:04:05Z","Duration":1,"RequestMethod":"GET","RequestPath":"/"}`,
-		`{"ts":1646861401.5241024,"msg":"handled request","request":{"uri":"/"},"duration":1e-7}`, `{"a":{"b":`, "\x00", `[[["`,
-	} {
-		f.Add([]byte(line))
-	}
-	f.Fuzz(func(t *testing.T, line []byte) {
-		for _, format := range Formats() {
-			var r Record
-			if format.Parse(line, &r) != nil {
-				continue
-			}
-			require.LessOrEqual(t, int64(r.Duration), maxDuration)
-			require.GreaterOrEqual(t, r.At, -maxDuration)
-			require.Less(t, time.Unix(0, r.At).Year(), lastYear+1)
-			require.True(t, r.Status == 0 || r.Status >= 100 && r.Status <= 999)
-			_, _ = r.Column("request.host")
-		}
-	})
-}
-
 func BenchmarkParse_Combined(b *testing.B) {
 	line := []byte(`171.177.25.126 - - [20/May/2024:00:00:18 +0000] "GET /erddap/tabledap/allDatasets.csv HTTP/1.1" 200 598326 "-" "python-requests/2.28.1"`)
 	f, _ := Named("combined")

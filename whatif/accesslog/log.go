@@ -27,6 +27,8 @@ type Options struct {
 	SpoolMax int64
 	// Stdin is what is read for the name "-". Nil: os.Stdin.
 	Stdin io.Reader
+
+	inMemory int // places; 0: maxPlaces
 }
 
 // DefaultSpoolMax is 8 GiB.
@@ -77,7 +79,7 @@ func Open(names []string, o Options) (*Log, error) {
 		return nil, fmt.Errorf("accesslog: there are %d files; want at most %d", len(names), maxFiles)
 	}
 	l := &Log{key: o.Key, routes: r, spool: spool{max: cmp.Or(o.SpoolMax, DefaultSpoolMax)}}
-	l.index = index{spool: &l.spool, most: maxPlaces}
+	l.index = index{spool: &l.spool, most: cmp.Or(o.inMemory, maxPlaces)}
 	l.seen.Faults = make(map[Fault]int)
 	if err := l.read(names, o); err != nil {
 		return nil, errors.Join(err, l.Close())

@@ -15,8 +15,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leapgate-go/leapgate/limit"
-	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/whatif"
 )
 
@@ -280,28 +278,4 @@ func TestRealLog_IsReadWhole(t *testing.T) {
 	seen := log.Seen()
 	require.Equal(t, []int{16_275, 10_479, 8}, []int{seen.Lines, seen.Requests, seen.Jumps})
 	require.Equal(t, time.Second, seen.Step)
-}
-
-// Whatever a file has, it is an error or requests in the order of their arrival, the same each time.
-func FuzzOpen(f *testing.F) {
-	for _, text := range []string{
-		"", combined(1, "a", "/") + combined(0, "b", "/x/1"), slow(10, "a", 5) + "\x00\n" + slow(1000, "b", 900) + slow(3, "", 0.5),
-		albLine, `{"at":"2024-05-20T00:00:00Z","resource":"x"}`, "\x1f\x8b", combined(1, "::ffff:1.2.3.4", "//{}/../%00"),
-	} {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		log, err := Open([]string{Stdin}, Options{Stdin: bytes.NewReader(data), SpoolMax: 1 << 20})
-		if err != nil {
-			return
-		}
-		defer func() { _ = log.Close() }()
-		first := all(t, log)
-		require.Len(t, first, log.Seen().Requests)
-		require.Equal(t, first, all(t, log))
-		for _, r := range first {
-			require.LessOrEqual(t, len(r.Resource), rule.MaxNameLength)
-			require.LessOrEqual(t, len(r.Key), limit.MaxKeyLength)
-		}
-	})
 }
