@@ -27,6 +27,7 @@ type line struct {
 	Resource, Key, Refused string
 	Nanos                  time.Duration
 	Status, Dropped        int
+	Cost                   int64
 }
 
 func linesOf(t *testing.T, log string) (lines []line) {
@@ -75,8 +76,8 @@ func TestDecisionLog_HasALineForEachRequest(t *testing.T) {
 		synctest.Wait()
 		lines := linesOf(t, log.String())
 		require.Len(t, lines, 6)
-		require.Equal(t, line{begin.UTC(), "GET /orders/{id}", "ann", "", 20 * time.Millisecond, 202, 0}, lines[0])
-		require.Equal(t, line{begin.Add(40 * time.Millisecond).UTC(), "GET /orders/{id}", "ann", "per-client", 0, 429, 0}, lines[2])
+		require.Equal(t, line{begin.UTC(), "GET /orders/{id}", "ann", "", 20 * time.Millisecond, 202, 0, 0}, lines[0])
+		require.Equal(t, line{begin.Add(40 * time.Millisecond).UTC(), "GET /orders/{id}", "ann", "per-client", 0, 429, 0, 0}, lines[2])
 		require.Equal(t, "GET (unmatched) bob", lines[3].Resource+" "+lines[3].Key)
 		require.Equal(t, 404, lines[3].Status)
 		require.Equal(t, "bob\n\"", lines[4].Key)
@@ -152,5 +153,83 @@ func TestDecisionLog_SaysOnceAMinuteThatItCannotBeWritten(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		require.Equal(t, 2, strings.Count(logged.String(), "disk full"), logged.String())
+	})
+}
+
+// torn is a disk that takes some bytes of each of the first writes, and then all.
+type torn struct {
+	bytes.Buffer
+	takes []int
+}
+
+func (d *torn) Write(p []byte) (int, error) {
+	if len(d.takes) == 0 {
+		return d.Buffer.Write(p)
+	}
+	n := min(d.takes[0], len(p))
+	d.takes = d.takes[1:]
+	_, _ = d.Buffer.Write(p[:n])
+	return n, nil
+}
+
+func TestDecisionLog_CountsWhatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	for _, takes := range [][]int{{0}, {0, 0, 0}, {10}, {10, 0, 1, 2}, {1000, 5, 1000, 3, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			log := &torn{takes: takes}
+			perClient, err := limit.NewCounter(limit.Config{Limit: 100, Window: time.Hour})
+			require.NoError(t, err)
+			h := leaphttp.Handler(http.NotFoundHandler(), leaphttp.Config{
+				DecisionLog: log, Limits: []leaphttp.Limit{{Limiter: perClient}}, Logger: slog.New(slog.DiscardHandler),
+			})
+			const requests = 8
+			for range requests {
+				h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil))
+				synctest.Wait()
+			}
+			written, dropped, halves := 0, 0, 0
+			for text := range strings.Lines(log.String()) {
+				var l line
+				switch {
+				case json.Unmarshal([]byte(text), &l) != nil:
+					halves++
+				case l.Dropped > 0:
+					dropped += l.Dropped
+				default:
+					written++
+				}
+			}
+			require.Equal(t, requests, written+dropped, log.String())
+			require.LessOrEqual(t, halves, len(takes))
+			require.Positive(t, dropped)
+		})
+	}
+}
+
+func TestDecisionLog_HasTheCosts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		tokens, err := limit.NewCounter(limit.Config{Name: "tokens", Limit: 1000, Window: time.Hour})
+		require.NoError(t, err)
+		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/settled" {
+				_, err := leaphttp.Settle(w, 500)
+				require.NoError(t, err)
+			}
+		})
+		h := leaphttp.Handler(handler, leaphttp.Config{DecisionLog: &log, Limits: []leaphttp.Limit{{
+			Limiter: tokens, Cost: func(r *http.Request) int64 { return r.ContentLength },
+		}}})
+		for _, path := range []string{"/", "/settled", "/"} {
+			r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, path, strings.NewReader(strings.Repeat("x", 400)))
+			h.ServeHTTP(httptest.NewRecorder(), r)
+		}
+		synctest.Wait()
+		var costs []int64
+		for _, l := range linesOf(t, log.String()) {
+			costs = append(costs, l.Cost)
+		}
+		require.Equal(t, []int64{400, 500, 400}, costs, "the last is refused")
 	})
 }

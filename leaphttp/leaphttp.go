@@ -158,11 +158,11 @@ type Config struct {
 
 	// DecisionLog, if it is not nil, gets a line of JSON for each request when it has ended, for "leapgate
 	// replay" and package whatif: when it came, its resource, its key, which is that of the
-	// limit that is asked first or, without limits, the address of the peer; how long it took, its status, and
-	// which policy or rule refused it, if any did.
+	// limit that is asked first or, without limits, the address of the peer; how much it took of that limit, if
+	// more than 1; how long it took, its status, and which policy or rule refused it, if any did.
 	//
 	// One goroutine at a time writes to it, several lines at once. No request waits for it: at
-	// most 1 MiB waits to be written, and what does not fit is dropped and counted in a line of its own.
+	// most 1 MiB waits to be written, and what does not fit, or cannot be written, is dropped and counted in a line of its own.
 	// Lines that wait when the program ends are lost.
 	DecisionLog io.Writer
 

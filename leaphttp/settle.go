@@ -26,6 +26,7 @@ func Settle(w http.ResponseWriter, actual int64) (settled bool, err error) {
 		for i := range c.charges {
 			if charge := &c.charges[i]; charge.Settle {
 				settled = true
+				c.settled.Store(actual + 1)
 				d := spent(charge)
 				err = errors.Join(err, charge.By.Own.settler.Settle(detached{c.request}, charge.Key, d, actual))
 			}

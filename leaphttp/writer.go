@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/leapgate-go/leapgate/resource"
 )
@@ -58,12 +59,13 @@ type recorder struct {
 	request  *http.Request
 	entry    resource.Entry // of the gate, if there is one
 	gated    bool
-	resource string    // that the gate was asked for
-	charges  []charge  // of the limits; see Settle
-	few      [2]charge // memory for them; more are rare
-	status   int       // 0 until it is known
-	unread   bool      // a part of the request's body may not have been read, and is in the way of the next request
-	values   [2]string // of header fields
+	resource string       // that the gate was asked for
+	charges  []charge     // of the limits; see Settle
+	few      [2]charge    // memory for them; more are rare
+	settled  atomic.Int64 // what the request has cost, after Settle, plus 1; written also when the handler has returned
+	status   int          // 0 until it is known
+	unread   bool         // a part of the request's body may not have been read, and is in the way of the next request
+	values   [2]string    // of header fields
 }
 
 func newRecorder(w http.ResponseWriter, r *http.Request) *recorder {

@@ -50,6 +50,7 @@ type Set[R, O any] struct {
 type Charge[R, O any] struct {
 	By  *Limit[R, O]
 	Key string
+	N   int64 // how much was asked for
 	limit.Decision
 	Place  limit.Place
 	Settle bool // what was charged can be corrected
@@ -212,7 +213,7 @@ func (s *Set[R, O]) Take(ctx, after context.Context, r R, given *Asked, charges 
 		} else if !c.hasKeys.Load() {
 			c.hasKeys.Store(true)
 		}
-		charges = append(charges, Charge[R, O]{By: c, Key: key, Settle: c.Cost != nil || given != nil})
+		charges = append(charges, Charge[R, O]{By: c, Key: key, N: n, Settle: c.Cost != nil || given != nil})
 		charged := &charges[len(charges)-1]
 		d, err := limit.Decision{}, error(nil)
 		if c.InFlight != nil {

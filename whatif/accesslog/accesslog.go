@@ -11,6 +11,9 @@ import "time"
 type Record struct {
 	// At is when the request arrived, in nanoseconds since 1970.
 	At int64
+	// Stamp is the time that stands in the line, from which At was found: how exact it is shows how
+	// exact times are. 0 stands for At.
+	Stamp int64
 	// Duration is how long it took; negative if the line does not say.
 	Duration time.Duration
 	// Method and Path are of the request; Path has no query. Both are empty if what the
@@ -26,6 +29,11 @@ type Record struct {
 	Status int
 	// Refused reports that the proxy itself refused the request then, because of a limit.
 	Refused bool
+	// Cost is how much of a limit the request takes; 0 if the line does not say.
+	Cost int64
+	// Dropped is how many lines could not be written before this one, which is about nothing else:
+	// the error is [ErrNoRequest].
+	Dropped int
 
 	columns columns
 }
@@ -65,6 +73,7 @@ const (
 	NoDuration Fault = "duration"
 	NoRequest  Fault = "request"
 	NoStatus   Fault = "status"
+	NoCost     Fault = "cost"
 	NoField    Fault = "field where one should be"
 	NoJSON     Fault = "JSON object"
 	TooLong    Fault = "line, since it is too long,"

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math"
 	"os"
-	"slices"
 	"time"
 )
 
@@ -22,44 +22,37 @@ type Options struct {
 	// address of the client, of IPv6 its first 64 bits.
 	Key string
 	// SpoolMax is how large the temporary file may become that standard input, pipes and
-	// unpacked files are kept in, in bytes. 0 is [DefaultSpoolMax].
+	// unpacked files are kept in, and, of a log of more than 262,144 requests, 24 bytes for each, in
+	// bytes. 0 is [DefaultSpoolMax].
 	SpoolMax int64
 	// Stdin is what is read for the name "-". Nil: os.Stdin.
 	Stdin io.Reader
+
+	inMemory int // places; 0: maxPlaces
 }
 
 // DefaultSpoolMax is 8 GiB.
 const DefaultSpoolMax = 8 << 30
 
 const (
-	// horizon is by how much requests may stand in another order than that in which they arrived.
-	horizon = time.Minute
-	// maxRuns is how many parts of a log may each go on where another has long been.
-	maxRuns = 1024
-	buffer  = 64 << 10
-	// runBuffer is smaller, for many runs may be open at once.
-	runBuffer = 16 << 10
+	// jump is how much earlier a line is than one above it if the lines are in another order than that in
+	// which they were written.
+	jump   = int64(time.Minute)
+	buffer = 64 << 10
 )
 
-// Log is one log in any number of files, which may be read any number of times. It is not in
-// memory. The files must not change as long as it is open; what is added to them is not read.
+// Log is one log in any number of files, which may be read any number of times, but not by two
+// goroutines at once. It is not in memory. The files must not change as long as it is open; what is added
+// to them is not read.
 type Log struct {
 	seen   Seen
 	key    string
 	routes *routes
 	files  []*file
-	opened []*os.File
+	given  []*onDisk
+	open   openFiles
 	spool  spool
-	runs   []run
-	lag    int64 // by how much an arrival may lie before that of another line above it in a run
-}
-
-// run is a part of a file in which time goes on.
-type run struct {
-	file     *file
-	from, to int64 // in the file
-	first    int64 // when its first line was written
-	requests int
+	index  index
 }
 
 // UnreadableError is the error for a log in which nothing is a request, with the reason.
@@ -82,32 +75,30 @@ func Open(names []string, o Options) (*Log, error) {
 	if o.Stdin == nil {
 		o.Stdin = os.Stdin
 	}
+	if len(names) > maxFiles {
+		return nil, fmt.Errorf("accesslog: there are %d files; want at most %d", len(names), maxFiles)
+	}
 	l := &Log{key: o.Key, routes: r, spool: spool{max: cmp.Or(o.SpoolMax, DefaultSpoolMax)}}
+	l.index = index{spool: &l.spool, most: cmp.Or(o.inMemory, maxPlaces)}
 	l.seen.Faults = make(map[Fault]int)
-	if err := l.index(names, o); err != nil {
+	if err := l.read(names, o); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
 // Close closes the files, and removes what was made.
-func (l *Log) Close() error {
-	var errs []error
-	for _, f := range l.opened {
-		errs = append(errs, f.Close())
-	}
-	return errors.Join(append(errs, l.spool.close())...)
-}
+func (l *Log) Close() error { return errors.Join(l.open.close(), l.spool.close()) }
 
 // Seen returns what the log has.
 func (l *Log) Seen() Seen { return l.seen }
 
-// index is the first reading: it finds the runs and the resources.
-func (l *Log) index(names []string, o Options) error {
+// read is the first reading: it finds the order of the requests, and the resources.
+func (l *Log) read(names []string, o Options) error {
 	var errs []error
 	first := ""
 	for _, name := range names {
-		f, err := l.open(name, o.Stdin)
+		f, err := l.file(name, o.Stdin)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -118,16 +109,16 @@ func (l *Log) index(names []string, o Options) error {
 			errs = append(errs, err)
 		}
 		if f.format != nil {
+			f.number = len(l.files)
 			l.files = append(l.files, f)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	step := stepper{}
 	for _, f := range l.files {
-		if err := l.indexFile(f, &step); err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
+		if err := l.readFile(f); err != nil {
+			return err
 		}
 	}
 	switch {
@@ -136,19 +127,17 @@ func (l *Log) index(names []string, o Options) error {
 	case l.seen.Requests == 0:
 		return &UnreadableError{first, fmt.Sprintf("has no request that can be read as %s: %s", l.files[0].format.Name(), l.seen.why())}
 	}
-	slices.SortStableFunc(l.runs, func(a, b run) int { return cmp.Compare(a.first, b.first) })
-	l.seen.Step = step.step()
 	l.seen.Paths = l.routes.found.finish()
 	l.seen.full = l.routes.found.full
 	l.seen.finish()
-	return nil
+	return l.index.finish()
 }
 
-func (l *Log) indexFile(f *file, step *stepper) error {
+func (l *Log) readFile(f *file) error {
 	seen := FileSeen{Name: f.name, Format: f.format.Name()}
 	in := newLines(f.section(0, f.size), 0, buffer)
 	latest := int64(math.MinInt64)
-	var r *run
+	var step stepper
 	var rec Record
 	for {
 		start := in.offset
@@ -157,51 +146,42 @@ func (l *Log) indexFile(f *file, step *stepper) error {
 			break
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", f.name, err)
 		}
 		seen.Lines++
 		if err := parse(f.format, line, tooLong, &rec); err != nil {
-			l.seen.note(f.name, seen.Lines, line, err)
+			l.seen.note(f.name, seen.Lines, line, err, rec.Dropped)
 			continue
 		}
 		seen.Requests++
-		written := rec.written()
-		step.note(written)
-		if r == nil || written < latest-int64(horizon) && len(l.runs) < maxRuns {
-			l.runs = append(l.runs, run{file: f, from: start, first: written})
-			if r != nil {
-				l.seen.Jumps++
-			}
-			r, latest = &l.runs[len(l.runs)-1], written
+		step.note(cmp.Or(rec.Stamp, rec.At))
+		written := rec.At + max(0, int64(rec.Duration))
+		if latest > math.MinInt64 && written < latest-jump {
+			l.seen.Jumps++
+			latest = written
 		}
-		r.to, r.requests = in.offset, r.requests+1
 		latest = max(latest, written)
-		lag := latest - rec.At
-		if lag > int64(horizon) {
-			l.seen.Late++
+		if err := l.index.add(newPlace(rec.At, f.number, start, crc32.Checksum(line, castagnoli), len(line))); err != nil {
+			return err
 		}
-		l.lag = max(l.lag, min(lag, int64(horizon)))
 		l.seen.noteRequest(&rec, l.key)
 		l.routes.note(&rec)
 	}
 	if seen.Requests > 0 {
+		seen.Step = step.step()
 		l.seen.noteFormat(f.format)
 	}
-	l.seen.Files = append(l.seen.Files, seen)
-	l.seen.Lines += seen.Lines
-	l.seen.Requests += seen.Requests
+	l.seen.add(seen)
 	return nil
 }
 
 func parse(f Format, line []byte, tooLong bool, r *Record) error {
 	if tooLong {
+		r.Dropped = 0
 		return TooLong
 	}
 	return f.Parse(line, r)
 }
-
-// written is when the line was, as far as it tells.
-func (r *Record) written() int64 { return r.At + max(0, int64(r.Duration)) }
 
 // stepper finds how exact times are, from what they all are multiples of.
 type stepper struct{ finer [3]bool }
@@ -210,7 +190,13 @@ var steps = [...]time.Duration{time.Second, time.Millisecond, time.Microsecond, 
 
 func (s *stepper) note(at int64) {
 	for i := range s.finer {
-		s.finer[i] = s.finer[i] || at%int64(steps[i]) != 0
+		if s.finer[i] {
+			continue
+		}
+		if at%int64(steps[i]) == 0 {
+			return
+		}
+		s.finer[i] = true
 	}
 }
 

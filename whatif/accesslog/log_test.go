@@ -15,8 +15,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leapgate-go/leapgate/limit"
-	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/whatif"
 )
 
@@ -98,19 +96,15 @@ func TestOpen_AFileThatGoesBackInTime(t *testing.T) {
 	require.Equal(t, []string{"5 ", "10 a", "500 c", "505 d", "600 d", "1000 e", "1010 f"}, brief(all(t, log)))
 	seen := log.Seen()
 	require.Equal(t, 2, seen.Jumps, "five seconds are none")
-	require.Zero(t, seen.Late)
 	require.Equal(t, 1, seen.NoKey)
 }
 
 func TestRequests_ArriveBeforeTheirLinesAreWritten(t *testing.T) {
 	t.Parallel()
 	log := mustOpen(t, Options{}, logFile(t, slow(10, "a", 0)+slow(11, "b", 2.5)+slow(12, "c", 0.25)+slow(70, "d", 59)+slow(80, "e", 100)+slow(90, "f", 1)))
-	require.Equal(t, []string{"8.5 b", "10 a", "11 d", "11.75 c", "20 e", "89 f"}, brief(all(t, log)), "e would be at -20")
-	seen := log.Seen()
-	require.Equal(t, 1, seen.Late)
-	require.Equal(t, time.Second, seen.Step, "of the times in the log")
-	require.Equal(t, 100*time.Second, all(t, log)[4].Duration)
-	require.Contains(t, strings.Join(seen.Notes, "\n"), "requests that stand more than a minute after where they belong, since they took long or the lines are in no order: 1;")
+	require.Equal(t, []string{"-20 e", "8.5 b", "10 a", "11 d", "11.75 c", "89 f"}, brief(all(t, log)), "however long they took")
+	require.Equal(t, time.Second, log.Seen().Step, "of the times in the log")
+	require.Equal(t, 100*time.Second, all(t, log)[0].Duration)
 }
 
 func TestRequests_DoNotDependOnTheOrderOfTheLinesOfOneSecond(t *testing.T) {
@@ -166,7 +160,6 @@ func TestRequests_AreThoseOfTheLinesSorted(t *testing.T) {
 		slices.Sort(want)
 		slices.Sort(got)
 		require.Equal(t, strings.Join(want, " "), strings.Join(got, " "), seed)
-		require.Zero(t, log.Seen().Late)
 	}
 }
 
@@ -285,28 +278,4 @@ func TestRealLog_IsReadWhole(t *testing.T) {
 	seen := log.Seen()
 	require.Equal(t, []int{16_275, 10_479, 8}, []int{seen.Lines, seen.Requests, seen.Jumps})
 	require.Equal(t, time.Second, seen.Step)
-}
-
-// Whatever a file has, it is an error or requests in the order of their arrival, the same each time.
-func FuzzOpen(f *testing.F) {
-	for _, text := range []string{
-		"", combined(1, "a", "/") + combined(0, "b", "/x/1"), slow(10, "a", 5) + "\x00\n" + slow(1000, "b", 900) + slow(3, "", 0.5),
-		albLine, `{"at":"2024-05-20T00:00:00Z","resource":"x"}`, "\x1f\x8b", combined(1, "::ffff:1.2.3.4", "//{}/../%00"),
-	} {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		log, err := Open([]string{Stdin}, Options{Stdin: bytes.NewReader(data), SpoolMax: 1 << 20})
-		if err != nil {
-			return
-		}
-		defer func() { _ = log.Close() }()
-		first := all(t, log)
-		require.Len(t, first, log.Seen().Requests)
-		require.Equal(t, first, all(t, log))
-		for _, r := range first {
-			require.LessOrEqual(t, len(r.Resource), rule.MaxNameLength)
-			require.LessOrEqual(t, len(r.Key), limit.MaxKeyLength)
-		}
-	})
 }

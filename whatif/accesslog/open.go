@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"slices"
 )
 
 // Stdin is the name of standard input among those of files.
@@ -16,6 +18,7 @@ const Stdin = "-"
 // file is a log that can be read from anywhere in it.
 type file struct {
 	name   string
+	number int // among those of the log
 	format Format
 	data   io.ReaderAt
 	size   int64
@@ -23,8 +26,60 @@ type file struct {
 
 func (f *file) section(from, to int64) io.Reader { return io.NewSectionReader(f.data, from, to-from) }
 
-// spool is a temporary file for what cannot be read from anywhere: standard input, pipes, and what
-// is packed.
+// maxOpen is how many files may be open at once.
+const maxOpen = 256
+
+// onDisk is a file that is opened when it is read: there may be more of them than a process can have open.
+type onDisk struct {
+	name string
+	info os.FileInfo
+	file *os.File // nil: it is not open
+	all  *openFiles
+}
+
+// openFiles are those that are open, the first opened first.
+type openFiles []*onDisk
+
+// ReadAt implements io.ReaderAt.
+func (d *onDisk) ReadAt(p []byte, offset int64) (int, error) {
+	if d.file == nil {
+		if err := d.open(); err != nil {
+			return 0, err
+		}
+	}
+	return d.file.ReadAt(p, offset)
+}
+
+func (d *onDisk) open() error {
+	f, err := os.Open(d.name)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err == nil && !os.SameFile(info, d.info) {
+		err = errChanged
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	d.file = f
+	if *d.all = append(*d.all, d); len(*d.all) > maxOpen {
+		oldest := (*d.all)[0]
+		*d.all = slices.Delete(*d.all, 0, 1)
+		err, oldest.file = oldest.file.Close(), nil
+	}
+	return err
+}
+
+func (all *openFiles) close() (err error) {
+	for _, d := range *all {
+		err = errors.Join(err, d.file.Close())
+	}
+	return err
+}
+
+// spool is a temporary file for what cannot be read from anywhere, which is standard input, pipes, and what
+// is packed; and for the order of the lines.
 type spool struct {
 	file *os.File
 	size int64
@@ -34,18 +89,27 @@ type spool struct {
 // errSpool is the error of a spool that is full.
 var errSpool = errors.New("accesslog: spool is full")
 
+func (s *spool) open() error {
+	if s.file != nil {
+		return nil
+	}
+	f, err := os.CreateTemp("", "leapgate-replay-*")
+	if err != nil {
+		return fmt.Errorf("accesslog: no temporary file can be made: %w", err)
+	}
+	s.file = f
+	_ = os.Remove(f.Name()) // where that can be, it goes away with the process, however that ends
+	return nil
+}
+
 // keep copies all that r has into the spool.
 func (s *spool) keep(name string, r io.Reader) (*file, error) {
-	if s.file == nil {
-		f, err := os.CreateTemp("", "leapgate-replay-*")
-		if err != nil {
-			return nil, err
-		}
-		s.file = f
-		_ = os.Remove(f.Name()) // where that can be, it goes away with the process, however that ends
+	if err := s.open(); err != nil {
+		return nil, err
 	}
-	n, err := io.Copy(io.NewOffsetWriter(s.file, s.size), io.LimitReader(r, s.max-s.size+1))
-	if err == nil && s.size+n > s.max {
+	left := s.max - s.size
+	n, err := io.Copy(io.NewOffsetWriter(s.file, s.size), io.LimitReader(r, left+min(1, math.MaxInt64-left)))
+	if err == nil && n > left {
 		return nil, fmt.Errorf("%w: %s, unpacked, and others like it take more than %d bytes", errSpool, name, s.max)
 	}
 	if err != nil {
@@ -54,6 +118,19 @@ func (s *spool) keep(name string, r io.Reader) (*file, error) {
 	f := &file{name: name, data: io.NewSectionReader(s.file, s.size, n), size: n}
 	s.size += n
 	return f, nil
+}
+
+// write adds p to the spool.
+func (s *spool) write(p []byte) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	if int64(len(p)) > s.max-s.size {
+		return fmt.Errorf("%w: what is unpacked, and the order of the lines, take more than %d bytes", errSpool, s.max)
+	}
+	_, err := s.file.WriteAt(p, s.size)
+	s.size += int64(len(p))
+	return err
 }
 
 func (s *spool) close() error {
@@ -75,8 +152,8 @@ var packed = []struct {
 
 const gzipMagic = "\x1f\x8b"
 
-// open opens a file, and unpacks it if it is packed.
-func (l *Log) open(name string, stdin io.Reader) (*file, error) {
+// file returns a file that can be read anywhere: it unpacks it if it is packed.
+func (l *Log) file(name string, stdin io.Reader) (*file, error) {
 	if name == Stdin {
 		return l.unpack("<standard input>", stdin)
 	}
@@ -87,24 +164,29 @@ func (l *Log) open(name string, stdin io.Reader) (*file, error) {
 	if info.IsDir() {
 		return nil, fmt.Errorf("%s is a folder; want the files in it", name)
 	}
-	for _, other := range l.opened {
-		if same, err := other.Stat(); err == nil && info.Mode().IsRegular() && os.SameFile(info, same) {
-			return nil, fmt.Errorf("%s is given twice, or is another name of %s", name, other.Name())
+	for _, other := range l.given {
+		if info.Mode().IsRegular() && os.SameFile(info, other.info) {
+			return nil, fmt.Errorf("%s is given twice, or is another name of %s", name, other.name)
+		}
+	}
+	d := &onDisk{name: name, info: info, all: &l.open}
+	l.given = append(l.given, d)
+	var magic [len(gzipMagic)]byte
+	if info.Mode().IsRegular() {
+		n, err := d.ReadAt(magic[:], 0)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if string(magic[:n]) != gzipMagic {
+			return &file{name: name, data: d, size: info.Size()}, nil
 		}
 	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	l.opened = append(l.opened, f)
-	if !info.Mode().IsRegular() {
-		return l.unpack(name, f) // a pipe
-	}
-	var magic [len(gzipMagic)]byte
-	if n, _ := f.ReadAt(magic[:], 0); string(magic[:n]) == gzipMagic {
-		return l.unpack(name, f)
-	}
-	return &file{name: name, data: f, size: info.Size()}, nil
+	kept, err := l.unpack(name, f)
+	return kept, errors.Join(err, f.Close())
 }
 
 // unpack spools what r has.

@@ -29,22 +29,22 @@ type Seen struct {
 	// Jumps is how often time goes back within a file by more than a minute. What comes then was
 	// merged with the rest.
 	Jumps int `json:"jumps,omitempty"`
-	// Late is how many requests stand more than a minute after where they belong. They
-	// are taken to have arrived a minute before the last line above them.
-	Late int `json:"late,omitempty"`
-	// Step is how exact times are: 1 s if all are whole seconds.
+	// Step is how exact times are: 1 s if all that stand in the lines of some file are whole seconds.
 	Step time.Duration `json:"stepNanoseconds"`
 	// Paths is how many ways of paths were found, beside those of the routes.
 	Paths int `json:"paths"`
 	// NoKey is how many requests have no key.
 	NoKey int `json:"noKey,omitempty"`
-	// Refused is how many requests the proxy refused then.
+	// Refused is how many requests were refused then: by the proxy, or with status 429.
 	Refused int `json:"refused,omitempty"`
+	// Dropped is how many lines were lost when the log was written, as far as it says so.
+	Dropped int `json:"dropped,omitempty"`
 
 	// Notes are what a reader must know to judge what is made of the log, in sentences.
 	Notes []string `json:"notes,omitempty"`
 
 	noTimes int  // requests without a duration
+	long    int  // that took more than a minute
 	full    bool // not all paths had a place
 }
 
@@ -54,6 +54,8 @@ type FileSeen struct {
 	Format   string `json:"format"`
 	Lines    int    `json:"lines"`
 	Requests int    `json:"requests"`
+	// Step is how exact its times are; 0 if it has no requests.
+	Step time.Duration `json:"stepNanoseconds,omitempty"`
 }
 
 // BadLine is a line that cannot be read.
@@ -69,10 +71,12 @@ const (
 	maxShown = 60 // bytes of a bad line
 )
 
-func (s *Seen) note(file string, number int, line []byte, err error) {
+func (s *Seen) note(file string, number int, line []byte, err error, dropped int) {
 	var fault Fault
 	if !errors.As(err, &fault) {
-		s.Skipped++
+		if s.Dropped += dropped; dropped == 0 {
+			s.Skipped++
+		}
 		return
 	}
 	s.Unreadable++
@@ -91,12 +95,23 @@ func (s *Seen) noteRequest(r *Record, column string) {
 			s.NoKey++
 		}
 	}
-	if r.Duration < 0 {
+	switch {
+	case r.Duration < 0:
 		s.noTimes++
+	case r.Duration > time.Minute:
+		s.long++
 	}
-	if r.Refused {
+	if wasRefused(r) {
 		s.Refused++
 	}
+}
+
+// add adds what a file has.
+func (s *Seen) add(f FileSeen) {
+	s.Files = append(s.Files, f)
+	s.Lines += f.Lines
+	s.Requests += f.Requests
+	s.Step = max(s.Step, f.Step)
 }
 
 func (s *Seen) noteFormat(f Format) {
@@ -127,14 +142,23 @@ func (s *Seen) finish() {
 	if s.Jumps > 0 {
 		add("time goes back by more than a minute %s within files; the parts were merged", times(s.Jumps))
 	}
-	if s.Late > 0 {
-		add("requests that stand more than a minute after where they belong, since they took long or the lines are in no order: %d; they are taken to arrive a minute before the line above", s.Late)
+	for _, f := range s.Files {
+		if f.Step > 0 && f.Step < s.Step {
+			add("the times of some files are finer than those of others: all are taken for no more exact than %v", s.Step)
+			break
+		}
+	}
+	if 2*s.long > s.Requests-s.noTimes {
+		add("requests that took more than a minute: %d of %d; are their durations in another unit? Then give the format", s.long, s.Requests-s.noTimes)
+	}
+	if s.Dropped > 0 {
+		add("lines that were lost when the log was written: %d; what is counted here is less than what there was", s.Dropped)
 	}
 	if s.noTimes > 0 {
 		add("requests without a duration: %d of %d; they are taken to end as soon as they begin, so rules on calls in flight never refuse them", s.noTimes, s.Requests)
 	}
 	if s.NoKey > 0 {
-		add("requests without a key: %d; they share one", s.NoKey)
+		add("requests without a key: %d; limits per key do not count them", s.NoKey)
 	}
 	if s.full {
 		add("there are more than %d ways of paths: those for which there was no room have the resource %s; give routes", maxNodes, unmatched)
