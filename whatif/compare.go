@@ -27,6 +27,17 @@ type Comparison struct {
 	Resources []ResourceChange `json:"resources"`
 }
 
+// Notes are those of both reports, each once.
+func (c *Comparison) Notes() []string {
+	notes := slices.Clone(c.After.Notes)
+	for _, note := range c.Before.Notes {
+		if !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
+	}
+	return notes
+}
+
 // KeyChange is a key and how many of its requests would be blocked.
 type KeyChange struct {
 	Key      string `json:"key"` // as the log has it: escape it before it is shown

@@ -28,8 +28,11 @@ type lane struct {
 	walkers walkers
 	err     error
 
-	blocked   []int64 // for good, by rule
-	tally     *tally  // nil if nobody wants the details
+	blocked []int64 // for good, by rule
+	// Requests that were refused for good, and those that only rules in mode shadow would have.
+	refused, wouldRefuse int64
+
+	tally     *tally // nil if nobody wants the details
 	onDecided func(c *call)
 }
 
@@ -302,8 +305,12 @@ func (l *lane) decided(c *call) {
 	}
 	again := c.refusedBy != admitted && c.tries < l.retries
 	if !again {
-		if c.refusedBy != admitted {
+		switch {
+		case c.refusedBy != admitted:
 			l.blocked[c.refusedBy]++
+			l.refused++
+		case len(c.would) > 0:
+			l.wouldRefuse++
 		}
 		for _, r := range c.would {
 			l.blocked[r]++

@@ -150,6 +150,39 @@ func TestCurve_RoundLimits(t *testing.T) {
 	for peak, want := range map[int64]int64{1: 2, 4: 5, 5: 10, 8: 10, 9: 20, 25: 30, 26: 50, 1000: 2000, 2500: 3000} {
 		w := newWindows(100, true, new(histogram))
 		w.add(0, 0, peak)
-		require.Equal(t, want, curveOf(w).Suggested.Limit, peak)
+		require.Equal(t, want, curveOf(w, 0).Suggested.Limit, peak)
 	}
+}
+
+// One key that is far busier than all others does not take the table away from them.
+func TestCurve_PointsGoFromWhatIsUsualToTheMost(t *testing.T) {
+	t.Parallel()
+	w := newWindows(100, true, new(histogram))
+	for key := range uint32(5000) {
+		w.add(0, key, 12)
+	}
+	w.add(0, 5000, 200_000)
+	c := curveOf(w, 0)
+	require.EqualValues(t, 20, c.Suggested.Limit)
+	require.EqualValues(t, 10, c.Points[0].Limit)
+	require.Contains(t, c.Points, c.Suggested)
+	require.LessOrEqual(t, len(c.Points), maxPoints+1)
+	require.Zero(t, c.Points[len(c.Points)-1].Blocked)
+	require.IsIncreasing(t, limitsOf(c.Points))
+	for _, peak := range []int64{1, 2, 12, 1e5, 1e9, 1e15, 1 << 60} {
+		w := newWindows(100, true, new(histogram))
+		w.add(0, 0, 1)
+		w.add(0, 1, peak)
+		c := curveOf(w, 0)
+		require.Contains(t, c.Points, c.Suggested)
+		require.LessOrEqual(t, len(c.Points), maxPoints+1)
+		require.Zero(t, c.Points[len(c.Points)-1].Blocked)
+	}
+}
+
+func limitsOf(points []Point) (limits []int64) {
+	for _, p := range points {
+		limits = append(limits, p.Limit)
+	}
+	return limits
 }

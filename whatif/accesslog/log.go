@@ -136,6 +136,9 @@ func (l *Log) index(names []string, o Options) error {
 	case l.seen.Requests == 0:
 		return &UnreadableError{first, fmt.Sprintf("has no request that can be read as %s: %s", l.files[0].format.Name(), l.seen.why())}
 	}
+	if o.Key != "" && !l.seen.hasKey {
+		return &UnreadableError{first, fmt.Sprintf("has no request with the column %.64q for the key; want one that the format %s has", o.Key, l.files[0].format.Name())}
+	}
 	slices.SortStableFunc(l.runs, func(a, b run) int { return cmp.Compare(a.first, b.first) })
 	l.seen.Step = step.step()
 	l.seen.Paths = l.routes.found.finish()
