@@ -50,12 +50,7 @@ const (
 
 func curveOf(w *windows, resolution time.Duration) Curve {
 	w.finish()
-	var peaks histogram
-	for _, n := range w.peaks {
-		if n > 0 {
-			peaks.add(n)
-		}
-	}
+	peaks := w.peaks()
 	c := Curve{Window: Duration(w.length), windows: w.closed.bins(), peaks: peaks.bins()}
 	c.Windows, c.Peaks = countsOf(c.windows), countsOf(c.peaks)
 	c.Total, _ = above(c.windows, 0)

@@ -197,7 +197,7 @@ func (l *lane) charge(c *call) bool {
 	if len(l.limits) == 0 || c.key == noKey {
 		return true
 	}
-	key := l.tables.keys.all[c.key]
+	key := l.tables.keys.text(c.key)
 	for i, limiter := range l.limits {
 		d, err := limiter.AllowN(background, key, c.cost)
 		switch {
@@ -226,7 +226,7 @@ func (l *lane) fail(err error) {
 func (l *lane) refund(c *call) {
 	for i, d := range c.charged {
 		if d.Charged > 0 {
-			_ = l.limits[i].Refund(background, l.tables.keys.all[c.key], d, d.Charged)
+			_ = l.limits[i].Refund(background, l.tables.keys.text(c.key), d, d.Charged)
 		}
 	}
 }
@@ -245,7 +245,7 @@ func (l *lane) enter(ctx context.Context, c *call) error {
 
 func (l *lane) options(c *call, p *place) (opts [2]leapgate.EntryOption, n int) {
 	if p.args && c.key != noKey {
-		opts[n] = leapgate.WithArg(l.trial.arg, l.tables.keys.all[c.key])
+		opts[n] = leapgate.WithArg(l.trial.arg, l.tables.keys.text(c.key))
 		n++
 	}
 	if c.cost != 1 {
@@ -365,7 +365,7 @@ func (l *lane) place(number uint32) *place {
 		return l.byRes[number]
 	}
 	l.byRes = grown(l.byRes, number)
-	name := l.tables.resources.all[number]
+	name := l.tables.resources.text(number)
 	p := &place{rules: l.trial.binding(name)}
 	if len(p.rules) > 0 || l.trial.reads[name] {
 		p.resource = l.gate.Resource(name)

@@ -47,8 +47,8 @@ func timeOf(at int64) time.Time { return time.Unix(0, at).UTC() }
 func (y *tally) traffic() Traffic {
 	t := Traffic{
 		Requests: y.requests, Refused: y.refused, Late: y.tables.late,
-		Resources: y.seen(), Keys: len(y.byKey), Keyless: y.keyless, BusiestMinute: y.minute.report(),
-		Top: y.top(y.byKey, y.byKey, y.blockedByKey),
+		Resources: y.seen(), Keys: y.tables.keys.len(), Keyless: y.keyless, BusiestMinute: y.minute.report(),
+		Top: y.top(&y.byKey, &y.byKey, &y.blockedByKey),
 	}
 	if y.requests > 0 {
 		t.First, t.Last = timeOf(y.first), timeOf(y.last)
@@ -75,14 +75,14 @@ func (s *side) ruleReport(of *ruleTally, cfg *Config) RuleReport {
 		Threshold: of.threshold, Interval: Duration(of.interval), PerKey: of.perKey,
 		Requests: of.requests, Blocked: of.blocked, Share: share(of.blocked, of.requests), Refusals: of.refusals,
 		Range:       s.rangeOf(func(l *lane) int64 { return l.blocked[of.index] }),
-		WorstMinute: of.minute.report(), Top: s.tally.top(of.byKey, s.tally.byKey, of.byKey),
+		WorstMinute: of.minute.report(), Top: s.tally.top(&of.byKey, &s.tally.byKey, &of.byKey),
 		Busiest: of.busiest,
 	}
 	if of.refusals > 0 {
 		r.First, r.Last = timeOf(of.first), timeOf(of.last)
 	}
-	for _, n := range of.byKey {
-		if n > 0 {
+	for _, n := range of.byKey.all {
+		if *n > 0 {
 			r.Keys++
 		}
 	}

@@ -44,7 +44,7 @@ func newTables(named []string) *tables {
 		t.resources.most++
 		t.resources.number(name)
 	}
-	t.resources.most = max(maxResources, len(t.resources.all))
+	t.resources.most = max(maxResources, t.resources.len())
 	return t
 }
 
