@@ -27,6 +27,17 @@ type Comparison struct {
 	Resources []ResourceChange `json:"resources"`
 }
 
+// Notes are those of both reports, each once.
+func (c *Comparison) Notes() []string {
+	notes := slices.Clone(c.After.Notes)
+	for _, note := range c.Before.Notes {
+		if !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
+	}
+	return notes
+}
+
 // KeyChange is a key and how many of its requests would be blocked.
 type KeyChange struct {
 	Key      string `json:"key"` // as the log has it: escape it before it is shown
@@ -55,7 +66,7 @@ func Compare(ctx context.Context, before, after Config, requests Source) (*Compa
 	c.compareKeys(sides[0].tally, sides[1].tally)
 	for number, change := range pair.byRes {
 		if change != (ResourceChange{}) {
-			change.Resource = sides[0].tally.tables.resources.all[number]
+			change.Resource = sides[0].tally.tables.resources.text(uint32(number))
 			c.Resources = append(c.Resources, change)
 		}
 	}
@@ -67,12 +78,12 @@ func Compare(ctx context.Context, before, after Config, requests Source) (*Compa
 }
 
 func (c *Comparison) compareKeys(before, after *tally) {
-	for i, requests := range before.byKey {
-		k := KeyChange{Requests: int64(requests), Before: countOf(before.blockedByKey, i), After: countOf(after.blockedByKey, i)}
+	for i, requests := range before.byKey.all {
+		k := KeyChange{Requests: int64(*requests), Before: int64(before.blockedByKey.get(i)), After: int64(after.blockedByKey.get(i))}
 		if k.Before == k.After {
 			continue
 		}
-		k.Key = before.tables.keys.all[i]
+		k.Key = before.tables.keys.text(i)
 		if k.After < k.Before {
 			c.Better++
 			c.MostBetter = ranked(c.MostBetter, k)

@@ -32,7 +32,8 @@ type Config struct {
 	// Resolution is how exact the times of the requests are: 0, which is exact, to a minute.
 	// With 1 s, for logs with whole seconds, the requests of one second are spread evenly over
 	// it, in a random order that Seed decides; and they are placed in three other ways, so
-	// that the report has a range. All at the same time must come in the same order always.
+	// that the report has a range. A Source must yield requests of the same time in the same
+	// order each time.
 	Resolution time.Duration
 	// OnePlacement leaves out those other ways, which takes a quarter of the time.
 	OnePlacement bool

@@ -1,6 +1,11 @@
 package whatif
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
 
 // Curve is what a limit per key would have blocked, for every limit: each key is counted in
 // windows of the clock. Make none; [Run] and [Suggest] do.
@@ -17,7 +22,7 @@ type Curve struct {
 	// percentile of Peaks. Each key counts once there: of all windows, the heaviest keys would
 	// set it. Its Limit is 0 if there are no keys.
 	Suggested Point `json:"suggested"`
-	// Warning says why the suggestion is not to be relied on; empty if nothing does.
+	// Warning says why the curve and the suggestion are not to be relied on; empty if nothing does.
 	Warning string `json:"warning,omitempty"`
 
 	windows, peaks []bin
@@ -43,14 +48,9 @@ const (
 	maxPoints = 12
 )
 
-func curveOf(w *windows) Curve {
+func curveOf(w *windows, resolution time.Duration) Curve {
 	w.finish()
-	var peaks histogram
-	for _, n := range w.peaks {
-		if n > 0 {
-			peaks.add(n)
-		}
-	}
+	peaks := w.peaks()
 	c := Curve{Window: Duration(w.length), windows: w.closed.bins(), peaks: peaks.bins()}
 	c.Windows, c.Peaks = countsOf(c.windows), countsOf(c.peaks)
 	c.Total, _ = above(c.windows, 0)
@@ -58,21 +58,46 @@ func curveOf(w *windows) Curve {
 	if c.Keys == 0 {
 		return c
 	}
-	limit := int64(1)
-	for ; limit < c.Peaks.Max; limit = afterRound(limit) {
+	suggested := int64(1)
+	for suggested*5 < c.Peaks.P99*6 {
+		suggested = afterRound(suggested)
+	}
+	c.Suggested = c.At(suggested)
+	for _, limit := range c.roundLimits() {
 		c.Points = append(c.Points, c.At(limit))
 	}
-	c.Points = append(c.Points, c.At(limit)) // which blocks nothing
-	c.Points = c.Points[max(0, len(c.Points)-maxPoints):]
-	limit = 1
-	for limit*5 < c.Peaks.P99*6 {
-		limit = afterRound(limit)
-	}
-	c.Suggested = c.At(limit)
+	var warnings []string
 	if c.Keys < fewKeys {
-		c.Warning = fmt.Sprintf("It is of only %s: with fewer than %d, a few of them decide what the busiest are like.", many(c.Peaks.N, "key"), fewKeys)
+		warnings = append(warnings, fmt.Sprintf("It is of only %s: with fewer than %d, a few of them decide what the busiest are like.", many(c.Peaks.N, "key"), fewKeys))
 	}
+	if time.Duration(c.Window) < fewSteps*resolution {
+		warnings = append(warnings, tooCoarse(Duration(resolution), c.Window)+".")
+	}
+	c.Warning = strings.Join(warnings, " ")
 	return c
+}
+
+// roundLimits returns the limits to show: from 1, or from what half of the keys never exceed, up
+// to one that blocks nothing, the suggested one among them.
+func (c *Curve) roundLimits() (limits []int64) {
+	for limit := int64(1); ; limit = afterRound(limit) {
+		limits = append(limits, limit)
+		if limit >= max(c.Peaks.Max, c.Suggested.Limit) {
+			break
+		}
+	}
+	for len(limits) > maxPoints && limits[1] <= c.Peaks.P50 {
+		limits = limits[1:]
+	}
+	if last := len(limits) - 1; last >= maxPoints {
+		some := []int64{c.Suggested.Limit}
+		for i := range maxPoints {
+			some = append(some, limits[i*last/(maxPoints-1)])
+		}
+		slices.Sort(some)
+		limits = slices.Compact(some)
+	}
+	return limits
 }
 
 // afterRound is the next of 1, 2, 3 and 5 × 10ⁿ.

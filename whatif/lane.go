@@ -28,8 +28,11 @@ type lane struct {
 	walkers walkers
 	err     error
 
-	blocked   []int64 // for good, by rule
-	tally     *tally  // nil if nobody wants the details
+	blocked []int64 // for good, by rule
+	// Requests that were refused for good, and those that only rules in mode shadow would have.
+	refused, wouldRefuse int64
+
+	tally     *tally // nil if nobody wants the details
 	onDecided func(c *call)
 }
 
@@ -194,7 +197,7 @@ func (l *lane) charge(c *call) bool {
 	if len(l.limits) == 0 || c.key == noKey {
 		return true
 	}
-	key := l.tables.keys.all[c.key]
+	key := l.tables.keys.text(c.key)
 	for i, limiter := range l.limits {
 		d, err := limiter.AllowN(background, key, c.cost)
 		switch {
@@ -223,7 +226,7 @@ func (l *lane) fail(err error) {
 func (l *lane) refund(c *call) {
 	for i, d := range c.charged {
 		if d.Charged > 0 {
-			_ = l.limits[i].Refund(background, l.tables.keys.all[c.key], d, d.Charged)
+			_ = l.limits[i].Refund(background, l.tables.keys.text(c.key), d, d.Charged)
 		}
 	}
 }
@@ -242,7 +245,7 @@ func (l *lane) enter(ctx context.Context, c *call) error {
 
 func (l *lane) options(c *call, p *place) (opts [2]leapgate.EntryOption, n int) {
 	if p.args && c.key != noKey {
-		opts[n] = leapgate.WithArg(l.trial.arg, l.tables.keys.all[c.key])
+		opts[n] = leapgate.WithArg(l.trial.arg, l.tables.keys.text(c.key))
 		n++
 	}
 	if c.cost != 1 {
@@ -302,8 +305,12 @@ func (l *lane) decided(c *call) {
 	}
 	again := c.refusedBy != admitted && c.tries < l.retries
 	if !again {
-		if c.refusedBy != admitted {
+		switch {
+		case c.refusedBy != admitted:
 			l.blocked[c.refusedBy]++
+			l.refused++
+		case len(c.would) > 0:
+			l.wouldRefuse++
 		}
 		for _, r := range c.would {
 			l.blocked[r]++
@@ -358,7 +365,7 @@ func (l *lane) place(number uint32) *place {
 		return l.byRes[number]
 	}
 	l.byRes = grown(l.byRes, number)
-	name := l.tables.resources.all[number]
+	name := l.tables.resources.text(number)
 	p := &place{rules: l.trial.binding(name)}
 	if len(p.rules) > 0 || l.trial.reads[name] {
 		p.resource = l.gate.Resource(name)

@@ -3,8 +3,6 @@ package whatif
 import (
 	"fmt"
 	"time"
-
-	"github.com/leapgate-go/leapgate/rule"
 )
 
 // report makes the report of a side when all is over.
@@ -13,20 +11,14 @@ func (s *side) report(cfg *Config) *Report {
 	r := &Report{
 		Traffic: y.traffic(), Blocked: y.blocked, Share: share(y.blocked, y.requests),
 		Retried: y.retried, Recovered: y.recovered, Waited: y.waited, LongestWait: Duration(y.longest),
-		BlockedRange: s.rangeOf(func(l *lane) (sum int64) {
-			for i, n := range l.blocked {
-				if s.trial.all[i].mode == rule.Enforce {
-					sum += n
-				}
-			}
-			return sum
-		}),
+		BlockedRange: s.rangeOf(func(l *lane) int64 { return l.refused }),
+		WouldBlock:   s.lanes[0].wouldRefuse, WouldBlockRange: s.rangeOf(func(l *lane) int64 { return l.wouldRefuse }),
 	}
 	for i := range y.rules {
 		r.Rules = append(r.Rules, s.ruleReport(&y.rules[i], cfg))
 	}
 	for _, w := range y.curves {
-		r.Curves = append(r.Curves, curveOf(w))
+		r.Curves = append(r.Curves, curveOf(w, cfg.Resolution))
 	}
 	r.Notes = s.notes(r, cfg)
 	return r
@@ -55,8 +47,8 @@ func timeOf(at int64) time.Time { return time.Unix(0, at).UTC() }
 func (y *tally) traffic() Traffic {
 	t := Traffic{
 		Requests: y.requests, Refused: y.refused, Late: y.tables.late,
-		Resources: y.seen(), Keys: len(y.byKey), BusiestMinute: y.minute.report(),
-		Top: y.top(y.byKey, y.byKey, y.blockedByKey),
+		Resources: y.seen(), Keys: y.tables.keys.len(), Keyless: y.keyless, BusiestMinute: y.minute.report(),
+		Top: y.top(&y.byKey, &y.byKey, &y.blockedByKey),
 	}
 	if y.requests > 0 {
 		t.First, t.Last = timeOf(y.first), timeOf(y.last)
@@ -83,14 +75,14 @@ func (s *side) ruleReport(of *ruleTally, cfg *Config) RuleReport {
 		Threshold: of.threshold, Interval: Duration(of.interval), PerKey: of.perKey,
 		Requests: of.requests, Blocked: of.blocked, Share: share(of.blocked, of.requests), Refusals: of.refusals,
 		Range:       s.rangeOf(func(l *lane) int64 { return l.blocked[of.index] }),
-		WorstMinute: of.minute.report(), Top: s.tally.top(of.byKey, s.tally.byKey, of.byKey),
+		WorstMinute: of.minute.report(), Top: s.tally.top(&of.byKey, &s.tally.byKey, &of.byKey),
 		Busiest: of.busiest,
 	}
 	if of.refusals > 0 {
 		r.First, r.Last = timeOf(of.first), timeOf(of.last)
 	}
-	for _, n := range of.byKey {
-		if n > 0 {
+	for _, n := range of.byKey.all {
+		if *n > 0 {
 			r.Keys++
 		}
 	}
@@ -122,12 +114,12 @@ func ruleNotes(r *RuleReport, of *ruleTally, cfg *Config) (notes []string) {
 	case of.note != "":
 		note("%s", of.note)
 	case of.missing > 0:
-		note("%s had no key, and it did not count them.", many(of.missing, "request"))
+		note("%s had no key: its window counts are of the others.", many(of.missing, "request"))
 	}
-	if step := Duration(cfg.Resolution); of.rated && interval < 5*cfg.Resolution {
-		text := fmt.Sprintf("The log has times of %v, so that little can be said of %v", step, r.Interval)
+	if step := Duration(cfg.Resolution); of.rated && interval < fewSteps*cfg.Resolution {
+		text := tooCoarse(step, r.Interval)
 		if !cfg.OnePlacement {
-			text += fmt.Sprintf(": with the requests of one %v placed otherwise, it blocks %d to %d", step, r.Range.Least, r.Range.Most)
+			text += fmt.Sprintf(": depending on when within %v they came, it blocks %d to %d", step, r.Range.Least, r.Range.Most)
 		}
 		note("%s.", text)
 	}
@@ -146,6 +138,13 @@ func ruleNotes(r *RuleReport, of *ruleTally, cfg *Config) (notes []string) {
 	return notes
 }
 
+// fewSteps is how many steps of the log a window must have, or the log says little of it.
+const fewSteps = 5
+
+func tooCoarse(step, window Duration) string {
+	return fmt.Sprintf("The log has times of %v, so that little can be said of %v", step, window)
+}
+
 // proxyShare is from what share on a key may be that of many clients.
 const proxyShare = 0.2
 
@@ -153,9 +152,9 @@ func (s *side) notes(r *Report, cfg *Config) (notes []string) {
 	y := s.tally
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if cfg.Resolution > 0 {
-		note("The log has times of %v: the requests of one %[1]v were spread evenly over it.", Duration(cfg.Resolution))
-		if cfg.OnePlacement {
-			note("They were not placed otherwise, so the ranges say nothing.")
+		note("Times in the log are multiples of %v: requests with the same time were spread evenly over the %[1]v that begins then.", Duration(cfg.Resolution))
+		if cfg.OnePlacement && len(r.Rules) > 0 {
+			note("Nothing else was tried, so there are no ranges.")
 		}
 	}
 	if r.Traffic.TopShare >= proxyShare {
@@ -165,7 +164,7 @@ func (s *side) notes(r *Report, cfg *Config) (notes []string) {
 		note("%s had been refused then. That is demand all the same; how long it would have taken is not known.", many(y.refused, "request"))
 	}
 	if y.keyless > 0 {
-		note("%s without a key: limits per key do not see them.", many(y.keyless, "request"))
+		note("%s without a key: limits per key do not see them, and rules on arguments take them for calls without one.", many(y.keyless, "request"))
 	}
 	if r.Traffic.Late > 0 {
 		note("%s out of order: taken for as late as the one before.", many(r.Traffic.Late, "request"))

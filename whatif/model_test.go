@@ -41,7 +41,7 @@ func TestTexts_NumbersAreThoseOfAMap(t *testing.T) {
 			model[s] = n
 		}
 		require.Equal(t, n, all.number(s))
-		require.Equal(t, s, all.all[n])
+		require.Equal(t, s, all.text(n))
 	}
 	require.False(t, all.overflows())
 }
@@ -54,8 +54,9 @@ func TestTexts_AreBounded(t *testing.T) {
 		require.EqualValues(t, []int{0, 1, 2, 2, 0}[i], all.number(s))
 	}
 	require.True(t, all.overflows())
-	require.Equal(t, []string{"a", all.all[1], overflow}, all.all)
-	require.Len(t, all.all[1], len("sha256:")+64)
+	require.Equal(t, []string{"a", overflow}, []string{all.text(0), all.text(2)})
+	require.Equal(t, 3, all.len())
+	require.Len(t, all.text(1), len("sha256:")+64)
 }
 
 // A plain list of all that came, for both ways to count.
@@ -70,7 +71,7 @@ func TestWindowsAndSliding_AgreeWithANaiveModel(t *testing.T) {
 		const length = 100
 		var all []came
 		closed := new(histogram)
-		w, s, l := newWindows(length, true, closed), newSliding(length), &sliding{interval: length, step: 10, nodes: make([]node, 1)}
+		w, s, l := newWindows(length, closed), newSliding(length), &sliding{interval: length, step: 10}
 		at := int64(-1000)
 		for range 1000 {
 			at += rng.Int64N(40) * rng.Int64N(2)
@@ -108,9 +109,52 @@ func TestWindowsAndSliding_AgreeWithANaiveModel(t *testing.T) {
 			peaks[at[0]] = max(peaks[at[0]], n)
 		}
 		require.Equal(t, wanted, closed)
-		require.Equal(t, peaks, w.peaks)
-		require.Less(t, len(s.nodes), 500, "those that are free are used again")
+		for key, want := range peaks {
+			require.EqualValues(t, want, w.keys.get(uint32(key)).peak)
+		}
+		require.Less(t, int(s.used), 500, "those that are free are used again")
 	}
+}
+
+// What costs much may be more in a window than a word of 32 bits holds.
+func TestWindows_CountBeyond32Bits(t *testing.T) {
+	t.Parallel()
+	w := newWindows(100, new(histogram))
+	want := []bin{{v: 7, n: 1}}
+	w.add(0, 1, 7)
+	for i, times := range []int64{2047, 2048, 4095, 4096, 10_000, 3} {
+		for range times {
+			w.add(int64(i)*100, 0, maxCost)
+		}
+		want = append(want, bin{v: times * maxCost, n: 1})
+	}
+	w.finish()
+	slices.SortFunc(want, func(a, b bin) int { return cmp.Compare(a.v, b.v) })
+	require.Equal(t, want, w.closed.bins())
+	peaks := w.peaks()
+	require.Equal(t, []bin{{7, 1}, {10_000 * maxCost, 1}}, peaks.bins())
+}
+
+func TestColumn_IsAMapFromNumbers(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 4))
+	var c column[int]
+	model := map[uint32]int{}
+	for range 5000 {
+		i := rng.Uint32N(1 + rng.Uint32N(3*piece))
+		if rng.IntN(2) == 0 {
+			*c.at(i)++
+			model[i]++
+		}
+		require.Equal(t, model[i], c.get(i))
+	}
+	next := uint32(0)
+	for i, v := range c.all {
+		require.Equal(t, next, i)
+		require.Equal(t, model[i], *v)
+		next++
+	}
+	require.Zero(t, c.get(1<<31))
 }
 
 func TestHistogram_QuantilesAndWhatIsBeyond(t *testing.T) {
@@ -148,8 +192,41 @@ func TestCurve_RoundLimits(t *testing.T) {
 	}
 	require.Equal(t, []int64{1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000, 2000}, all)
 	for peak, want := range map[int64]int64{1: 2, 4: 5, 5: 10, 8: 10, 9: 20, 25: 30, 26: 50, 1000: 2000, 2500: 3000} {
-		w := newWindows(100, true, new(histogram))
+		w := newWindows(100, new(histogram))
 		w.add(0, 0, peak)
-		require.Equal(t, want, curveOf(w).Suggested.Limit, peak)
+		require.Equal(t, want, curveOf(w, 0).Suggested.Limit, peak)
 	}
+}
+
+// One key that is far busier than all others does not take the table away from them.
+func TestCurve_PointsGoFromWhatIsUsualToTheMost(t *testing.T) {
+	t.Parallel()
+	w := newWindows(100, new(histogram))
+	for key := range uint32(5000) {
+		w.add(0, key, 12)
+	}
+	w.add(0, 5000, 200_000)
+	c := curveOf(w, 0)
+	require.EqualValues(t, 20, c.Suggested.Limit)
+	require.EqualValues(t, 10, c.Points[0].Limit)
+	require.Contains(t, c.Points, c.Suggested)
+	require.LessOrEqual(t, len(c.Points), maxPoints+1)
+	require.Zero(t, c.Points[len(c.Points)-1].Blocked)
+	require.IsIncreasing(t, limitsOf(c.Points))
+	for _, peak := range []int64{1, 2, 12, 1e5, 1e9, 1e15, 1 << 60} {
+		w := newWindows(100, new(histogram))
+		w.add(0, 0, 1)
+		w.add(0, 1, peak)
+		c := curveOf(w, 0)
+		require.Contains(t, c.Points, c.Suggested)
+		require.LessOrEqual(t, len(c.Points), maxPoints+1)
+		require.Zero(t, c.Points[len(c.Points)-1].Blocked)
+	}
+}
+
+func limitsOf(points []Point) (limits []int64) {
+	for _, p := range points {
+		limits = append(limits, p.Limit)
+	}
+	return limits
 }

@@ -12,11 +12,16 @@ import (
 // texts numbers texts from 0, in the order in which they come. It takes half of what a map
 // does.
 type texts struct {
-	all   []string
-	table []uint32 // the number + 1 at the hash or behind it; 0 is free
+	all   column[string]
+	count uint32
+	page  strings.Builder // has room for more of them, so that not each is an allocation
+	table []uint32        // the number + 1 at the hash or behind it; 0 is free
 	seed  maphash.Seed
 	most  int // how many have a number of their own; the others have that of overflow
 }
+
+// pageSize is how many bytes of texts lie together.
+const pageSize = 32 << 10
 
 // overflow is what all have in common that are beyond the bound.
 const overflow = "(more)"
@@ -33,21 +38,34 @@ func (t *texts) number(s string) uint32 {
 	mask := uint64(len(t.table) - 1)
 	at := maphash.String(t.seed, s) & mask
 	for ; t.table[at] != 0; at = (at + 1) & mask {
-		if n := t.table[at] - 1; t.all[n] == s {
+		if n := t.table[at] - 1; t.text(n) == s {
 			return n
 		}
 	}
-	if len(t.all) >= t.most && s != overflow {
+	if t.len() >= t.most && s != overflow {
 		return t.number(overflow)
 	}
-	return t.add(strings.Clone(s), at)
+	return t.add(s, at)
 }
 
+// text returns the text of a number.
+func (t *texts) text(n uint32) string { return *t.all.at(n) }
+
+// len is how many numbers there are.
+func (t *texts) len() int { return int(t.count) }
+
 func (t *texts) add(s string, at uint64) uint32 {
-	n := uint32(len(t.all))
-	t.all = append(t.all, s)
+	if t.page.Cap()-t.page.Len() < len(s) {
+		t.page.Reset() // what is there stays, and is read only
+		t.page.Grow(pageSize)
+	}
+	begin := t.page.Len()
+	t.page.WriteString(s)
+	n := t.count
+	*t.all.at(n) = t.page.String()[begin:]
+	t.count++
 	t.table[at] = n + 1
-	if len(t.all)*3 > len(t.table)*2 {
+	if t.len()*3 > len(t.table)*2 {
 		t.grow()
 	}
 	return n
@@ -56,14 +74,14 @@ func (t *texts) add(s string, at uint64) uint32 {
 func (t *texts) grow() {
 	t.table = make([]uint32, 2*len(t.table))
 	mask := uint64(len(t.table) - 1)
-	for n, s := range t.all {
-		at := maphash.String(t.seed, s) & mask
+	for n := range t.count {
+		at := maphash.String(t.seed, t.text(n)) & mask
 		for t.table[at] != 0 {
 			at = (at + 1) & mask
 		}
-		t.table[at] = uint32(n) + 1
+		t.table[at] = n + 1
 	}
 }
 
 // overflows reports whether there were more than have numbers of their own.
-func (t *texts) overflows() bool { return len(t.all) > t.most }
+func (t *texts) overflows() bool { return t.len() > t.most }

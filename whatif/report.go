@@ -20,6 +20,10 @@ type Report struct {
 	Recovered int64   `json:"recovered,omitempty"`
 	// BlockedRange is what Blocked may be, for all that the log tells.
 	BlockedRange Range `json:"blockedRange"`
+	// WouldBlock is how many of the others rules in mode shadow would have refused, and
+	// WouldBlockRange what that may be.
+	WouldBlock      int64 `json:"wouldBlock,omitempty"`
+	WouldBlockRange Range `json:"wouldBlockRange"`
 
 	// Waited is how many requests had to wait, and LongestWait for how long at most.
 	Waited      int64    `json:"waited,omitempty"`
@@ -43,7 +47,8 @@ type Traffic struct {
 
 	Resources int        `json:"resources"`
 	Keys      int        `json:"keys"`
-	Top       []KeyCount `json:"top"` // the ten keys with the most requests, most first; Blocked by all rules
+	Keyless   int64      `json:"keyless,omitempty"` // requests without a key
+	Top       []KeyCount `json:"top"`               // the ten keys with the most requests, most first; Blocked by all rules
 	TopShare  float64    `json:"topShare"`
 
 	BusiestMinute Minute `json:"busiestMinute"`

@@ -13,7 +13,7 @@ type Request struct {
 	Duration time.Duration // how long it took; 0 if the log does not tell
 	Status   int           // of its response; 0 if the log does not tell
 	Cost     int64         // how much of a limit it takes; 0 means 1
-	Refused  bool          // whether it was refused then: it is demand all the same
+	Refused  bool          // whether it was refused then, as all with status 429 were: it is demand all the same
 }
 
 // Source yields the requests of a log in the order of their arrival, and at last an error if

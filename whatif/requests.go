@@ -3,6 +3,7 @@ package whatif
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
@@ -43,7 +44,7 @@ func newTables(named []string) *tables {
 		t.resources.most++
 		t.resources.number(name)
 	}
-	t.resources.most = max(maxResources, len(t.resources.all))
+	t.resources.most = max(maxResources, t.resources.len())
 	return t
 }
 
@@ -60,7 +61,7 @@ func (t *tables) read(r *Request) (request, error) {
 	}
 	q := request{
 		at: at, duration: int64(r.Duration), cost: max(1, r.Cost), status: int16(min(max(r.Status, 0), 999)),
-		refused: r.Refused, resource: t.resources.number(r.Resource), key: noKey,
+		refused: r.Refused || r.Status == http.StatusTooManyRequests, resource: t.resources.number(r.Resource), key: noKey,
 	}
 	if r.Key != "" {
 		q.key = t.keys.number(r.Key)

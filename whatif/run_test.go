@@ -401,6 +401,29 @@ func TestCompare_ListsWhomAnotherThresholdConcerns(t *testing.T) {
 	require.Contains(t, text.String(), "1 request blocked before only, 0 after only, 2 both; 1 key better off, 0 worse off")
 }
 
+func TestSuggest_WantsRequests(t *testing.T) {
+	t.Parallel()
+	some, none := of(times(5, get(0))...), of()
+	for _, sources := range [][2]whatif.Source{{none, nil}, {none, some}, {some, none}} {
+		_, err := whatif.Suggest(context.Background(), whatif.SuggestConfig{}, sources[0], sources[1])
+		require.ErrorContains(t, err, "has no requests; want some")
+	}
+	keyless := get(0)
+	keyless.Key = ""
+	s, err := whatif.Suggest(context.Background(), whatif.SuggestConfig{}, of(keyless), some)
+	require.NoError(t, err)
+	require.Zero(t, s.Limits[0].Limit)
+	require.Nil(t, s.Limits[0].Test)
+}
+
+// Whatever the format of the log, 429 says that the request was refused then.
+func TestRun_TooManyRequestsWereRefusedThen(t *testing.T) {
+	t.Parallel()
+	r := get(0)
+	r.Status = 429
+	require.EqualValues(t, 1, run(t, whatif.Config{}, r).Traffic.Refused)
+}
+
 // Each key counts once, however many busy windows it has; and other requests try the limit.
 func TestSuggest_GoesByTheKeys(t *testing.T) {
 	t.Parallel()

@@ -5,18 +5,22 @@ package whatif
 type sliding struct {
 	interval int64
 	step     int64 // what comes within so much may be held together; 0 is exact
-	keys     []spell
-	nodes    []node
-	free     uint32 // the first of the nodes that are not in use; 0 is none, and no node
+	keys     column[spell]
+	nodes    column[node]
+	used     uint32 // so many nodes were ever in use
+	free     uint32 // the first of those that are not; 0 is none, and no node
 }
 
-// spell is what a key has within the interval.
+// spell is what a key has within the interval: what came last, and before that if anything. Most
+// keys come once.
 type spell struct {
-	held        int64
-	first, last uint32 // of its nodes, oldest first
+	at    int64
+	n     uint32
+	older uint32 // a node that is a list; 0 if there is nothing older
 }
 
-// node is what came at one time.
+// node is what came at one time; or a list of nodes, then at is how much they have together, n
+// the number of the oldest and next that of the newest.
 type node struct {
 	at   int64
 	n    uint32
@@ -32,7 +36,7 @@ const (
 
 // newSliding makes one whose memory is bounded if all that comes is added.
 func newSliding(interval int64) *sliding {
-	s := &sliding{interval: interval, nodes: make([]node, 1)}
+	s := newExact(interval)
 	if interval > exactUpTo {
 		s.step = interval / steps
 	}
@@ -40,54 +44,74 @@ func newSliding(interval int64) *sliding {
 }
 
 // newExact makes one that is always exact.
-func newExact(interval int64) *sliding {
-	return &sliding{interval: interval, nodes: make([]node, 1)}
-}
+func newExact(interval int64) *sliding { return &sliding{interval: interval} }
 
 // at returns what a key holds.
 func (s *sliding) at(now int64, key uint32) int64 {
-	if int(key) >= len(s.keys) {
-		s.keys = grown(s.keys, key)
+	k := s.keys.at(key)
+	if k.at <= now-s.interval {
+		k.n = 0 // the older are gone as well
 	}
-	k := &s.keys[key]
-	for k.held > 0 {
-		first := &s.nodes[k.first]
-		if first.at > now-s.interval {
-			break
+	if k.older == 0 {
+		return int64(k.n)
+	}
+	list := s.nodes.at(k.older)
+	for list.at > 0 {
+		oldest := s.nodes.at(list.n)
+		if oldest.at > now-s.interval {
+			return list.at + int64(k.n)
 		}
-		k.held -= int64(first.n)
-		gone := k.first
-		k.first = first.next
-		first.next, s.free = s.free, gone
+		list.at -= int64(oldest.n)
+		gone := list.n
+		list.n = oldest.next
+		s.drop(gone)
 	}
-	return k.held
+	s.drop(k.older)
+	k.older = 0
+	return int64(k.n)
 }
 
 // add adds to what a key holds, after at was asked.
 func (s *sliding) add(now int64, key uint32, n int64) {
-	k := &s.keys[key]
-	if k.held > 0 {
-		if last := &s.nodes[k.last]; s.together(last.at, now) && int64(last.n)+n < 1<<32 {
-			last.n, last.at = last.n+uint32(n), now
-			k.held += n
-			return
-		}
+	k := s.keys.at(key)
+	switch {
+	case k.n == 0:
+	case s.together(k.at, now) && int64(k.n)+n < 1<<32:
+		k.n, k.at = k.n+uint32(n), now
+		return
+	default:
+		s.push(k)
 	}
-	fresh := s.free
-	if fresh == 0 {
-		fresh = uint32(len(s.nodes))
-		s.nodes = append(s.nodes, node{})
+	k.at, k.n = now, uint32(n)
+}
+
+// push makes what came last one of the older.
+func (s *sliding) push(k *spell) {
+	fresh := s.take()
+	*s.nodes.at(fresh) = node{at: k.at, n: k.n}
+	if k.older == 0 {
+		k.older = s.take()
+		*s.nodes.at(k.older) = node{n: fresh}
 	} else {
-		s.free = s.nodes[fresh].next
+		s.nodes.at(s.nodes.at(k.older).next).next = fresh
 	}
-	s.nodes[fresh] = node{at: now, n: uint32(n)}
-	if k.held == 0 {
-		k.first = fresh
-	} else {
-		s.nodes[k.last].next = fresh
+	list := s.nodes.at(k.older)
+	list.at += int64(k.n)
+	list.next = fresh
+}
+
+func (s *sliding) take() (n uint32) {
+	if n = s.free; n == 0 {
+		s.used++
+		return s.used
 	}
-	k.last = fresh
-	k.held += n
+	s.free = s.nodes.at(n).next
+	return n
+}
+
+func (s *sliding) drop(n uint32) {
+	s.nodes.at(n).next = s.free
+	s.free = n
 }
 
 func (s *sliding) together(a, b int64) bool { return a == b || s.step > 0 && a/s.step == b/s.step }

@@ -2,6 +2,8 @@ package whatif
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 )
 
@@ -9,6 +11,9 @@ import (
 type SuggestConfig struct {
 	// Windows are what the limits are for: 1 ms to 366 days each; none are 1 minute.
 	Windows []time.Duration
+	// Resolution is how exact the times of the requests are, as in [Config]: curves of windows
+	// that are too short for it have a warning.
+	Resolution time.Duration
 }
 
 // Suggestion is limits per key that would have bothered few.
@@ -22,15 +27,17 @@ type Suggestion struct {
 // SuggestedLimit is the limit for one window.
 type SuggestedLimit struct {
 	Window Duration `json:"window"`
-	Limit  int64    `json:"limit"` // 0: there is none, for want of keys
-	Train  Curve    `json:"train"` // whose Suggested it is
-	Test   *Point   `json:"test,omitempty"`
+	Limit  int64    `json:"limit"`          // 0: there is none, for want of keys
+	Train  Curve    `json:"train"`          // whose Suggested it is
+	Test   *Point   `json:"test,omitempty"` // nil if there is no limit
 }
 
 // Suggest finds a limit per key for each window, from the requests of train: Suggested of the
 // [Curve]. If test is not nil, it says what that limit would have blocked there.
+// Without requests in either there is an error.
 func Suggest(ctx context.Context, cfg SuggestConfig, train, test Source) (*Suggestion, error) {
-	trained, err := Run(ctx, Config{Windows: cfg.Windows}, train)
+	terms := Config{Windows: cfg.Windows, Resolution: cfg.Resolution, OnePlacement: true}
+	trained, err := runSome(ctx, terms, train, "train")
 	if err != nil {
 		return nil, err
 	}
@@ -41,14 +48,33 @@ func Suggest(ctx context.Context, cfg SuggestConfig, train, test Source) (*Sugge
 	if test == nil {
 		return s, nil
 	}
-	tested, err := Run(ctx, Config{Windows: cfg.Windows}, test)
+	tested, err := runSome(ctx, terms, test, "test")
 	if err != nil {
 		return nil, err
 	}
 	s.Test = &tested.Traffic
 	for i := range s.Limits {
-		point := tested.Curves[i].At(s.Limits[i].Limit)
-		s.Limits[i].Test = &point
+		if l := &s.Limits[i]; l.Limit > 0 {
+			point := tested.Curves[i].At(l.Limit)
+			l.Test = &point
+		}
+	}
+	for _, note := range tested.Notes {
+		if !slices.Contains(s.Notes, note) {
+			s.Notes = append(s.Notes, "Of the test: "+note)
+		}
+	}
+	if !s.Test.First.After(s.Train.Last) && !s.Train.First.After(s.Test.Last) {
+		s.Notes = append(s.Notes, "The requests of the test are of the same time as those of the suggestion, at least in part: so it says little.")
 	}
 	return s, nil
+}
+
+// runSome is [Run] of requests that must be some.
+func runSome(ctx context.Context, cfg Config, requests Source, name string) (*Report, error) {
+	r, err := Run(ctx, cfg, requests)
+	if err == nil && r.Traffic.Requests == 0 {
+		err = fmt.Errorf("whatif: %s has no requests; want some", name)
+	}
+	return r, err
 }

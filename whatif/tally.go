@@ -19,8 +19,8 @@ type tally struct {
 	keyless, durations                                     int64
 	first, last                                            int64
 	minute                                                 worst
-	byKey                                                  []uint32 // requests
-	blockedByKey                                           []uint32
+	byKey                                                  column[uint32] // requests
+	blockedByKey                                           column[uint32]
 	rules                                                  []ruleTally
 	byRes                                                  [][]*bound // by the number of the resource
 	curves                                                 []*windows
@@ -33,11 +33,11 @@ type ruleTally struct {
 	requests, blocked, refusals int64
 	first, last                 int64 // refusal
 	minute                      worst
-	byKey                       []uint32 // refused
-	missing                     int64    // requests without a key
+	byKey                       column[uint32] // refused
+	missing                     int64          // requests without a key
 	compared                    Exact
 	busiest                     int64
-	windows                     histogram // of what was wanted, on all resources
+	windows                     *histogram // of what was wanted, on all resources
 	bounds                      []*bound
 }
 
@@ -46,6 +46,7 @@ type bound struct {
 	*ruleTally
 	local   map[uint32]uint32 // its own numbers of keys; nil: those of all
 	wanted  *windows          // nil: nobody asks
+	curve   bool              // wanted is that of a curve, which counts the same
 	demand  *sliding          // likewise
 	exactly *sliding          // nil: it is no such rule
 }
@@ -75,14 +76,17 @@ func (w *worst) report() (m Minute) {
 
 func newTally(t *trial, all *tables, curves []time.Duration) *tally {
 	y := &tally{trial: t, tables: all, rules: make([]ruleTally, len(t.all))}
-	for i := range t.all {
-		y.rules[i].tried, y.rules[i].index = &t.all[i], i
-		if i < t.limits {
-			y.newBound(&y.rules[i])
-		}
-	}
 	for _, length := range curves {
-		y.curves = append(y.curves, newWindows(int64(length), true, new(histogram)))
+		y.curves = append(y.curves, newWindows(int64(length), new(histogram)))
+	}
+	for i := range t.all {
+		y.rules[i].tried, y.rules[i].index, y.rules[i].windows = &t.all[i], i, new(histogram)
+		if i < t.limits {
+			b := y.newBound(&y.rules[i])
+			if at := slices.Index(curves, b.interval); at >= 0 {
+				b.wanted, b.curve, b.windows = y.curves[at], true, y.curves[at].closed
+			}
+		}
 	}
 	return y
 }
@@ -93,7 +97,7 @@ func (y *tally) newBound(r *ruleTally) *bound {
 	if !r.rated {
 		return b
 	}
-	b.wanted = newWindows(int64(r.interval), false, &r.windows)
+	b.wanted = newWindows(int64(r.interval), r.windows)
 	if r.exact && !y.trial.waits {
 		b.exactly = newExact(int64(r.interval))
 	}
@@ -158,7 +162,7 @@ func (y *tally) comes(now int64, r *request, p *place) {
 	if r.key == noKey {
 		y.keyless++
 	} else {
-		y.byKey = counted(y.byKey, r.key)
+		*y.byKey.at(r.key)++
 		for _, c := range y.curves {
 			c.add(now, r.key, r.cost)
 		}
@@ -173,19 +177,15 @@ func (y *tally) comes(now int64, r *request, p *place) {
 			b.missing++
 			continue
 		}
-		b.wanted.add(now, key, r.cost)
+		if !b.curve {
+			b.wanted.add(now, key, r.cost)
+		}
 		if b.demand != nil {
 			held := b.demand.at(now, key) + r.cost
 			b.demand.add(now, key, r.cost)
 			b.busiest = max(b.busiest, held)
 		}
 	}
-}
-
-func counted(byKey []uint32, key uint32) []uint32 {
-	byKey = grown(byKey, key)
-	byKey[key]++
-	return byKey
 }
 
 // decided counts what became of a try, which was the last one if final.
@@ -202,7 +202,7 @@ func (y *tally) decided(now int64, c *call, p *place, final bool) {
 		if final {
 			y.blocked++
 			if c.key != noKey {
-				y.blockedByKey = counted(y.blockedByKey, c.key)
+				*y.blockedByKey.at(c.key)++
 			}
 		}
 	} else if c.tries > 0 {
@@ -229,7 +229,7 @@ func (r *ruleTally) refuse(now int64, of *request, final bool) {
 		r.blocked++
 	}
 	if of.key != noKey {
-		r.byKey = counted(r.byKey, of.key)
+		*r.byKey.at(of.key)++
 	}
 }
 
@@ -245,7 +245,7 @@ func (y *tally) compare(now int64, c *call, b *bound) {
 	}
 	threshold := math.Floor(b.threshold)
 	if len(b.plans) > 0 {
-		if own, ok := b.plans[y.tables.keys.all[c.key]]; ok {
+		if own, ok := b.plans[y.tables.keys.text(c.key)]; ok {
 			threshold = float64(own)
 		}
 	}
@@ -265,24 +265,25 @@ func (y *tally) compare(now int64, c *call, b *bound) {
 }
 
 // top returns the keys of which by counts most.
-func (y *tally) top(by, requests, blocked []uint32) []KeyCount {
+func (y *tally) top(by, requests, blocked *column[uint32]) []KeyCount {
 	const n = most
 	top := make([]KeyCount, 0, n+1)
 	less := func(count int64, key string, than int64, thanKey string) int {
 		return cmp.Or(cmp.Compare(than, count), cmp.Compare(key, thanKey))
 	}
 	var ranks []int64
-	for i, count := range by {
-		if count == 0 || len(top) == n && int64(count) < ranks[n-1] {
+	for i, count := range by.all {
+		count := int64(*count)
+		if count == 0 || len(top) == n && count < ranks[n-1] {
 			continue
 		}
-		key := y.tables.keys.all[i]
+		key := y.tables.keys.text(i)
 		place := 0
-		for place < len(top) && less(int64(count), key, ranks[place], top[place].Key) > 0 {
+		for place < len(top) && less(count, key, ranks[place], top[place].Key) > 0 {
 			place++
 		}
-		top = slices.Insert(top, place, KeyCount{key, countOf(requests, i), countOf(blocked, i)})
-		ranks = slices.Insert(ranks, place, int64(count))
+		top = slices.Insert(top, place, KeyCount{key, int64(requests.get(i)), int64(blocked.get(i))})
+		ranks = slices.Insert(ranks, place, count)
 		top, ranks = top[:min(n, len(top))], ranks[:min(n, len(ranks))]
 	}
 	return top
@@ -290,10 +291,3 @@ func (y *tally) top(by, requests, blocked []uint32) []KeyCount {
 
 // most is how many keys or resources are shown.
 const most = 10
-
-func countOf(byKey []uint32, i int) int64 {
-	if i < len(byKey) {
-		return int64(byKey[i])
-	}
-	return 0
-}

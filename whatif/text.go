@@ -24,10 +24,13 @@ func (r *Report) WriteText(w io.Writer) error {
 // the first of w.
 func (c *Comparison) WriteText(w io.Writer) error {
 	p := newPrinter(w)
-	p.line("before:")
+	p.traffic(&c.After.Traffic)
+	p.line("\nbefore:")
 	p.rules(c.Before)
+	p.ruleNotes(c.Before)
 	p.line("\nafter:")
 	p.rules(c.After)
+	p.ruleNotes(c.After)
 	p.line("")
 	p.line("%s blocked before only, %d after only, %d both; %s better off, %d worse off",
 		many(c.OnlyBefore, "request"), c.OnlyAfter, c.Both, many(int64(c.Better), "key"), c.Worse)
@@ -40,7 +43,7 @@ func (c *Comparison) WriteText(w io.Writer) error {
 		}
 		p.end()
 	}
-	p.notes(c.Before.Notes)
+	p.notes(c.Notes())
 	return p.flush()
 }
 
@@ -53,7 +56,7 @@ func (s *Suggestion) WriteText(w io.Writer) error {
 		l := &s.Limits[i]
 		p.curve(&l.Train)
 		if l.Test != nil {
-			p.line("  tested on %s: it would have blocked %s, of %s", many(s.Test.Requests, "other request"), percent(l.Test.Share), many(int64(l.Test.Keys), "key"))
+			p.line("  tested on %s: it would have blocked %s, of %s", many(s.Test.Requests-s.Test.Keyless, "other request"), percent(l.Test.Share), many(int64(l.Test.Keys), "key"))
 		}
 	}
 	p.notes(s.Notes)
@@ -102,6 +105,9 @@ func (p *printer) traffic(t *Traffic) {
 
 func (p *printer) rules(r *Report) {
 	p.line("blocked %d of %d, %s%s", r.Blocked, r.Traffic.Requests, percent(r.Share), between(r.Blocked, r.BlockedRange))
+	if r.WouldBlock > 0 {
+		p.line("rules in mode shadow would have blocked %d more%s", r.WouldBlock, between(r.WouldBlock, r.WouldBlockRange))
+	}
 	if r.Retried > 0 {
 		p.line("tried again %s, so that %s passed", many(r.Retried, "time"), many(r.Recovered, "request"))
 	}
@@ -122,6 +128,15 @@ func (p *printer) rules(r *Report) {
 			percent(u.Share), u.Keys, clockTime(u.First), clockTime(u.Last))
 	}
 	p.end()
+}
+
+// ruleNotes writes the notes of rules that are not shown one by one.
+func (p *printer) ruleNotes(r *Report) {
+	for i := range r.Rules {
+		for _, note := range r.Rules[i].Notes {
+			p.line("  %s: %s", escape.Text(r.Rules[i].ID), note)
+		}
+	}
 }
 
 // between is the range that a number may be in.
@@ -160,10 +175,11 @@ func (p *printer) rule(r *RuleReport) {
 }
 
 func (p *printer) curve(c *Curve) {
-	p.line("\na limit for each key in %v: %s, the busiest with %d", c.Window, many(int64(c.Keys), "key"), c.Peaks.Max)
 	if c.Keys == 0 {
+		p.line("\nno limit for each key in %v: no request has a key", c.Window)
 		return
 	}
+	p.line("\na limit for each key in %v: %s, the busiest with %d", c.Window, many(int64(c.Keys), "key"), c.Peaks.Max)
 	p.table("  limit\tblocked\tshare\tkeys\n")
 	for _, at := range c.Points {
 		p.table("  %d\t%d\t%s\t%d\n", at.Limit, at.Blocked, percent(at.Share), at.Keys)

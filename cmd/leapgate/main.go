@@ -95,24 +95,19 @@ func (c command) run(args []string, std streams) int {
 	flags := flag.NewFlagSet("leapgate "+c.name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // errors and help are printed here, each to where it belongs
 	action := c.prepare(flags)
-	help := func(w io.Writer) {
-		fmt.Fprintf(w, "Usage: leapgate %s %s\n\n%s", c.name, c.arguments, c.about)
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(std.out, "Usage: leapgate %s %s\n\n%s", c.name, c.arguments, c.about)
 		some := false
 		flags.VisitAll(func(*flag.Flag) { some = true })
 		if some {
-			fmt.Fprint(w, "\nFlags:\n")
-			flags.SetOutput(w)
+			fmt.Fprint(std.out, "\nFlags:\n")
+			flags.SetOutput(std.out)
 			flags.PrintDefaults()
 		}
-	}
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		help(std.out)
 		return exitOK
 	case err != nil:
-		fmt.Fprintf(std.err, "leapgate %s: %v\n", c.name, err)
-		help(std.err)
-		return exitUsage
+		return misused(std, c.name, "%v", err)
 	}
 	return action(flags.Args(), std)
 }

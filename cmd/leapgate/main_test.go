@@ -248,7 +248,7 @@ func TestUsage(t *testing.T) {
 		got = invoke("", c.name, "-nonsense")
 		require.Equal(t, 2, got.code)
 		require.Empty(t, got.out)
-		require.Contains(t, got.err, "leapgate "+c.name+": flag provided but not defined: -nonsense\nUsage: ")
+		require.Contains(t, got.err, "leapgate "+c.name+": flag provided but not defined: -nonsense\nRun \"leapgate "+c.name+" -h\" for usage.\n")
 	}
 	require.Equal(t, result{2, "", "leapgate: unknown command \"x\\x1b\"; want check, convert, replay or version\nRun \"leapgate help\" for usage.\n"}, invoke("", "x\x1b"))
 	require.Equal(t, result{2, "", "leapgate check: no file; want at least one\nRun \"leapgate check -h\" for usage.\n"}, invoke("", "check"))

@@ -37,7 +37,7 @@ exact resources of the rules are such patterns, and -route adds more. For other 
 found: what is a number or the like, or has too many values, becomes {}. Paths at which nothing was
 ever found are GET (unmatched), as in the middleware.
 
-The exit code is 1 if -max-blocked is exceeded, and 2 if there is no answer: if flags or files
+The exit code is 1 if -max-blocked may be exceeded, and 2 if there is no answer: if flags or files
 cannot be read, or nothing in the log.
 `,
 	prepare: func(flags *flag.FlagSet) func([]string, streams) int {
@@ -63,12 +63,12 @@ cannot be read, or nothing in the log.
 		flags.IntVar(&r.retries, "retry", 0, "how often a client comes again that was refused")
 		flags.Uint64Var(&r.seed, "seed", 1, "decides what is random")
 		flags.BoolVar(&r.onePlacement, "quick", false, "do not try how much the results hang on when within a second requests came")
-		flags.Func("max-blocked", "fail if the rules block more than this `share`, such as 1%", func(text string) error {
+		flags.Func("max-blocked", "fail if the rules may block more than this `share`, such as 1%, those in mode shadow too", func(text string) error {
 			share, err := parseShare(text)
 			r.maxBlocked = &share
 			return err
 		})
-		flags.StringVar(&r.html, "html", "", "write a page to a `file`")
+		flags.StringVar(&r.html, "html", "", "write a page to a `file`; - is standard output, instead of text")
 		flags.StringVar(&r.json, "json", "", "write JSON to a `file`; - is standard output, instead of text")
 		flags.Func("spool-max", "how large a temporary `size` there may be for standard input and what is unpacked (default 8GiB)", func(text string) error {
 			size, wrong := field.Bytes.Parse(field.Scalar{Type: field.Text, Text: text})
@@ -117,8 +117,8 @@ func parseShare(text string) (share float64, err error) {
 	if share, err = strconv.ParseFloat(number, 64); percent {
 		share /= 100
 	}
-	if err != nil || !(share >= 0 && share <= 1) {
-		return 0, errors.New("want 0% to 100%")
+	if err != nil || !(share >= 0 && share <= 1) || share == 1 && !percent {
+		return 0, errors.New("want 0% to 100%, or a number of at least 0 below 1")
 	}
 	return share, nil
 }
@@ -147,23 +147,19 @@ func (r *replay) check(args []string) error {
 
 func (r *replay) run(args []string, std streams) int {
 	before, after, err := r.configs(args)
-	if err != nil {
+	if err = errors.Join(err, r.checkOutputs(args, std.in)); err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			fmt.Fprintf(std.err, "leapgate replay: %s\n", line)
 		}
 		fmt.Fprintln(std.err, `Run "leapgate replay -h" for usage.`)
 		return exitUsage
 	}
-	exceeded, err := r.try(args, before, after, std)
-	switch {
-	case err != nil:
+	d, err := r.try(args, before, after, std)
+	if err != nil {
 		fmt.Fprintln(std.err, "leapgate replay:", err)
 		return exitUsage
-	case exceeded != "":
-		fmt.Fprintln(std.err, "leapgate replay:", exceeded)
-		return exitFaults
 	}
-	return exitOK
+	return r.judge(d, std.err)
 }
 
 // configs returns what is tried; before is nil if there is nothing to compare with.
@@ -197,16 +193,21 @@ func (r *replay) configs(args []string) (before, after *whatif.Config, err error
 	return before, after, errors.Join(faults...)
 }
 
-// try reads the log and writes what comes of it. exceeded says why the exit code is 1, if it is.
-func (r *replay) try(args []string, before, after *whatif.Config, std streams) (exceeded string, err error) {
+// try reads the log and writes what comes of it.
+func (r *replay) try(args []string, before, after *whatif.Config, std streams) (*page.Document, error) {
+	outputs, err := r.outputs()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { dropAll(outputs) }()
 	log, err := accesslog.Open(args, r.options(before, after, std.in))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer func() { _ = log.Close() }() // it was only read
 	ctx := context.Background()
 	seen := log.Seen()
-	d := page.Document{Log: &seen}
+	d := &page.Document{Log: &seen}
 	if seen.Step >= time.Millisecond {
 		after.Resolution = seen.Step
 		if before != nil {
@@ -219,17 +220,16 @@ func (r *replay) try(args []string, before, after *whatif.Config, std streams) (
 		if r.test != nil {
 			test = r.test.of(log.Requests)
 		}
-		d.Suggestion, err = whatif.Suggest(ctx, whatif.SuggestConfig{Windows: r.windows}, r.train.of(log.Requests), test)
+		d.Suggestion, err = whatif.Suggest(ctx, whatif.SuggestConfig{Windows: r.windows, Resolution: after.Resolution}, r.train.of(log.Requests), test)
 	case before != nil:
 		d.Comparison, err = whatif.Compare(ctx, *before, *after, log.Requests)
 	default:
 		d.Report, err = whatif.Run(ctx, *after, log.Requests)
 	}
-	if err == nil {
-		err = r.write(&d, std.out)
+	for _, out := range outputs {
+		if err == nil {
+			err = out.writeTo(d, std.out)
+		}
 	}
-	if err != nil {
-		return "", err
-	}
-	return r.exceeded(&d), nil
+	return d, err
 }

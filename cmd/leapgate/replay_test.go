@@ -186,6 +186,140 @@ func TestReplay_MaxBlocked(t *testing.T) {
 	require.Equal(t, 0, invoke(tinyLog, "replay", "-rule", "/api=0/1m", "-rule", "/about=0/1m", "-max-blocked", "100%", "-").code)
 }
 
+// What may be blocked counts, if the log does not tell exactly; and what is in shadow is judged.
+func TestReplay_MaxBlockedOfTheMostAndOfShadow(t *testing.T) {
+	t.Parallel()
+	line := strings.SplitAfter(tinyLog, "\n")[0]
+	log := write(t, "access.log", strings.Repeat(line, 5)+strings.Repeat(strings.Replace(line, ":18 ", ":19 ", 1), 5))
+	args := []string{"replay", "-rule", "/api=5/1s,strict", "-max-blocked", "40%", log}
+	got := invoke("", args...)
+	require.Equal(t, 1, got.code, got.out)
+	require.Equal(t, "leapgate replay: 5 of 10 requests may be blocked, which is 50%; want at most 40%\n", got.err)
+
+	shadow := write(t, "shadow.yaml", `flow: [{id: s, resource: "GET /api/a", threshold: 2, interval: 1m, mode: shadow}]`)
+	got = invoke("", "replay", "-rules", shadow, "-max-blocked", "1%", log)
+	require.Equal(t, 1, got.code)
+	require.Equal(t, "leapgate replay: 8 of 10 requests are blocked, 8 of them by rules in mode shadow, which is 80%; want at most 1%\n", got.err)
+	require.Contains(t, got.out, "rules in mode shadow would have blocked 8 more\n")
+	require.Equal(t, 0, invoke("", "replay", "-rules", shadow, "-max-blocked", "80%", log).code)
+
+	none := write(t, "none.yaml", `flow: [{id: n, resource: "GET /none", threshold: 2}, {id: off, resource: "GET /off", threshold: 2, mode: off}]`)
+	got = invoke("", "replay", "-rules", none, "-max-blocked", "1%", log)
+	require.Equal(t, 0, got.code)
+	require.Equal(t, "leapgate replay: warning: rule n binds no resource of the log, so -max-blocked says nothing of it\n", got.err)
+}
+
+func TestReplay_NeverOverwritesWhatItReads(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	path := func(name string) string { return filepath.Join(folder, name) }
+	log, other, link, hard := path("access.log"), path("access.log.1"), path("link.log"), path("hard.log")
+	rules, live := path("rules"), path("live.yaml")
+	require.NoError(t, os.Mkdir(rules, 0o700))
+	inRules := filepath.Join(rules, "a.yaml")
+	texts := map[string]string{log: tinyLog, other: day(0), inRules: fmt.Sprintf(itemRules, 5), live: fmt.Sprintf(itemRules, 6)}
+	for name, text := range texts {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+	require.NoError(t, os.Symlink(log, link))
+	require.NoError(t, os.Link(log, hard))
+	for _, flag := range []string{"-json", "-html"} {
+		for _, out := range []string{log, other, link, hard, inRules, live, folder + "/./access.log"} {
+			got := invoke("", "replay", "-rules", rules, "-against", live, flag, out, log, other)
+			require.Equal(t, 2, got.code)
+			require.Empty(t, got.out)
+			require.Contains(t, got.err, "leapgate replay: "+flag+" is "+out+", which is read as ")
+		}
+		stdin, err := os.Open(log)
+		require.NoError(t, err)
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, 2, run([]string{"replay", flag, log, "-"}, stdin, &stdout, &stderr))
+		require.Contains(t, stderr.String(), "which is standard input; want another file")
+		require.NoError(t, stdin.Close())
+	}
+	require.Contains(t, invoke("", "replay", "-html", "-", "-json", "-", log).err, "-html and -json are both -; want one for each")
+	require.Contains(t, invoke("", "replay", "-html", "x", "-json", "x", log).err, "-html and -json are both x; want one for each")
+	for name, text := range texts {
+		data, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, text, string(data))
+	}
+}
+
+// A report that cannot be made leaves the old one, and nothing else, behind.
+func TestReplay_KeepsTheOldReportIfThereIsNoNewOne(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	html := filepath.Join(folder, "report.html")
+	require.NoError(t, os.WriteFile(html, []byte("old"), 0o640))
+	require.Equal(t, 2, invoke("", "replay", "-html", html, "-").code)
+	data, err := os.ReadFile(html)
+	require.NoError(t, err)
+	require.Equal(t, "old", string(data))
+	require.Equal(t, 0, invoke(tinyLog, "replay", "-html", html, "-").code)
+	info, err := os.Stat(html)
+	require.NoError(t, err)
+	require.Greater(t, info.Size(), int64(1000))
+	require.Equal(t, os.FileMode(0o640), info.Mode())
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+}
+
+func TestReplay_PageOnStandardOutput(t *testing.T) {
+	t.Parallel()
+	got := invoke(tinyLog, "replay", "-html", "-", "-")
+	require.Equal(t, 0, got.code, got.err)
+	require.True(t, strings.HasPrefix(got.out, "<!doctype html>"), "and no text before it")
+}
+
+// What a reader must know stands in each form of the report.
+func TestReplay_NotesOfRulesThatBlockNothing(t *testing.T) {
+	t.Parallel()
+	rules := write(t, "rules.yaml", `flow: [{id: typo, resource: "GET /itmes/{id}", threshold: 10, interval: 1m}]`)
+	live := write(t, "live.yaml", `flow: [{id: old, resource: "GET /none", threshold: 10, interval: 1m}]`)
+	const note = "It binds no resource of the log."
+	for _, args := range [][]string{{"-rules", rules}, {"-rules", rules, "-html", "-"}, {"-rules", rules, "-json", "-"}} {
+		require.Contains(t, invoke(day(0), append(append([]string{"replay"}, args...), "-")...).out, note)
+	}
+	got := invoke(day(0), "replay", "-rules", rules, "-against", live, "-").out
+	require.Contains(t, got, "typo: "+note)
+	require.Contains(t, got, "old: "+note)
+	require.Contains(t, got, "760 requests of 10 keys for 1 resource")
+	require.Equal(t, 2, strings.Count(invoke(day(0), "replay", "-rules", rules, "-against", live, "-html", "-", "-").out, note))
+}
+
+func TestReplay_SuggestionOfTooCoarseTimes(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{}, {"-html", "-"}} {
+		got := invoke(day(0), append(append([]string{"replay", "-suggest", "-window", "1s"}, args...), "-")...)
+		require.Contains(t, got.out, "The log has times of 1s, so that little can be said of 1s.")
+		got = invoke(day(0), append(append([]string{"replay", "-suggest", "-window", "5s"}, args...), "-")...)
+		require.NotContains(t, got.out, "little can be said")
+	}
+	got := invoke(day(0), "replay", "-suggest", "-train", "..2024-05-20T00:40:00Z", "-test", "2024-05-20T00:20:00Z..", "-")
+	require.Contains(t, got.out, "are of the same time as those of the suggestion")
+	got = invoke(day(0), "replay", "-suggest", "-train", "..2024-05-20T00:40:00Z", "-test", "2024-05-20T00:40:00Z..", "-")
+	require.NotContains(t, got.out, "of the same time as")
+}
+
+func TestReplay_LogWithoutKeys(t *testing.T) {
+	t.Parallel()
+	log := write(t, "log", strings.Repeat("1716163218.250 GET /a 200\n", 20))
+	format := []string{"replay", "-format", "$msec $request_method $request_uri $status"}
+	got := invoke("", append(format, "-suggest", log)...)
+	require.Equal(t, 0, got.code, got.err)
+	require.Contains(t, got.out, "no limit for each key in 1m: no request has a key\n")
+	require.NotContains(t, got.out, "share one")
+	require.Contains(t, got.out, "20 requests without a key: limits per key do not see them")
+	for _, more := range [][]string{{"-suggest"}, {}} {
+		html := invoke("", append(append(format, more...), "-html", "-", log)...).out
+		require.Contains(t, html, "No request has a key, so there is no limit per key to suggest.")
+		require.NotContains(t, html, "Suggested: 0")
+		require.NotContains(t, html, "<figure data")
+	}
+}
+
 func TestReplay_WritesFiles(t *testing.T) {
 	t.Parallel()
 	html, js := filepath.Join(t.TempDir(), "report.html"), filepath.Join(t.TempDir(), "report.json")
@@ -222,12 +356,17 @@ func TestReplay_Faults(t *testing.T) {
 		want  []string // in what goes to standard error
 	}{
 		{"no file", "", nil, []string{"no file; want at least one, or - for standard input\n", `Run "leapgate replay -h"`}},
-		{"unknown flag", "", []string{"-x"}, []string{"flag provided but not defined: -x", "Usage: leapgate replay"}},
+		{"unknown flag", "", []string{"-x"}, []string{"leapgate replay: flag provided but not defined: -x\nRun \"leapgate replay -h\" for usage.\n"}},
 		{"all at once", "", []string{"-rule", "/a", "-rule", "b=1/1s", "-retry", "-1", "-test", "2024-01-01.."}, []string{`"/a"`, `"b=1/1s"`, "-retry is -1", "-test without -suggest", "no file"}},
 		{"against nothing", "", []string{"-against", good, good}, []string{"-against without -rules or -rule"}},
 		{"suggest and rules", "", []string{"-suggest", "-rule", "/=1/1m", good}, []string{"-suggest together with rules"}},
 		{"max-blocked of nothing", "", []string{"-max-blocked", "1%", good}, []string{"-max-blocked without -rules"}},
 		{"bad share", "", []string{"-max-blocked", "101%", good}, []string{"want 0% to 100%"}},
+		{"share without a sign", "", []string{"-rule", "/=1/1m", "-max-blocked", "1", good}, []string{"want 0% to 100%, or a number of at least 0 below 1"}},
+		{"key that no line has", "", []string{"-key", "tenant", good}, []string{`has no request with the column "tenant" for the key; want one that the format combined has`}},
+		{"empty train", "", []string{"-suggest", "-train", "..2023-01-01", "-test", "2023-01-01..", good}, []string{"train has no requests; want some"}},
+		{"empty test", "", []string{"-suggest", "-train", "2023-01-01..", "-test", "..2023-01-01", good}, []string{"test has no requests; want some"}},
+		{"output is a folder", "", []string{"-html", folder, good}, []string{"is a folder; want the name of a file"}},
 		{"bad period", "", []string{"-suggest", "-train", "May", good}, []string{"want FROM..TO, such as 2024-05-12..2024-05-17"}},
 		{"bad window", "", []string{"-suggest", "-window", "soon", good}, []string{`invalid duration "soon"`}},
 		{"bad route", "", []string{"-route", "items", good}, []string{`the route is "items"; want a path that begins with /`}},

@@ -4,10 +4,10 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/whatif"
@@ -72,58 +72,88 @@ func join(rules, more leapgate.Rules) leapgate.Rules {
 	return rules
 }
 
-// write writes what was found to wherever it is wanted.
-func (r *replay) write(d *page.Document, stdout io.Writer) error {
-	if r.json != "-" {
-		out := bufio.NewWriter(stdout)
-		if err := d.WriteText(out); err != nil {
-			return err
-		}
-		if err := out.Flush(); err != nil {
-			return err
-		}
+// output is a way to write what was found, and to where.
+type output struct {
+	write func(*page.Document, io.Writer) error
+	file  *outFile // nil: standard output
+}
+
+// outputs opens all that is written, before there is anything to lose.
+func (r *replay) outputs() (all []output, err error) {
+	if r.json != "-" && r.html != "-" {
+		all = append(all, output{write: (*page.Document).WriteText})
 	}
 	for _, to := range []struct {
 		name  string
-		write func(io.Writer) error
-	}{{r.json, d.WriteJSON}, {r.html, d.WriteHTML}} {
-		switch to.name {
-		case "":
-		case "-":
-			if err := to.write(stdout); err != nil {
-				return err
-			}
-		default:
-			if err := writeFile(to.name, to.write); err != nil {
-				return err
+		write func(*page.Document, io.Writer) error
+	}{{r.json, (*page.Document).WriteJSON}, {r.html, (*page.Document).WriteHTML}} {
+		if to.name == "" {
+			continue
+		}
+		out := output{write: to.write}
+		if to.name != "-" {
+			if out.file, err = createFile(to.name); err != nil {
+				dropAll(all)
+				return nil, err
 			}
 		}
+		all = append(all, out)
 	}
-	return nil
+	return all, nil
 }
 
-func writeFile(name string, write func(io.Writer) error) (err error) {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if failed := f.Close(); err == nil {
-			err = failed
+func dropAll(all []output) {
+	for _, out := range all {
+		if out.file != nil {
+			out.file.drop()
 		}
-	}()
-	return write(f)
+	}
 }
 
-// exceeded says that more is blocked than may be; it is empty if that is not so.
-func (r *replay) exceeded(d *page.Document) string {
+// writeTo writes what was found.
+func (o *output) writeTo(d *page.Document, stdout io.Writer) error {
+	buffered := func(w io.Writer) error {
+		b := bufio.NewWriter(w)
+		if err := o.write(d, b); err != nil {
+			return err
+		}
+		return b.Flush()
+	}
+	if o.file == nil {
+		return buffered(stdout)
+	}
+	return o.file.finish(buffered)
+}
+
+// judge says that more may be blocked than is wanted, and returns the exit code. Rules in mode
+// shadow are judged as well: they are there to be put in force.
+func (r *replay) judge(d *page.Document, stderr io.Writer) int {
+	if r.maxBlocked == nil {
+		return exitOK
+	}
 	report := d.Report
 	if d.Comparison != nil {
 		report = d.Comparison.After
 	}
-	if r.maxBlocked == nil || report.Share <= *r.maxBlocked {
-		return ""
+	for i := range report.Rules {
+		if u := &report.Rules[i]; u.Requests == 0 && u.Mode != rule.Off {
+			fmt.Fprintf(stderr, "leapgate replay: warning: rule %s binds no resource of the log, so -max-blocked says nothing of it\n", escape.Text(u.ID))
+		}
 	}
-	return fmt.Sprintf("%d of %d requests are blocked, which is %.4g%%; want at most %.4g%%",
-		report.Blocked, report.Traffic.Requests, 100*report.Share, 100**r.maxBlocked)
+	shadow, all := report.WouldBlockRange.Most, report.Traffic.Requests
+	most := report.BlockedRange.Most + shadow
+	share := float64(most) / float64(all)
+	if share <= *r.maxBlocked {
+		return exitOK
+	}
+	are, inShadow := "are", ""
+	if most != report.Blocked+report.WouldBlock {
+		are = "may be"
+	}
+	if shadow > 0 {
+		inShadow = fmt.Sprintf(", %d of them by rules in mode shadow", shadow)
+	}
+	fmt.Fprintf(stderr, "leapgate replay: %d of %d requests %s blocked%s, which is %.4g%%; want at most %.4g%%\n",
+		most, all, are, inShadow, 100*share, 100**r.maxBlocked)
+	return exitFaults
 }

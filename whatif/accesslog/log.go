@@ -127,6 +127,9 @@ func (l *Log) read(names []string, o Options) error {
 	case l.seen.Requests == 0:
 		return &UnreadableError{first, fmt.Sprintf("has no request that can be read as %s: %s", l.files[0].format.Name(), l.seen.why())}
 	}
+	if o.Key != "" && !l.seen.hasKey {
+		return &UnreadableError{first, fmt.Sprintf("has no request with the column %.64q for the key; want one that the format %s has", o.Key, l.files[0].format.Name())}
+	}
 	l.seen.Paths = l.routes.found.finish()
 	l.seen.full = l.routes.found.full
 	l.seen.finish()

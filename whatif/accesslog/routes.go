@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -68,7 +69,20 @@ type routes struct {
 	found     *found
 	unmatched names
 	own       map[string]string // names that the log has
+	seed      maphash.Seed
+	lately    [1024]answer // of ofGiven, by a hash of the path
 }
+
+// answer is what [routes.ofGiven] answered. A log asks for the same paths again and again.
+type answer struct {
+	path   []byte
+	method int
+	name   string
+	ok     bool
+}
+
+// maxRemembered is how long paths are that have an answer, in bytes.
+const maxRemembered = 256
 
 // given is a [Route], its path taken apart.
 type given struct {
@@ -86,7 +100,7 @@ const (
 )
 
 func newRoutes(all []Route) (*routes, error) {
-	r := &routes{found: new(found)}
+	r := &routes{found: new(found), seed: maphash.MakeSeed()}
 	var faults []error
 	for _, route := range all {
 		g, err := newGiven(route)
@@ -254,7 +268,20 @@ func (r *routes) named(name []byte) string {
 	return known
 }
 
+// ofGiven returns the name that a given route has for a request, and whether one is for it.
 func (r *routes) ofGiven(method int, path []byte) (name string, ok bool) {
+	if len(r.given) == 0 || len(path) > maxRemembered {
+		return r.search(method, path)
+	}
+	a := &r.lately[maphash.Bytes(r.seed, path)%uint64(len(r.lately))]
+	if len(a.path) == 0 || a.method != method || string(a.path) != string(path) {
+		a.path, a.method = append(a.path[:0], path...), method
+		a.name, a.ok = r.search(method, path)
+	}
+	return a.name, a.ok
+}
+
+func (r *routes) search(method int, path []byte) (name string, ok bool) {
 	for _, g := range r.given {
 		if !g.match(method, path) {
 			continue

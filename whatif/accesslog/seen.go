@@ -45,6 +45,7 @@ type Seen struct {
 
 	noTimes int  // requests without a duration
 	long    int  // that took more than a minute
+	hasKey  bool // some have the column for it, at least
 	full    bool // not all paths had a place
 }
 
@@ -91,7 +92,9 @@ func (s *Seen) noteRequest(r *Record, column string) {
 	case column == "" && len(r.Key) == 0 && len(r.Client) == 0:
 		s.NoKey++
 	case column != "":
-		if value, ok := r.Column(column); !ok || len(value) == 0 || string(value) == "-" {
+		value, ok := r.Column(column)
+		s.hasKey = s.hasKey || ok
+		if !ok || len(value) == 0 || string(value) == "-" {
 			s.NoKey++
 		}
 	}
@@ -156,9 +159,6 @@ func (s *Seen) finish() {
 	}
 	if s.noTimes > 0 {
 		add("requests without a duration: %d of %d; they are taken to end as soon as they begin, so rules on calls in flight never refuse them", s.noTimes, s.Requests)
-	}
-	if s.NoKey > 0 {
-		add("requests without a key: %d; limits per key do not count them", s.NoKey)
 	}
 	if s.full {
 		add("there are more than %d ways of paths: those for which there was no room have the resource %s; give routes", maxNodes, unmatched)

@@ -8,7 +8,7 @@ for (const figure of document.querySelectorAll('figure[data-points]')) {
   const number = (n) => Number(n).toLocaleString('en');
   const share = (n, of) => {
     const p = (100 * n) / Math.max(1, of);
-    return `${p > 0 && p < 0.01 ? '< 0.01' : p.toFixed(p < 10 ? 2 : 1)} %`;
+    return `${p > 0 && p < 0.01 ? '< 0.01' : p.toFixed(p >= 10 ? 1 : p > 0 ? 2 : 0)} %`;
   };
   const most = Math.log(points.at(-1)[0]) || 1;
   const position = ([limit]) => (100 * Math.log(limit)) / most;

@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,18 +60,15 @@ func (d *Document) Reports() (all []NamedReport) {
 }
 
 // Notes are what a reader must know to judge it, each once.
-func (d *Document) Notes() (notes []string) {
-	if d.Suggestion != nil {
-		notes = d.Suggestion.Notes
+func (d *Document) Notes() []string {
+	switch {
+	case d.Comparison != nil:
+		return d.Comparison.Notes()
+	case d.Suggestion != nil:
+		return d.Suggestion.Notes
+	default:
+		return d.Report.Notes
 	}
-	for _, r := range d.Reports() {
-		for _, note := range r.Notes {
-			if !slices.Contains(notes, note) {
-				notes = append(notes, note)
-			}
-		}
-	}
-	return notes
 }
 
 // NamedReport is a report and what it is called.
@@ -84,11 +80,13 @@ type NamedReport struct {
 // maxDetailed is for how many rules there is more than a line, so that a page stays small.
 const maxDetailed = 40
 
-// detailed returns the rules that blocked anything.
-func detailed(rules []whatif.RuleReport) (some []whatif.RuleReport) {
-	for _, r := range rules {
-		if r.Blocked > 0 && len(some) < maxDetailed {
-			some = append(some, r)
+// detailed reports which rules there is more to tell of: of those that blocked anything.
+func detailed(rules []whatif.RuleReport) []bool {
+	some, n := make([]bool, len(rules)), 0
+	for i := range rules {
+		if rules[i].Blocked > 0 && n < maxDetailed {
+			some[i] = true
+			n++
 		}
 	}
 	return some
