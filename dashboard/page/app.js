@@ -7,6 +7,7 @@ import { setAttr, setText, shown } from "./dom.js";
 import { Beside } from "./beside.js";
 import { Limiters } from "./limiters.js";
 import { Overview } from "./overview.js";
+import { Pace } from "./pace.js";
 import { ResourceView } from "./resource.js";
 import { RuleView } from "./rule.js";
 import { RulesView } from "./rules.js";
@@ -159,12 +160,15 @@ function countdown() {
 }
 
 const stream = follow({
-  onFrame: (frame) => {
-    store.take(frame);
+  onFrame: async (frame) => {
+    const pace = new Pace();
+    await pace.part(); // it has just been read
+    await store.take(frame, pace);
     if (!store.kinds.length) askKinds();
     sources(store.ruleSources);
-    judge(store);
+    await judge(store, pace);
     announce();
+    await pace.part();
     update();
   },
   onState: connection,
