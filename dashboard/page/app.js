@@ -87,6 +87,20 @@ async function askAbout() {
   update();
 }
 
+// The minute before the page came, or lost its connection, is asked for twice: at first the server does not know
+// the last seconds of it.
+let [frames, due] = [0, []];
+
+async function askMinute() {
+  due.shift();
+  try {
+    await store.fill(await request("minute", { signal: AbortSignal.timeout(10_000) }), new Pace());
+    update();
+  } catch {
+    // Then there is only what the frames tell.
+  }
+}
+
 let asking = false;
 
 async function askKinds() {
@@ -148,6 +162,7 @@ function connection(state, why, at) {
   if (state === "lost" && last !== "lost") setText($("announce"), "Connection lost. " + why);
   if (state === "live" && last === "lost") setText($("announce"), "Connection is back.");
   if (state === "live" && last !== "live") {
+    [frames, due] = [0, [1, 4]];
     askAbout();
     askKinds(); // the server may be another one than before
   }
@@ -170,6 +185,8 @@ const stream = follow({
     announce();
     await pace.part();
     update();
+    frames++;
+    if (frames >= due[0] && about.capabilities.history) askMinute();
   },
   onState: connection,
 });

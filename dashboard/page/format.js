@@ -64,6 +64,13 @@ export function span(ms) {
   return trim((ms / unit).toFixed(2)) + " " + name;
 }
 
+/** lately is so many seconds of the past, after "the last". */
+export function lately(seconds) {
+  if (seconds > 3540) return "hour";
+  if (seconds === 60) return "minute";
+  return seconds < 120 ? seconds + " s" : Math.round(seconds / 60) + " min";
+}
+
 /** age is how long ago it was. */
 export function age(ms) {
   const s = Math.max(0, Math.round(ms / 1000));

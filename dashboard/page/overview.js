@@ -29,6 +29,7 @@ const columns = [
 ];
 const figures = columns.filter((c) => c.show);
 const [named, needy] = columns;
+const says = Object.fromEntries(columns.map((c) => [c.key === "flight" ? "concurrency" : c.key, c.says]));
 
 const most = 8; // resources that are named above the table
 const calm = 4900; // ms for which rows stay where they are: frames come every second, more or less
@@ -65,7 +66,10 @@ export class Overview {
     this.rows.element.addEventListener("pointermove", (e) => { if (e.pointerType === "mouse") this.pointed = performance.now(); });
     this.ranks = new Map(); // by key, when the rows were sorted last
     this.moved = -Infinity; // when rows moved last
-    this.strip = strip([["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exc./s"], ["concurrency", "In flight"], ["waiting", "Waiting"], ["resources", "Resources"], ["sources", "Rule sources"]]);
+    this.strip = strip([
+      ["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exc./s"], ["concurrency", "In flight"], ["waiting", "Waiting"],
+      ["resources", "Resources", "How many resources there are."], ["sources", "Rule sources", "Where rules come from, and whether what they hold is in force."],
+    ]);
     this.load = new Load();
     this.filter = el("input", {
       type: "search", id: "filter", placeholder: "Filter resources", "aria-label": "Filter resources by name", "aria-keyshortcuts": "/",
@@ -189,11 +193,12 @@ export class Overview {
 
 const beyond = "Calls under names for which there was no room are counted and limited together.";
 
-/** strip shows some figures in a line: fields are [[key, label]]. What is null is not there. */
+/** strip shows some figures in a line: fields are [[key, label, title]], with the title of a column if they have none. What
+ * is null is not there. */
 export function strip(fields) {
   const values = Object.fromEntries(fields.map(([key]) => [key, el("dd", { id: "total-" + key, text: "–" })]));
   return {
-    element: el("dl", { class: "strip" }, ...fields.map(([key, label]) => el("div", { class: key }, el("dt", { text: label }), values[key]))),
+    element: el("dl", { class: "strip" }, ...fields.map(([key, label, title]) => el("div", { class: key, title: title ?? says[key] }, el("dt", { text: label }), values[key]))),
     set(texts) {
       for (const [key, text] of Object.entries(texts)) {
         values[key].parentNode.hidden = text === null;

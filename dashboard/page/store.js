@@ -87,6 +87,29 @@ export class Store {
     Object.assign(this, { at, received, second });
   }
 
+  /** fill puts in what the server knows of the last minute, where it is not known here, in parts. */
+  async fill({ since, resources, rules, load }, pace) {
+    const put = ({ past }, lists) => {
+      for (const [key, list] of Object.entries(lists)) {
+        for (let i = 0; i < list.length; i++) {
+          const at = this.#place(past, key, since + i);
+          if (list[i] !== null && Number.isNaN(past[at])) past[at] = list[i];
+        }
+      }
+    };
+    for (const { name, raw, pass, block, exception } of resources) {
+      const item = this.resources.get(query(name, raw));
+      if (item) put(item, { passQPS: pass, blockQPS: block, exceptionQPS: exception, successQPS: pass }); // what passed has ended, more or less
+      if (pace.long) await pace.part();
+    }
+    for (const { kind, id, raw, ...lists } of rules) {
+      const item = this.rules.get(kind + " " + query(id, raw));
+      if (item) put(item, lists);
+      if (pace.long) await pace.part();
+    }
+    put(this.load, load);
+  }
+
   async #merge(what, part, full, pace, make) {
     const rows = this.rows[what];
     const found = full ? new Map() : this[what];
@@ -138,10 +161,16 @@ export class Store {
     return values;
   }
 
+  // place is where a figure of a second is kept, −1 if it is not.
+  #place(past, key, second) {
+    if (second > this.second || second <= this.second - minute) return -1;
+    return slotOf(second) * (past.length / minute) + column[key];
+  }
+
   // of is a figure of a second, NaN if it is not known.
   #of({ past }, key, second) {
-    if (second > this.second || second <= this.second - minute) return NaN;
-    return past[slotOf(second) * (past.length / minute) + column[key]];
+    const at = this.#place(past, key, second);
+    return at < 0 ? NaN : past[at];
   }
 
   /** recent joins what is known of a figure in the last seconds: sum is what it is together, least and most are
