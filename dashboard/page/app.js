@@ -50,6 +50,7 @@ const context = {
 // Each entry of the history has a number, under which it is kept how far its view was scrolled, so that
 // who comes back is where he was.
 const scrolled = new Map();
+let entry;
 history.scrollRestoration = "manual";
 
 function show(focus) {
@@ -57,8 +58,9 @@ function show(focus) {
   const [start, make, nav] = routes.find(([start]) => at.startsWith(start));
   view?.close();
   document.querySelector("dialog")?.close();
-  const back = scrolled.get(history.state?.entry) ?? 0;
   if (!history.state?.entry) history.replaceState({ entry: Math.random() }, "");
+  ({ entry } = history.state);
+  const back = scrolled.get(entry) ?? 0;
   view = make(at.slice(start.length));
   $("main").replaceChildren(view.element);
   for (const a of document.querySelectorAll("nav a")) setAttr(a, "aria-current", a.id === nav ? "page" : null);
@@ -200,7 +202,7 @@ setInterval(() => {
 $("banner-retry").addEventListener("click", stream.retry);
 $("skip").addEventListener("click", () => $("main").focus());
 addEventListener("hashchange", () => show(true));
-addEventListener("scroll", () => scrolled.set(history.state?.entry, scrollY), { passive: true });
+addEventListener("scroll", () => scrolled.set(entry, scrollY), { passive: true });
 addEventListener("visibilitychange", update);
 addEventListener("keydown", (event) => {
   const typing = event.target.closest?.("input, select, textarea, dialog");

@@ -52,26 +52,30 @@ export class Rows {
     this.inner.style.transform = `translateY(${start * this.height}px)`;
     const wanted = this.items.slice(start, Math.max(start, end));
     const keys = new Set(wanted.map((item) => item.key));
-    const free = [];
     for (const [key, element] of this.shown) {
       if (keys.has(key)) continue;
-      element.remove(); // and with it the focus, if it was there
+      element.free = true;
       this.shown.delete(key);
-      if (this.reuse) free.push(element);
+      if (element.contains(document.activeElement)) document.activeElement.blur();
     }
+    // Those in the page are taken in their order, so that few have to move: that is what costs.
+    const free = [...this.inner.children].filter((element) => element.free);
+    if (!this.reuse) while (free.length) free.pop().remove();
     let next = this.inner.firstChild;
     wanted.forEach((item, i) => {
       let element = this.shown.get(item.key);
       if (!element) {
-        element = free.pop();
+        element = free.shift();
         if (element) this.reuse(element, item);
         else element = this.make(item);
+        element.free = false;
         this.shown.set(item.key, element);
       }
       if (element === next) next = next.nextSibling;
       else this.inner.insertBefore(element, next);
       this.fill(element, item, start + i);
     });
+    for (const element of free) element.remove();
   }
 
   /** goTo moves the focus to the row at an index. */
