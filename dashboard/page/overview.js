@@ -68,7 +68,7 @@ export class Overview {
     this.moved = -Infinity; // when rows moved last
     this.strip = strip([
       ["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exc./s"], ["concurrency", "In flight"], ["waiting", "Waiting"],
-      ["resources", "Resources", "How many resources there are."], ["sources", "Rule sources", "Where rules come from, and whether what they hold is in force."],
+      ["resources", "Resources", "How many resources there are."], ["sources", "Sources", "Where rules come from, and whether what they hold is in force."],
     ]);
     this.load = new Load();
     this.filter = el("input", {

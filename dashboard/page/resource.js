@@ -132,7 +132,7 @@ export class ResourceView {
     this.strip.set({
       pass: rate(r.passQPS), block: rate(r.blockQPS), share: share(r.blockQPS, r.passQPS + r.blockQPS), exception: rate(r.exceptionQPS),
       avg: duration(r.avgRT), p99: duration((known ?? r).p99), concurrency: count(r.concurrency),
-      waiting: count(r.waiting), waitP95: duration(r.waitP95),
+      waiting: count(r.waiting), waitP95: r.waits > 0 ? duration(r.waitP95) : null,
     });
     for (const [k] of totals) setText(this.totals[k], count(r[k]));
     this.panels.set(r.rules, Date.parse(r.at));

@@ -14,8 +14,8 @@ import { setState } from "./states.js";
 
 const series = [
   { key: "blocked", label: "refused", class: "block", area: true },
-  { key: "wouldBlock", label: "shadow would", class: "p95" },
-  { key: "candidateWouldBlock", label: "candidate would", class: "p50" },
+  { key: "wouldBlock", label: "shadow would", class: "p95", unsure: true },
+  { key: "candidateWouldBlock", label: "candidate would", class: "p50", unsure: true },
 ];
 
 /** RuleView is the view of one rule. place is its kind and its ID, as they are in the address. */
