@@ -20,6 +20,8 @@ func (d *Dashboard) endpoints() map[string]endpoint {
 		"resource":  {get, d.serveResource},
 		"history":   {get, d.serveHistory},
 		"demand":    {get, d.serveDemand},
+		"minute":    {get, d.serveMinute},
+		"bound":     {get, d.serveBound},
 		"rules":     {[]string{http.MethodGet, http.MethodPost}, d.serveRules},
 		"rule":      {[]string{http.MethodGet, http.MethodPut, http.MethodDelete}, d.serveRule},
 		"limiters":  {get, d.serveLimiters},

@@ -101,7 +101,9 @@ func (d *Dashboard) keepPast() {
 	running.Go(func() {
 		d.past.run(func() (time.Time, []stat.Snapshot) {
 			all := d.snapshot()
-			return d.timeOf(all), all
+			at := d.timeOf(all)
+			d.past.feedLoad(at, d.load())
+			return at, all
 		}, stop)
 	})
 	d.stopPast = sync.OnceFunc(func() {

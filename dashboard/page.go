@@ -56,9 +56,9 @@ var embedded = sync.OnceValue(func() map[string]file {
 	return page
 })
 
-// bare leaves out of a file what is there for readers of its source: comments that have lines of
-// their own, and indentation, a sixth of what is sent. Lines keep their numbers. No text of the page
-// goes over several lines, which a test says too.
+// bare leaves out of a file what is there for readers of its source: comments and indentation, a sixth of what is
+// sent. Lines keep their numbers. No text of the page goes over several lines, which a test says too, so that a
+// comment behind code is one for sure if no quote follows; one with a quote stays.
 func bare(body []byte) []byte {
 	lines := bytes.Split(body, []byte("\n"))
 	within := false
@@ -68,6 +68,9 @@ func bare(body []byte) []byte {
 		if comment := within || bytes.HasPrefix(line, []byte("//")); comment {
 			within = within && !bytes.HasSuffix(line, []byte("*/"))
 			line = nil
+		}
+		if at := bytes.LastIndex(line, []byte(" // ")); at >= 0 && !bytes.ContainsAny(line[at:], "\"'`") {
+			line = bytes.TrimRight(line[:at], " ")
 		}
 		lines[i] = line
 	}

@@ -141,8 +141,8 @@ func TestPage_IsPackedForThoseWhoTakeIt(t *testing.T) {
 
 func TestPage_IsSentWithoutComments(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "\n\nexport const a = 1; // one\n\n\nconst b = `//`;\n", string(dashboard.Bare([]byte(
-		"// A file.\n\n  export const a = 1; // one\n  /** and\n   * more */\n  const b = `//`;\n"))))
+	require.Equal(t, "\n\nexport const a = 1;\n\n\nconst b = ` // `; // it's b\nconst c = \" // \";\n", string(dashboard.Bare([]byte(
+		"// A file.\n\n  export const a = 1; // one\n  /** and\n   * more */\n  const b = ` // `; // it's b\nconst c = \" // \"; // c\n"))))
 	for name, text := range pageFiles(t) {
 		for i, line := range strings.Split(text, "\n") {
 			require.Zero(t, strings.Count(line, "`")%2, "%s:%d: a text over several lines would lose its indentation", name, i+1)

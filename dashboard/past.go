@@ -23,6 +23,8 @@ const (
 	minuteBytes   = 2 << 10
 	pastRuleBytes = 6 << 10
 
+	ruleMinuteBytes = 1 << 10
+
 	pastOverhead = 512 // about what a resource takes besides its rows
 )
 
@@ -82,6 +84,7 @@ type past struct {
 	used      int                      // bytes
 	forgotten int64                    // resources
 	round     int64                    // of feeding; 0 before the first
+	load      loadPast
 }
 
 type resourcePast struct {
@@ -96,10 +99,12 @@ type resourcePast struct {
 }
 
 type rulePast struct {
-	totals ruleCounts
-	states []string
-	round  int64
-	hour   *history.Row
+	totals  ruleCounts
+	seconds secondCounts // totals of what the minute has
+	states  []string
+	round   int64
+	hour    *history.Row
+	minute  *history.Row
 }
 
 func newPast(most int) *past { return &past{max: most, resources: make(map[string]*resourcePast)} }
@@ -190,11 +195,15 @@ func (p *past) feedRules(second int64, r *resourcePast, calls counts, rules []st
 		past := r.rules[ruleKey{f.Kind, f.ID}]
 		if past == nil {
 			// What it counted before is not known, but it decided no more calls than there were.
-			past = &rulePast{hour: history.NewRow(stepSeconds, hourSteps, pastRuleBytes, pastRuleJoins[:]...)}
+			past = &rulePast{
+				hour:   history.NewRow(stepSeconds, hourSteps, pastRuleBytes, pastRuleJoins[:]...),
+				minute: history.NewRow(1, minuteSeconds, ruleMinuteBytes, ruleSecondJoins[:]...),
+			}
 			demand := calls[pastPass] + calls[pastBlock]
 			for i, most := range [...]int64{calls[pastBlock], calls[pastWouldBlock], demand, demand, 0} {
 				past.totals[i] = max(0, totals[i]-most)
 			}
+			past.seconds = secondCounts{max(0, f.Admitted-calls[pastPass]), past.totals[pastBlocked], past.totals[pastRuleWouldBlock], past.totals[pastCandidateWouldBlock]}
 			r.rules[ruleKey{f.Kind, f.ID}] = past
 		}
 		grown := totals
@@ -208,6 +217,11 @@ func (p *past) feedRules(second int64, r *resourcePast, calls counts, rules []st
 			row[pastEffective] = 1 + history.PackLevel(f.Effective)
 		}
 		past.hour.Fill(second, row[:]...)
+		seconds := secondCounts{f.Admitted, f.Blocked, f.WouldBlock, f.CandidateWouldBlock}
+		since := seconds
+		grow(since[:], past.seconds[:])
+		past.seconds = seconds
+		past.minute.Fill(second, since[:]...)
 	}
 	for key, past := range r.rules {
 		if past.round != p.round {
@@ -237,7 +251,7 @@ func (r *resourcePast) begin() {
 func (r *resourcePast) size() int {
 	bytes := pastOverhead + r.hour.Bytes() + r.minute.Bytes() + r.demand.Bytes()
 	for _, rule := range r.rules {
-		bytes += pastOverhead + rule.hour.Bytes()
+		bytes += pastOverhead + rule.hour.Bytes() + rule.minute.Bytes()
 	}
 	return bytes
 }

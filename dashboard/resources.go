@@ -288,10 +288,11 @@ func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
 
 // haveNames reports whether rules tell of callers, or of what they sent.
 func haveNames(rules []boundView) bool {
-	return slices.ContainsFunc(rules, func(r boundView) bool {
-		f := &r.Figures
-		return f.LastRefusal != nil && f.LastRefusal.Origin != "" || len(f.Busiest) > 0 || len(f.RefusedMost) > 0
-	})
+	return slices.ContainsFunc(rules, func(r boundView) bool { return r.Figures.haveNames() })
+}
+
+func (f *figuresView) haveNames() bool {
+	return f.LastRefusal != nil && f.LastRefusal.Origin != "" || len(f.Busiest) > 0 || len(f.RefusedMost) > 0
 }
 
 func (d *Dashboard) hideNames(f *figuresView) {
@@ -316,25 +317,31 @@ func (d *Dashboard) rulesOf(s *stat.Snapshot) []boundView {
 	bound := make([]boundView, 0, len(s.Rules))
 	for i := range s.Rules {
 		f := &s.Rules[i]
-		v := boundView{ruleView: ruleView{Kind: f.Kind, ID: f.ID, Raw: rawOf(f.ID)}, Figures: figuresView{
-			Mode: f.Mode.String(), Threshold: number(f.Threshold), Effective: number(f.Effective), Interval: millis(f.Interval),
-			Used: f.Used, Admitted: f.Admitted, Blocked: f.Blocked, WouldBlock: f.WouldBlock,
-			Candidate: number(f.Candidate), CandidateWouldBlock: f.CandidateWouldBlock,
-			Missing: f.Missing, Values: f.Values, Busiest: valuesOf(f.Busiest), RefusedMost: valuesOf(f.RefusedMost), Shed: shedOf(f.Shed),
-			stateView: stateOf(f),
-		}}
+		v := boundView{ruleView: ruleView{Kind: f.Kind, ID: f.ID, Raw: rawOf(f.ID)}, Figures: figuresOfRule(s, f)}
 		if rule := rules[ruleKey{f.Kind, f.ID}]; rule.Kind != "" {
 			v.ruleView = rule
 		} else if f.Interval > 0 { // of a guard that the program brought
 			v.Bounds = string(ruleset.Passes)
 		}
-		if b := resource.LastBlock(s.Resource, *f); b != nil {
-			last := &f.LastRefusal
-			v.Figures.LastRefusal = &refusalView{
-				stamp(last.At), last.Origin, number(last.Observed), number(last.Threshold), millis(last.RetryAfter), b.Error(),
-			}
-		}
 		bound = append(bound, v)
 	}
 	return bound
+}
+
+// figuresOfRule returns what a rule of a resource did there.
+func figuresOfRule(s *stat.Snapshot, f *stat.RuleSnapshot) figuresView {
+	v := figuresView{
+		Mode: f.Mode.String(), Threshold: number(f.Threshold), Effective: number(f.Effective), Interval: millis(f.Interval),
+		Used: f.Used, Admitted: f.Admitted, Blocked: f.Blocked, WouldBlock: f.WouldBlock,
+		Candidate: number(f.Candidate), CandidateWouldBlock: f.CandidateWouldBlock,
+		Missing: f.Missing, Values: f.Values, Busiest: valuesOf(f.Busiest), RefusedMost: valuesOf(f.RefusedMost), Shed: shedOf(f.Shed),
+		stateView: stateOf(f),
+	}
+	if b := resource.LastBlock(s.Resource, *f); b != nil {
+		last := &f.LastRefusal
+		v.LastRefusal = &refusalView{
+			stamp(last.At), last.Origin, number(last.Observed), number(last.Threshold), millis(last.RetryAfter), b.Error(),
+		}
+	}
+	return v
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 )
@@ -23,6 +24,8 @@ type ruleView struct {
 	Bounds   string          `json:"bounds,omitempty"`
 	Summary  string          `json:"summary,omitempty"`
 	Rule     json.RawMessage `json:"rule,omitempty"` // as in rule files
+
+	Estimable bool `json:"estimable,omitempty"` // by GET demand
 }
 
 func kindNames() (names []string) {
@@ -82,6 +85,7 @@ func (d *Dashboard) views(k kinds.Kind, rules *kinds.Rules) []ruleView {
 		if mended := validTexts(k, shown, i); mended {
 			all[i].Editable = false
 		}
+		all[i].Estimable = k.Name() == flow.Kind.Name && untold(&rules.Flow[i]) == nil
 		all[i].Bounds = string(k.Bounds(rules, i))
 		all[i].Summary, all[i].Rule = k.Describe(shown, i), encodeRule(k, shown, i)
 	}

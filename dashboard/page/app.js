@@ -7,6 +7,7 @@ import { setAttr, setText, shown } from "./dom.js";
 import { Beside } from "./beside.js";
 import { Limiters } from "./limiters.js";
 import { Overview } from "./overview.js";
+import { Pace } from "./pace.js";
 import { ResourceView } from "./resource.js";
 import { RuleView } from "./rule.js";
 import { RulesView } from "./rules.js";
@@ -49,6 +50,7 @@ const context = {
 // Each entry of the history has a number, under which it is kept how far its view was scrolled, so that
 // who comes back is where he was.
 const scrolled = new Map();
+let entry;
 history.scrollRestoration = "manual";
 
 function show(focus) {
@@ -56,8 +58,9 @@ function show(focus) {
   const [start, make, nav] = routes.find(([start]) => at.startsWith(start));
   view?.close();
   document.querySelector("dialog")?.close();
-  const back = scrolled.get(history.state?.entry) ?? 0;
   if (!history.state?.entry) history.replaceState({ entry: Math.random() }, "");
+  ({ entry } = history.state);
+  const back = scrolled.get(entry) ?? 0;
   view = make(at.slice(start.length));
   $("main").replaceChildren(view.element);
   for (const a of document.querySelectorAll("nav a")) setAttr(a, "aria-current", a.id === nav ? "page" : null);
@@ -84,6 +87,20 @@ async function askAbout() {
   setText($("title"), shown(about.title));
   document.title = (view?.title ? shown(view.title) + " – " : "") + shown(about.title);
   update();
+}
+
+// The minute before the page came, or lost its connection, is asked for twice: at first the server does not know
+// the last seconds of it.
+let [frames, due] = [0, []];
+
+async function askMinute() {
+  due.shift();
+  try {
+    await store.fill(await request("minute", { signal: AbortSignal.timeout(10_000) }), new Pace());
+    update();
+  } catch {
+    // Then there is only what the frames tell.
+  }
 }
 
 let asking = false;
@@ -147,6 +164,7 @@ function connection(state, why, at) {
   if (state === "lost" && last !== "lost") setText($("announce"), "Connection lost. " + why);
   if (state === "live" && last === "lost") setText($("announce"), "Connection is back.");
   if (state === "live" && last !== "live") {
+    [frames, due] = [0, [1, 4]];
     askAbout();
     askKinds(); // the server may be another one than before
   }
@@ -159,13 +177,18 @@ function countdown() {
 }
 
 const stream = follow({
-  onFrame: (frame) => {
-    store.take(frame);
+  onFrame: async (frame) => {
+    const pace = new Pace();
+    await pace.part(); // it has just been read
+    await store.take(frame, pace);
     if (!store.kinds.length) askKinds();
     sources(store.ruleSources);
-    judge(store);
+    await judge(store, pace);
     announce();
+    await pace.part();
     update();
+    frames++;
+    if (frames >= due[0] && about.capabilities.history) askMinute();
   },
   onState: connection,
 });
@@ -179,7 +202,7 @@ setInterval(() => {
 $("banner-retry").addEventListener("click", stream.retry);
 $("skip").addEventListener("click", () => $("main").focus());
 addEventListener("hashchange", () => show(true));
-addEventListener("scroll", () => scrolled.set(history.state?.entry, scrollY), { passive: true });
+addEventListener("scroll", () => scrolled.set(entry, scrollY), { passive: true });
 addEventListener("visibilitychange", update);
 addEventListener("keydown", (event) => {
   const typing = event.target.closest?.("input, select, textarea, dialog");

@@ -18,7 +18,7 @@ export class Beside {
   }
 
   update(store) {
-    this.spans.offer(this.context.about.capabilities.history);
+    this.spans.offer(this.context.about.capabilities.history, store.now());
     for (const view of this.views) view.update(store);
   }
 

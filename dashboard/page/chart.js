@@ -12,7 +12,7 @@ const edge = { left: 46, right: 10, top: 20, bottom: 22 };
 /** A Chart draws series over time. Its element goes into the page; update sets its data.
  *
  * title: of the figure. series: [{key, label, class, area, rare}]; one that is rare is shown only if
- * there is something of it. format: of a value, for the axis and the read-out. least: what the axis
+ * there is something of it, and one that is unsure only if anything is known. format: of a value, for the axis and the read-out. least: what the axis
  * reaches at least. marked: whether it gets marks. stacked: what the first two series are together. */
 export class Chart {
   constructor({ title, series, format, least = 1, none = "no traffic", marked = false, stacked = "" }) {
@@ -55,7 +55,7 @@ export class Chart {
   update({ end, step = 1, values, lines = [], marks = [] }) {
     this.count = values[this.series[0].key].length;
     this.step = 1000 * step;
-    this.shown = this.series.filter((s) => !s.rare || values[s.key].some((v) => v > 0));
+    this.shown = this.series.filter((s) => !(s.rare || s.unsure) || values[s.key].some((v) => s.rare ? v > 0 : v !== null));
     const since = end - (this.count - 1) * this.step;
     this.data = { end, values, lines, marks: marks.filter(({ at }) => at >= since && at < end + this.step) };
     this.cursor = this.#stepOf(this.plot.matches(":hover, :focus") ? this.cursor : selected()); // in all charts the same
@@ -210,18 +210,19 @@ export class Chart {
     if (this.cursor !== null) parts.push(...this.#crosshair(drawn, x, y, bottom));
     setAttr(this.svg, "viewBox", `0 0 ${width} ${height}`);
     this.svg.replaceChildren(...parts);
-    this.#handles(lines, y);
+    this.#handles(lines.filter((l) => l.drag), (v) => y(Math.min(v, top)), bottom);
   }
 
-  // handles puts the handles of lines where these are. While one is held, the axis stays.
-  #handles(lines, y) {
-    const held = lines.filter((l) => l.drag && l.value <= this.scale.top);
+  // handles puts the handles of lines where these are, clear of each other; that of a line above the chart is at its top.
+  // While one is held, the axis stays.
+  #handles(held, y, bottom) {
+    const at = apart(held.map((l) => y(l.value)), Math.min(26, (bottom - edge.top) / held.length), edge.top, bottom);
     for (const [key, handle] of this.handles) {
       if (held.some((l) => l.drag.key === key)) continue;
       handle.element.remove();
       this.handles.delete(key);
     }
-    for (const { drag, value } of held) {
+    held.forEach(({ drag }, i) => {
       let handle = this.handles.get(drag.key);
       if (!handle) {
         handle = new Handle({
@@ -238,8 +239,8 @@ export class Chart {
         this.handles.set(drag.key, handle);
         this.stage.append(handle.element);
       }
-      handle.set(drag, y(value));
-    }
+      handle.set(drag, at[i]);
+    });
   }
 
   // clock writes the time of day below the chart: every quarter of a minute, or every ten minutes.
@@ -291,7 +292,7 @@ export class Chart {
       const here = crisp(y(l.value));
       const far = Math.abs(labels[i] + 5 - y(l.value)) > 14;
       return [
-        past(l).some((v) => v !== l.value)
+        l.values?.some((v) => v !== l.value)
           ? svg("path", { class: look, d: stairs(l.values.map((v) => v === null ? null : Math.min(v, top)), x, y) })
           : svg("line", { class: look, x1: edge.left, x2: right, y1: here, y2: here }),
         far && svg("path", { class: "thread", d: `M${right + 1} ${here}L${right + 6} ${here}V${round(labels[i] - 4)}H${right + 1}` }),

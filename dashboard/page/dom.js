@@ -28,7 +28,9 @@ function fill(node, props, children) {
 export function setText(node, text) {
   if (node.shown === text) return;
   node.shown = text;
-  node.textContent = text;
+  const { firstChild: only } = node;
+  if (only?.nodeType === 3 && only === node.lastChild) only.data = text; // costs less than another node
+  else node.textContent = text;
 }
 
 /** setAttr does so for an attribute; null takes it away. */

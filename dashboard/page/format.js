@@ -1,8 +1,16 @@
 // Figures as people read them.
 
-const grouped = new Intl.NumberFormat("en");
-const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
-const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+// Written by hand, for making the formatters of Intl takes longer than all else until the page is seen.
+const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const two = (v) => String(v).padStart(2, "0");
+
+// grouped is a number with commas between its thousands, and up to three places behind the point.
+function grouped(v) {
+  if (Number.isInteger(v) && Math.abs(v) < 1000) return String(v);
+  if (!(Math.abs(v) < 1e21)) return String(v);
+  const [whole, rest] = trim(v.toFixed(Number.isInteger(v) ? 0 : 3)).split(".");
+  return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (rest ? "." + rest : "");
+}
 
 /** rate is a number per second, and any other that may have a fraction: 0, 4.5, 52, 1,234, 45.6k. */
 export function rate(v) {
@@ -10,7 +18,7 @@ export function rate(v) {
   if (v === 0) return "0";
   if (v < 0.05) return "<0.1";
   if (v < 9.95) return trim(v.toFixed(1));
-  if (v < 9999.5) return grouped.format(Math.round(v));
+  if (v < 9999.5) return grouped(Math.round(v));
   for (const [unit, letter] of [[1e3, "k"], [1e6, "M"], [1e9, "G"]]) {
     if (v < 999.5 * unit) return trim(v < 99.95 * unit ? (v / unit).toFixed(1) : (v / unit).toFixed(0)) + letter;
   }
@@ -19,13 +27,13 @@ export function rate(v) {
 
 /** count is a whole number, all of it. */
 export function count(v) {
-  return grouped.format(v);
+  return grouped(v);
 }
 
 /** number is a number as it was set, all of it that matters; null is none. */
 export function number(v) {
   if (v === null) return "none";
-  return grouped.format(Number(v.toPrecision(6)));
+  return grouped(Number(v.toPrecision(6)));
 }
 
 /** share is a part of the whole in percent: 100 % is all of it and 0 % is none, whatever is rounded. */
@@ -56,6 +64,13 @@ export function span(ms) {
   return trim((ms / unit).toFixed(2)) + " " + name;
 }
 
+/** lately is so many seconds of the past, after "the last". */
+export function lately(seconds) {
+  if (seconds > 3540) return "hour";
+  if (seconds === 60) return "minute";
+  return seconds < 120 ? seconds + " s" : Math.round(seconds / 60) + " min";
+}
+
 /** age is how long ago it was. */
 export function age(ms) {
   const s = Math.max(0, Math.round(ms / 1000));
@@ -68,12 +83,14 @@ export function age(ms) {
 
 /** time is the time of the day. */
 export function time(ms) {
-  return clock.format(ms);
+  const at = new Date(ms);
+  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
 /** moment is the day and the time of it. */
 export function moment(ms) {
-  return day.format(ms) + ", " + clock.format(ms);
+  const at = new Date(ms);
+  return `${at.getDate()} ${months[at.getMonth()]} ${at.getFullYear()}, ${time(ms)}`;
 }
 
 // trim takes the noughts from the end of a fraction.

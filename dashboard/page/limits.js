@@ -62,8 +62,10 @@ export class Gauge {
 
   /** short shows it with few words. */
   short(used, limit) {
-    setText(this.text, `${count(used)} of ${limitText(limit)}`);
-    this.#bar(used, limit, this.text.textContent);
+    setText(this.text, `${rate(used)} of ${rate(limit)}`);
+    const all = `${count(used)} of ${limitText(limit)}`;
+    setAttr(this.text, "title", all);
+    this.#bar(used, limit, all);
   }
 
   #bar(used, limit, text) {

@@ -11,8 +11,8 @@ const percent = (v) => share(v, 1);
 // The signals, and how each is shown.
 const signals = [
   { key: "cpu", label: "CPU", format: percent, class: "pass", area: true },
-  { key: "throttled", label: "throttled", format: percent, class: "block" },
-  { key: "pressure", label: "pressure", format: percent, class: "p95" },
+  { key: "throttled", label: "throttled", format: percent, class: "block", unsure: true },
+  { key: "pressure", label: "pressure", format: percent, class: "p95", unsure: true },
   { key: "schedLatency", label: "scheduling latency", format: duration, class: "p99" },
   { key: "runnable", label: "runnable goroutines per processor", format: rate },
 ];

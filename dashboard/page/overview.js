@@ -15,7 +15,7 @@ const blockedShare = (r) => (r.blockQPS ? r.blockQPS / (r.passQPS + r.blockQPS) 
 const columns = [
   { key: "name", label: "Resource", by: (r) => r.name, says: "What is protected, by the name under which calls enter it." },
   { key: "attention", label: "Attention", by: (r) => -r.why.rank, says: `Why somebody should look, the worst first: ${words.join(", ")}. ` +
-    "Failing: 10 % or more of the calls of the last 5 s had an exception. Blocking: some were refused in the last 5 s. Saturated: 90 % or more of a limit has been in use for 3 s." },
+    "Failing: 2 or more calls had an exception, and 10 % or more of those of the last 5 s. Of less than 5 calls in 5 s, the last ones in the minute are looked at. Blocking: some were refused in the last 5 s. Saturated: 90 % or more of a limit has been in use for 3 s." },
   { key: "spark", label: "Last minute", says: "The passes of each of the last 60 s, the blocks on top of them, the exceptions, and as a dashed line the lowest limit of passes per second." },
   { key: "pass", label: "Pass/s", by: (r) => r.passQPS, show: (r) => rate(r.passQPS), says: "Calls per second that passed, over the last second." },
   { key: "block", label: "Block/s", by: (r) => r.blockQPS, show: (r) => rate(r.blockQPS), says: "Calls per second that were refused, over the last second." },
@@ -29,6 +29,7 @@ const columns = [
 ];
 const figures = columns.filter((c) => c.show);
 const [named, needy] = columns;
+const says = Object.fromEntries(columns.map((c) => [c.key === "flight" ? "concurrency" : c.key, c.says]));
 
 const most = 8; // resources that are named above the table
 const calm = 4900; // ms for which rows stay where they are: frames come every second, more or less
@@ -65,7 +66,10 @@ export class Overview {
     this.rows.element.addEventListener("pointermove", (e) => { if (e.pointerType === "mouse") this.pointed = performance.now(); });
     this.ranks = new Map(); // by key, when the rows were sorted last
     this.moved = -Infinity; // when rows moved last
-    this.strip = strip([["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exc./s"], ["concurrency", "In flight"], ["waiting", "Waiting"], ["resources", "Resources"], ["sources", "Rule sources"]]);
+    this.strip = strip([
+      ["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exc./s"], ["concurrency", "In flight"], ["waiting", "Waiting"],
+      ["resources", "Resources", "How many resources there are."], ["sources", "Sources", "Where rules come from, and whether what they hold is in force."],
+    ]);
     this.load = new Load();
     this.filter = el("input", {
       type: "search", id: "filter", placeholder: "Filter resources", "aria-label": "Filter resources by name", "aria-keyshortcuts": "/",
@@ -142,10 +146,9 @@ export class Overview {
     const { column, descending, filter } = chosen;
     const want = filter.trim().toLowerCase();
     const all = [...this.store.resources.values()];
-    const place = new Map(this.rows.items.map((r, i) => [r.key, i]));
     const byName = (a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
-    let items = (want ? all.filter((r) => r.name.toLowerCase().includes(want)) : all)
-      .sort((a, b) => (place.get(a.key) ?? Infinity) - (place.get(b.key) ?? Infinity) || byName(a, b));
+    const wanted = new Set(want ? all.filter((r) => r.name.toLowerCase().includes(want)) : all);
+    let items = this.rows.items.filter((r) => wanted.delete(r)).concat([...wanted].sort(byName)); // where they are, and what is new
     const held = !now && this.#held();
     if (now || !held && this.#due(all)) {
       const sign = descending ? -1 : 1;
@@ -190,11 +193,12 @@ export class Overview {
 
 const beyond = "Calls under names for which there was no room are counted and limited together.";
 
-/** strip shows some figures in a line: fields are [[key, label]]. What is null is not there. */
+/** strip shows some figures in a line: fields are [[key, label, title]], with the title of a column if they have none. What
+ * is null is not there. */
 export function strip(fields) {
   const values = Object.fromEntries(fields.map(([key]) => [key, el("dd", { id: "total-" + key, text: "–" })]));
   return {
-    element: el("dl", { class: "strip" }, ...fields.map(([key, label]) => el("div", { class: key }, el("dt", { text: label }), values[key]))),
+    element: el("dl", { class: "strip" }, ...fields.map(([key, label, title]) => el("div", { class: key, title: title ?? says[key] }, el("dt", { text: label }), values[key]))),
     set(texts) {
       for (const [key, text] of Object.entries(texts)) {
         values[key].parentNode.hidden = text === null;

@@ -32,8 +32,9 @@ export class Past {
       const second = running - (r.history.length - 1) + i;
       if (second < running && second >= since) this.#add("minute", second, entry);
     });
-    const { p50, p95, p99 } = r;
-    this.#add("minute", running - 1, { p50, p95, p99 });
+    const { p50, p95, p99, waiting, waitP95 } = r;
+    this.#add("minute", running - 1, { p50, p95, p99, waiting, waitP95 });
+    this.kept = r.kept;
     this.rules.minute.set(running - 1, new Map(r.rules.map((rule) => [ruleKey(rule), rule.figures])));
     const missed = running - 1 > this.newest + 2;
     this.newest = running - 1;
@@ -54,23 +55,22 @@ export class Past {
     });
   }
 
-  /** held is what a figure of a rule was in each step. */
+  /** held is what a figure of a rule was in each step. What it was before and after a step of which that is not known,
+   * it was there too. If no history is kept, it is taken to have been so before, too. */
   held(rule, figure, end) {
     const key = ruleKey(rule);
     const { step } = spans.hour;
-    return this.#each(end, (at) => {
+    const values = this.#each(end, (at) => {
       const known = this.rules[this.span].get(at)?.get(key) ?? this.rules.hour.get(at - (at % step))?.get(key);
       return known?.[figure] ?? null;
     });
-  }
-
-  /** refused is how many calls a rule refused per second in each step of the hour, by a figure of it. */
-  refused(key, figure, end) {
-    const { step } = spans.hour;
-    return this.#each(end, (at) => {
-      const v = this.rules.hour.get(at)?.get(key)?.[figure];
-      return v === undefined ? null : v / step;
+    let last = -1;
+    values.forEach((v, i) => {
+      if (v === null) return;
+      if (last < 0 ? !this.kept : values[last] === v) values.fill(v, last + 1, i);
+      last = i;
     });
+    return values;
   }
 
   /** end is the newest step of the span that is done at a second. The server may not have told of it yet. */

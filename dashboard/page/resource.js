@@ -33,7 +33,8 @@ export class ResourceView {
     this.past = new Past(this.key, again);
     this.versions = new Map(); // of the rules, when they were seen last
     this.marks = new Map(); // the changes of rules that were seen, also those of a server before this one
-    this.strip = strip([["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exceptions/s"], ["avg", "Avg RT"], ["p99", "p99"], ["concurrency", "In flight"], ["waiting", "Waiting"], ["waitP95", "Wait p95"]]);
+    this.strip = strip([["pass", "Pass/s"], ["block", "Block/s"], ["share", "Blocked"], ["exception", "Exc./s"], ["avg", "Avg RT"], ["p99", "p99"], ["concurrency", "In flight"], ["waiting", "Waiting"],
+      ["waitP95", "Wait p95", "95 of 100 calls that began in the last 10 s after a wait had waited at most so long."]]);
     this.rates = new Chart({ title: "Demand per second", format: rate, least: 5, marked: true, stacked: "wanted", series: [
       { key: "pass", label: "pass", class: "pass", area: true }, { key: "block", label: "block", class: "block", area: true },
       { key: "exception", label: "exceptions", class: "exception", rare: true },
@@ -41,8 +42,11 @@ export class ResourceView {
     this.rates.element.classList.add("wide");
     this.latencies = new Chart({ title: "Response time over 10 s", format: duration, least: 0.01, none: "no completed calls", series: [
       { key: "p50", label: "p50", class: "p50" }, { key: "p95", label: "p95", class: "p95" }, { key: "p99", label: "p99", class: "p99" },
+      { key: "waitP95", label: "wait p95", class: "waiting", rare: true },
     ] });
-    this.flight = new Chart({ title: "Calls in flight", format: rate, least: 4, none: "no calls", series: [{ key: "maxConcurrency", label: "in flight", class: "flight", area: true }] });
+    this.flight = new Chart({ title: "Calls in flight", format: rate, least: 4, none: "no calls", series: [
+      { key: "maxConcurrency", label: "in flight", class: "flight", area: true }, { key: "waiting", label: "waiting", class: "waiting", rare: true },
+    ] });
     this.trial = new Trial(this.key, this.context, again);
     this.gauges = new Gauges();
     this.rates.stage.after(this.trial.element, this.gauges.element);
@@ -128,7 +132,7 @@ export class ResourceView {
     this.strip.set({
       pass: rate(r.passQPS), block: rate(r.blockQPS), share: share(r.blockQPS, r.passQPS + r.blockQPS), exception: rate(r.exceptionQPS),
       avg: duration(r.avgRT), p99: duration((known ?? r).p99), concurrency: count(r.concurrency),
-      waiting: count(r.waiting), waitP95: duration(r.waitP95),
+      waiting: count(r.waiting), waitP95: r.waits > 0 ? duration(r.waitP95) : null,
     });
     for (const [k] of totals) setText(this.totals[k], count(r[k]));
     this.panels.set(r.rules, Date.parse(r.at));
@@ -137,7 +141,7 @@ export class ResourceView {
     this.adds.update();
     setText(this.note, edit ? "" : "Rules are read-only here: the program does not let this page change them.");
     this.note.hidden = edit;
-    this.spans.offer(history);
+    this.spans.offer(history, this.context.store.now());
     this.csv.hidden = !history;
     setAttr(this.csv, "href", `api/v1/history?name=${this.key}&span=${this.past.span}&format=csv`);
     this.gauges.set(r.rules);
@@ -183,7 +187,7 @@ export class ResourceView {
     const resource = this.context.store.resources.get(this.key);
     // What the page has seen of it in other views.
     const seen = (key) => (resource && past.span === "minute" ? this.context.store.past(resource, key, end) : []);
-    const percentile = (key) => {
+    const sampled = (key) => {
       const before = seen(key);
       return past.values(key, end).map((v, i) => v ?? before[i] ?? null);
     };
@@ -192,7 +196,7 @@ export class ResourceView {
     const marks = [...this.marks.values(), ...this.#before()].sort((a, b) => a.at - b.at);
     this.rates.update({ ...at, marks, lines: this.trial.lines(lines(this.rules, "pass", held)),
       values: { pass: past.values("pass", end, true), block: past.values("block", end, true), exception: past.values("exception", end, true) } });
-    this.latencies.update({ ...at, values: { p50: percentile("p50"), p95: percentile("p95"), p99: percentile("p99") } });
-    this.flight.update({ ...at, values: { maxConcurrency: past.values("maxConcurrency", end) }, lines: lines(this.rules, "concurrency", held) });
+    this.latencies.update({ ...at, values: { p50: sampled("p50"), p95: sampled("p95"), p99: sampled("p99"), waitP95: past.values("waitP95", end) } });
+    this.flight.update({ ...at, values: { maxConcurrency: past.values("maxConcurrency", end), waiting: sampled("waiting") }, lines: lines(this.rules, "concurrency", held) });
   }
 }

@@ -2,6 +2,7 @@
 // A row stays with its item, so that focus, selection and hover do too.
 
 const spare = 6; // rows above and below
+const atOnce = 12; // rows that are made at once: those of a large screen take long
 
 /** Rows shows a list. make returns the element of an item, with a fill(element, item, index); all are as
  * high as --row says in the style sheet. reuse(element, item), if it is there, makes the element of one that is not
@@ -41,8 +42,8 @@ export class Rows {
     this.draw();
   }
 
-  /** draw brings the page up to what the list is. */
-  draw() {
+  /** draw brings the page up to what the list is. Of rows that must be made, it makes so many. */
+  draw(most = atOnce) {
     if (!this.element.isConnected) return;
     this.height = parseFloat(getComputedStyle(this.element).getPropertyValue("--row"));
     this.element.style.height = this.items.length * this.height + "px";
@@ -52,26 +53,34 @@ export class Rows {
     this.inner.style.transform = `translateY(${start * this.height}px)`;
     const wanted = this.items.slice(start, Math.max(start, end));
     const keys = new Set(wanted.map((item) => item.key));
-    const free = [];
     for (const [key, element] of this.shown) {
       if (keys.has(key)) continue;
-      element.remove(); // and with it the focus, if it was there
+      element.free = true;
       this.shown.delete(key);
-      if (this.reuse) free.push(element);
+      if (element.contains(document.activeElement)) document.activeElement.blur();
     }
+    // Those in the page are taken in their order, so that few have to move: that is what costs.
+    const free = [...this.inner.children].filter((element) => element.free);
+    if (!this.reuse) while (free.length) free.pop().remove();
     let next = this.inner.firstChild;
-    wanted.forEach((item, i) => {
+    for (const [i, item] of wanted.entries()) {
       let element = this.shown.get(item.key);
       if (!element) {
-        element = free.pop();
+        element = free.shift();
+        if (!element && most-- <= 0) {
+          this.soon();
+          break;
+        }
         if (element) this.reuse(element, item);
         else element = this.make(item);
+        element.free = false;
         this.shown.set(item.key, element);
-      }
+      } else while (next?.free) next = next.nextSibling;
       if (element === next) next = next.nextSibling;
       else this.inner.insertBefore(element, next);
       this.fill(element, item, start + i);
-    });
+    }
+    for (const element of free) element.remove();
   }
 
   /** goTo moves the focus to the row at an index. */
@@ -80,7 +89,7 @@ export class Rows {
     const box = this.element.getBoundingClientRect().top + i * this.height;
     if (box < 60) scrollBy({ top: box - 60, behavior: "instant" });
     else if (box + this.height > innerHeight - 10) scrollBy({ top: box + this.height - innerHeight + 10, behavior: "instant" });
-    this.draw();
+    this.draw(Infinity);
     this.shown.get(this.items[i]?.key)?.querySelector("a")?.focus({ preventScroll: true });
   }
 

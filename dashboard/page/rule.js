@@ -2,19 +2,20 @@
 
 import { Chart } from "./chart.js";
 import { el, setAttr, setText, shown } from "./dom.js";
-import { count, rate, share } from "./format.js";
+import { age, count, lately, rate, share } from "./format.js";
 import { Gauge, isLimited } from "./limits.js";
 import { Panels } from "./panel.js";
-import { Past, spans } from "./past.js";
+import { spans } from "./past.js";
 import { query, request } from "./api.js";
 import { RuleList } from "./rulelist.js";
 import { figures } from "./rules.js";
 import { SpanButtons } from "./span.js";
+import { setState } from "./states.js";
 
 const series = [
   { key: "blocked", label: "refused", class: "block", area: true },
-  { key: "wouldBlock", label: "shadow would", class: "p95" },
-  { key: "candidateWouldBlock", label: "candidate would", class: "p50" },
+  { key: "wouldBlock", label: "shadow would", class: "p95", unsure: true },
+  { key: "candidateWouldBlock", label: "candidate would", class: "p50", unsure: true },
 ];
 
 /** RuleView is the view of one rule. place is its kind and its ID, as they are in the address. */
@@ -42,13 +43,17 @@ export class RuleView {
     this.chart.element.classList.add("wide");
     this.chart.table.before(this.shares, this.gauge.element);
     this.spans = new SpanButtons(() => {
-      if (this.past) Object.assign(this.past, { span: this.spans.span, asked: -Infinity });
+      this.asked = -Infinity;
       this.#load();
       this.#show();
     });
+    this.bound = { total: 0, resources: [] };
+    this.hour = { end: 0, steps: new Map() }; // what it refused, by the second in which a step began
+    this.asked = -Infinity; // when the hour was
+    this.resources = new Resources();
     this.panels = new Panels(this.context, "h2");
     this.gone = el("p", { class: "empty", hidden: true, text: "There is no such rule now." });
-    this.body = el("div", {}, el("div", { class: "tools" }, this.spans.element), el("div", { class: "charts" }, this.chart.element), this.panels.element);
+    this.body = el("div", {}, el("div", { class: "tools" }, this.spans.element), el("div", { class: "charts" }, this.chart.element), this.panels.element, this.resources.element);
     this.element = el("div", {}, el("p", { class: "crumb" }, el("a", { href: "#/rules", text: "← Rules" })),
       el("div", { class: "name-line" }, this.heading), this.gone, this.body);
     this.body.hidden = true;
@@ -66,24 +71,24 @@ export class RuleView {
     this.#show();
   }
 
-  // load asks for what the one resource of the rule tells of it: what it refused last, and its hour.
+  // load asks for what the rule did on each of its resources, and in the hour.
   async #load() {
     const { rule } = this;
-    if (!rule?.rule || (rule.rule.match ?? "exact") !== "exact" || rule.live === undefined || this.loading) return;
-    const key = query(rule.rule.resource);
-    if (this.past?.key !== key) {
-      this.past = new Past(key, () => this.#show());
-      this.past.span = this.spans.span;
-    }
+    if (!rule || this.loading) return;
+    const hour = this.spans.span === "hour" && performance.now() - this.asked > 4500;
     this.loading = true;
     try {
-      const answer = await request("resource?name=" + key, { signal: AbortSignal.timeout(5000) });
+      const answer = await request(`bound?kind=${query(rule.kind)}&id=${query(rule.id, rule.raw)}${hour ? "&hour=1" : ""}`, { signal: AbortSignal.timeout(5000) });
       if (this.closed) return;
-      this.past.take(answer);
-      this.bound = answer.rules.find((r) => r.kind + " " + query(r.id, r.raw) === this.key);
+      this.bound = answer;
+      if (answer.hour) {
+        this.asked = performance.now();
+        const steps = new Map(answer.hour.rows.map(([at, ...figures]) => [at, figures]));
+        this.hour = { end: answer.hour.rows.at(-1)?.[0] ?? 0, steps };
+      }
       this.#show();
     } catch {
-      // The resource may be away, and the stream tells of lost connections.
+      // The stream tells of lost connections.
     } finally {
       this.loading = false;
     }
@@ -101,8 +106,12 @@ export class RuleView {
     setAttr(this.heading, "title", shown(rule.id));
     this.title = rule.id;
     const { live } = rule;
-    this.panels.set([{ ...rule, figures: { ...figures(rule), ...this.bound?.figures } }], store.now());
-    this.spans.offer(this.context.about.capabilities.history && Boolean(this.past));
+    const { total, resources: [first] } = this.bound;
+    // Of several resources, the first is the one on which it refused last.
+    const told = first && (total === 1 ? first.figures : { mode: first.figures.mode, lastRefusal: first.figures.lastRefusal });
+    this.panels.set([{ ...rule, figures: { ...figures(rule), ...told } }], store.now());
+    this.resources.set(this.bound, store.now());
+    this.spans.offer(this.context.about.capabilities.history, store.now());
     const limited = isLimited(rule);
     this.gauge.element.hidden = !limited;
     if (limited) this.gauge.set(live.used, live.effective, live.interval);
@@ -110,19 +119,49 @@ export class RuleView {
   }
 
   #draw(live) {
-    const { store, past } = this;
-    const hour = this.spans.span === "hour" && past;
-    const end = hour ? past.end(past.newest) : store.now() - store.at > 1500 ? Math.floor(store.now() / 1000) - 1 : store.second;
-    const step = hour ? spans.hour.step : 1;
-    const known = (key) => hour ? past.refused(this.key, key, end) : live ? store.past(live, key, end) : new Array(spans.minute.count).fill(null);
-    const values = Object.fromEntries(series.map(({ key }) => [key, known(key)]));
+    const { store, hour: { steps } } = this;
+    const hour = this.spans.span === "hour" && steps.size > 0;
+    const end = hour ? this.hour.end : store.now() - store.at > 1500 ? Math.floor(store.now() / 1000) - 1 : store.second;
+    const { step, count: length } = spans[hour ? "hour" : "minute"];
+    const known = (key, k) => hour ? Array.from({ length }, (_, i) => { const v = steps.get(end - (length - 1 - i) * step)?.[k]; return v === undefined ? null : v / step; })
+      : live ? store.past(live, key, end) : new Array(length).fill(null);
+    const values = Object.fromEntries(series.map(({ key }, k) => [key, known(key, k)]));
+    const seconds = values.blocked.filter((v) => v !== null).length * step;
+    const sum = (list) => list.reduce((all, v) => all + (v ?? 0) * step, 0);
+    const calls = hour || !live ? 0 : sum(store.past(live, "admitted", end)) + sum(values.blocked);
+    const said = series.map(({ key, label }) => [label, Math.round(sum(values[key]))]).filter(([, n], i) => n > 0 || i === 0)
+      .map(([label, n]) => `${label} ${count(n)}` + (calls ? ` (${share(n, calls)})` : ""));
+    setText(this.shares, seconds ? `In the last ${lately(seconds)}: ${said.join(", ")}` + (calls ? ` of ${count(calls)} calls.` : ".") : "");
     // What neither is nor was tried is not charted, but what it refuses always is.
     for (const { key } of series.slice(1)) if (!values[key].some((v) => v > 0)) values[key] = values[key].map(() => null);
     this.chart.update({ end: end * 1000, step, values });
-    const sum = (key) => values[key].reduce((all, v) => all + (v ?? 0) * step, 0);
-    const calls = hour ? null : live && store.past(live, "admitted", end).reduce((all, v) => all + (v ?? 0), 0) + sum("blocked");
-    const said = series.map(({ key, label }) => [label, Math.round(sum(key))]).filter(([, n], i) => n > 0 || i === 0)
-      .map(([label, n]) => `${label} ${count(n)}` + (calls ? ` (${share(n, calls)})` : ""));
-    setText(this.shares, `In the last ${hour ? "hour" : "minute"}: ${said.join(", ")}` + (calls ? ` of ${count(calls)} calls.` : "."));
+  }
+}
+
+// Resources are those that a rule binds, if they are several.
+class Resources {
+  constructor() {
+    this.rows = el("tbody");
+    this.more = el("p", { class: "note" });
+    this.element = el("section", { class: "panel bound", "aria-label": "Resources that it binds", hidden: true }, el("h2", { text: "Resources that it binds" }),
+      el("table", {}, el("thead", {}, el("tr", {}, ...["Resource", "Pass/s", "Block/s", "Refused", "Last refusal", "State"].map((text) => el("th", { scope: "col", text })))), this.rows), this.more);
+  }
+
+  /** set shows them as the API gives them. */
+  set({ total, resources }, now) {
+    this.element.hidden = total < 2;
+    while (this.rows.children.length > resources.length) this.rows.lastChild.remove();
+    resources.forEach(({ name, raw, passQPS, blockQPS, figures: f }, i) => {
+      if (!this.rows.children[i]) this.rows.append(el("tr", {}, el("th", { scope: "row" }, el("a")), ...Array.from({ length: 4 }, () => el("td")), el("td", {}, el("span", { class: "badge state" }))));
+      const [head, pass, block, refused, last, state] = this.rows.children[i].children;
+      setText(head.firstChild, shown(name) || "(no name)");
+      setAttr(head.firstChild, "href", "#/resource/" + query(name, raw));
+      setText(pass, rate(passQPS));
+      setText(block, rate(blockQPS));
+      setText(refused, count(f.blocked));
+      setText(last, f.lastRefusal ? age(now - Date.parse(f.lastRefusal.at)) : "–");
+      setState(state.firstChild, f.state);
+    });
+    setText(this.more, total > resources.length ? `and ${count(total - resources.length)} more` : "");
   }
 }

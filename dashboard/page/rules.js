@@ -22,14 +22,14 @@ const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 
 // The columns, and by what they sort. Text sorts upwards at first, figures downwards.
 const columns = [
-  { key: "name", label: "Rule", by: (r) => r.id, text: true },
-  { key: "kind", label: "Kind", by: (r) => r.kind, text: true },
+  { key: "name", label: "Rule", by: (r) => r.id, text: true, title: "The ID of the rule" },
+  { key: "kind", label: "Kind", by: (r) => r.kind, text: true, title: "What kind of rule it is" },
   { key: "spark", label: "Last minute", title: "What it let in and what it refused, second by second, with its limit" },
   { key: "block", label: "Refuses/s", by: refuses, title: "Calls that it refused in the last second" },
   { key: "would", label: "Would/s", by: would, title: "Calls that it would have refused in the last second in mode shadow, or with its candidate" },
   { key: "use", label: "Use of its limit", by: use, title: "Of its window now, or in flight: on the resource on which most of it is used" },
   { key: "refusal", label: "Last refusal", by: (r) => r.live?.lastRefusal ?? 0, title: "When it refused a call last" },
-  { key: "state", label: "State", by: (r) => worst(r.live?.states ?? []) ?? mode(r), text: true },
+  { key: "state", label: "State", by: (r) => worst(r.live?.states ?? []) ?? mode(r), text: true, title: "What it does now, if it is in one of several states; its mode" },
 ];
 
 /** RulesView is the view of all rules. */

@@ -1,6 +1,6 @@
 // The buttons that choose what time charts show, which the address of the page keeps.
 
-import { choose as keep, chosenIn } from "./address.js";
+import { choose as keep, chosenIn, selected } from "./address.js";
 import { el, setAttr } from "./dom.js";
 
 const all = [["minute", "Last minute"], ["hour", "Last hour"]];
@@ -19,9 +19,13 @@ export class SpanButtons {
     this.#show();
   }
 
-  /** offer shows them, if there is anything to choose. */
-  offer(on) {
+  /** offer shows them, if there is anything to choose. If the second in the address was too long ago for the minute, the
+   * hour is chosen at first. */
+  offer(on, now) {
     this.element.hidden = !on;
+    if (!on || this.offered) return;
+    this.offered = true;
+    if (selected() !== null && selected() <= now - 61e3 && this.span === "minute") this.buttons.at(-1).click();
   }
 
   #show() {

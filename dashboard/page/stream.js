@@ -7,7 +7,7 @@ import { shown } from "./dom.js";
 const silence = 5000; // a stream that says nothing for so long is dead
 const waits = [1, 2, 4, 8, 15]; // seconds before the first try, the second, …
 
-/** follow reads the stream for ever. onFrame gets each frame; onState gets "live", "connecting", or
+/** follow reads the stream for ever. onFrame gets each frame, when it is done with the one before; onState gets "live", "connecting", or
  * "lost" with the reason and the time of the next try. It returns retry, which ends the waiting for
  * the next try, and restart, which takes the stream up anew: for one who now may see more. */
 export function follow({ onFrame, onState }) {
@@ -15,10 +15,10 @@ export function follow({ onFrame, onState }) {
   let wake = () => {};
   let stop = () => {};
   let again = false;
-  const live = (frame) => {
+  const live = async (frame) => {
     tries = 0;
     onState("live");
-    onFrame(frame);
+    await onFrame(frame);
   };
   (async () => {
     for (;;) {
@@ -73,7 +73,7 @@ async function read(onFrame, control) {
         const data = text.slice(0, end).split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5)).join("\n");
         text = text.slice(end + 2);
         try {
-          if (data) onFrame(JSON.parse(data));
+          if (data) await onFrame(JSON.parse(data));
         } catch (error) {
           control.abort();
           console.error(error); // a fault of the page, or a frame that makes no sense

@@ -4,7 +4,7 @@
 import { query, request } from "./api.js";
 import { ask } from "./dialog.js";
 import { el, setText, shown } from "./dom.js";
-import { count, number } from "./format.js";
+import { count, lately, number } from "./format.js";
 import { per, scaleOf } from "./limits.js";
 import { put } from "./panel.js";
 import { ruleKey } from "./past.js";
@@ -31,7 +31,7 @@ export class Trial {
     this.some = false;
     for (const line of all) {
       drawn.push(line);
-      if (!this.context.about.capabilities.history || !line.rule.rule || line.candidate) continue;
+      if (!this.context.about.capabilities.history || !line.rule.estimable || line.candidate) continue;
       this.some = true;
       const { id, figures: f } = line.rule;
       const tried = this.rule && ruleKey(this.rule) === ruleKey(line.rule);
@@ -122,7 +122,7 @@ function stepOf(threshold) {
 export function tell({ threshold, untold, blocked, seconds }) {
   if (!blocked) return `At ${number(threshold)}: what it would have refused cannot be told: ${untold}.`;
   const { now, then, low, high } = blocked;
-  const time = seconds > 3540 ? "hour" : seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
+  const time = lately(seconds);
   const more = then > now;
   const [about, from, to] = more ? [then - now, low - now, high - now] : [now - then, now - high, now - low];
   const other = from < 0 && to > 0;

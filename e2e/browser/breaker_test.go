@@ -83,12 +83,12 @@ const (
 	bankRow   = `[...document.querySelectorAll(".row")].find((r) => r.querySelector("a").textContent === "bank.pay")`
 )
 
-// shootAll makes screenshots in both themes, at the widths of a desk and of a phone, and looks
+// shootAll makes screenshots in both themes, at widths from that of a desk to that of a phone, and looks
 // whether all fits.
 func (p *tab) shootAll(name string) {
 	p.t.Helper()
 	for _, theme := range []string{"light", "dark"} {
-		for _, width := range []int64{1280, 390} {
+		for _, width := range []int64{1440, 1024, 768, 390} {
 			p.choose("#theme", theme)
 			p.size(width, 844, width < 500)
 			require.LessOrEqual(p.t, ask[int64](p, "document.documentElement.scrollWidth"), width, "%s is wider than the window", name)

@@ -29,6 +29,8 @@ func TestModules(t *testing.T) {
 		},
 		{"format", `[0.5, 250, 1000, 1500, 60000, 3600000, 86400000].map(m.span).join(" | ")`, "500 µs | 250 ms | 1 s | 1.5 s | 1 min | 1 h | 24 h"},
 		{"format", `[-5, 400, 3200, 99400, 600000, 7.3e6, 9e8].map(m.age).join(" | ")`, "now | now | 3 s ago | 99 s ago | 10 min ago | 2 h ago | 10 d ago"},
+		{"format", `[0, 999, 1000, 1234567, -1000].map(m.count).join(" | ")`, "0 | 999 | 1,000 | 1,234,567 | -1,000"},
+		{"format", `[0.1, 1234.5678, 100000, 1e300, null].map(m.number).join(" | ")`, "0.1 | 1,234.57 | 100,000 | 1e+300 | none"},
 		{"scale", `[0, 1, 7, 60, 61, 99, 100, 1e9, 0.03].map((v) => m.ticks(v, 4, 0.01).at.join(",")).join(" | ")`, "0,0.005,0.01 | 0,0.5,1 | 0,2,4,6,8 | 0,20,40,60 | 0,20,40,60,80 | 0,50,100 | 0,50,100 | 0,500000000,1000000000 | 0,0.01,0.02,0.03"},
 		{"scale", `[[[50], [60]], [[50], [1000]], [[], [20]], [[0, 0], []]].map(([d, l]) => m.reach(d, l)).join(" ")`, "60 50 20 0"},
 		{"scale", `[m.apart([10, 12, 100], 14, 0, 200), m.apart([90, 92, 95], 14, 0, 100)].join(" | ")`, "10,24,100 | 72,86,100"},
@@ -37,6 +39,8 @@ func TestModules(t *testing.T) {
 		{"attention", judged(`past: {exceptionQPS: [1], successQPS: [1]}, states: []`), "|"},
 		{"attention", judged(`past: {exceptionQPS: [1, 1, 1], successQPS: [10, 10, 11]}, states: []`), "|"},
 		{"attention", judged(`past: {exceptionQPS: [1, 1, 1], successQPS: [10, 10, 10]}, states: []`), "failing|failing: 10 % of the calls"},
+		{"attention", judged(`past: {exceptionQPS: [1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0], successQPS: [1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0]}, states: []`), "failing|failing: 100 % of the last 2 calls"},
+		{"attention", judged(`past: {exceptionQPS: [9, 0, 0, 0, 0, 0], successQPS: [9, 1, 1, 1, 1, 1]}, states: []`), "|"},
 		{"attention", judged(`past: {blockQPS: [0, 0.1], passQPS: [1, 0.9]}, states: [], refusedBy: 3`), "blocking|blocking: 5 % by rule 3"},
 		{"attention", judged(`past: {blockQPS: [1], passQPS: [1]}, states: ["half-open", "open"], refusedBy: 3`), "open|open: 50 % by rule 3"},
 		{"attention", judged(`past: {blockQPS: [1], passQPS: [1], exceptionQPS: [5], successQPS: [5]}, states: ["ramping"], refusedBy: 0`), "failing|failing: 100 % of the calls; ramping; blocking: 50 %"},
@@ -56,5 +60,13 @@ func TestModules(t *testing.T) {
 
 // judged is what the page says of a resource, given its figures: the word, and all that can be said.
 func judged(figures string) string {
-	return `(() => { const r = {` + figures + `}; m.judge({resources: new Map([["a", r]]), recent: (r, key) => r.past[key] ?? [], rule: (row) => row ? {id: "rule " + row} : undefined}); return r.why.word + "|" + r.why.text })()`
+	return `(() => {
+		const r = {` + figures + `};
+		const recent = ({past}, key, seconds) => {
+			const known = (past[key] ?? []).slice(-seconds);
+			return {sum: known.reduce((a, b) => a + b, 0), least: Math.min(...known), most: Math.max(...known), known: known.length};
+		};
+		const why = m.reason({recent, rule: (row) => row ? {id: "rule " + row} : undefined}, r);
+		return why.word + "|" + why.text;
+	})()`
 }

@@ -94,4 +94,9 @@ func TestWaits(t *testing.T) {
 	defer waits.Wait()
 	defer cancel()
 	p.until("what waits", `document.querySelector("#total-waiting").textContent !== "0"`)
+	legend := func(i, key string) string {
+		return `/^(wait p95 \d|waiting [1-9])/.test([...document.querySelectorAll(".chart")[` + i + `].querySelectorAll(".key.` + key + `")].at(-1).innerText)`
+	}
+	p.until("in the chart of times", legend("1", "waiting"))
+	p.until("in the chart of calls", legend("2", "waiting"))
 }

@@ -43,7 +43,7 @@ func TestRules_TableSorts(t *testing.T) {
 	p.press("\r")
 	p.until("the page of the rule", `document.querySelector("h1").textContent === "orders-qps"`)
 	p.until("what it refuses, and would", points("block")+" > 2 && "+points("p50")+" > 2")
-	p.until("in words", `/^In the last minute: refused \d+ \(\d+ %\), candidate would \d+ \(\d+ %\) of \d+ calls\.$/.test(document.querySelector(".shares").textContent)`)
+	p.until("in words", `/^In the last (minute|\d+ s): refused \d+ \(\d+ %\), candidate would \d+ \(\d+ %\) of \d+ calls\.$/.test(document.querySelector(".shares").textContent)`)
 	p.until("its last refusal", `document.querySelector(".rule .last").textContent.includes("of 60 in 1s")`)
 	p.shoot("rule")
 	ask[bool](p, `location.hash = "#/rule/flow/none", true`)

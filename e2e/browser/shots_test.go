@@ -55,7 +55,7 @@ func TestExample_IsSeen(t *testing.T) {
 		}{{"wide", 1440, 900}, {"narrow", 1024, 800}, {"tablet", 768, 1024}, {"phone", 390, 844}} {
 			p.prefers(theme, "no-preference")
 			p.size(at.width, at.height, at.name == "phone")
-			for name, hash := range map[string]string{"resources": "#/", "resource": ofOrders, "rules": "#/rules", "limiters": "#/limiters"} {
+			for name, hash := range map[string]string{"resources": "#/", "resource": ofOrders, "rules": "#/rules", "rule": "#/rule/flow/orders-qps", "pattern": "#/rule/flow/each-tenant", "limiters": "#/limiters"} {
 				ask[bool](p, `location.hash = "`+hash+`", true`)
 				p.until("the view", `document.querySelector("main").innerText.length > 200`)
 				time.Sleep(1500 * time.Millisecond) // so that a frame has come, and what moves has stopped

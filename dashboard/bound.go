@@ -1,0 +1,110 @@
+package dashboard
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+
+	"github.com/leapgate-go/leapgate/internal/history"
+	"github.com/leapgate-go/leapgate/stat"
+)
+
+const maxBound = 100 // resources of a rule that are told
+
+// boundResource is a resource that a rule binds, and what the rule did there.
+type boundResource struct {
+	Name     string      `json:"name"`
+	Raw      string      `json:"raw,omitempty"`
+	PassQPS  number      `json:"passQPS"`
+	BlockQPS number      `json:"blockQPS"`
+	Figures  figuresView `json:"figures"`
+}
+
+type boundResources struct {
+	At        stamp           `json:"at"`
+	Total     int             `json:"total"`
+	Resources []boundResource `json:"resources"`
+	Hour      *rowsView       `json:"hour,omitempty"`
+}
+
+var boundColumns = []column{
+	{"blocked", count(0)}, {"wouldBlock", count(1)}, {"candidateWouldBlock", count(2)},
+}
+
+// hourOf returns what a rule refused on all that it binds, and would have, in the steps of the last hour.
+func (p *past) hourOf(key ruleKey, now int64) rowsView {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sums := make(map[int64][]int64) // by steps
+	for _, r := range p.resources {
+		rule := r.rules[key]
+		if rule == nil {
+			continue
+		}
+		for step, figures := range rule.hour.From((now-1)/stepSeconds - hourSteps) {
+			if sums[step] == nil {
+				sums[step] = make([]int64, len(boundColumns))
+			}
+			for i, figure := range [...]int{pastBlocked, pastRuleWouldBlock, pastCandidateWouldBlock} {
+				sums[step][i] += figures[figure]
+			}
+		}
+	}
+	row := history.NewRow(stepSeconds, hourSteps, pastBytes, history.Sum, history.Sum, history.Sum)
+	steps := make([]int64, 0, len(sums))
+	for step := range sums {
+		steps = append(steps, step)
+	}
+	slices.Sort(steps)
+	for _, step := range steps {
+		row.Add(step, sums[step]...)
+	}
+	return rowsOf(row, now, stepSeconds, hourSteps, boundColumns)
+}
+
+// serveBound answers with what a rule did on each of the resources that it binds, those first that it refused last.
+func (d *Dashboard) serveBound(w http.ResponseWriter, r *http.Request) {
+	q := parameters(r, "kind", "id", "hour")
+	key := ruleKey{q.required("kind", "the kind of a rule"), q.required("id", "the ID of a rule")}
+	hour := q.oneOf("hour", "", "1") == "1"
+	if q.failed(w) {
+		return
+	}
+	type found struct {
+		resource *stat.Snapshot
+		rule     *stat.RuleSnapshot
+	}
+	var bound []found
+	all := d.snapshot()
+	for i := range all {
+		for k := range all[i].Rules {
+			if f := &all[i].Rules[k]; f.Kind == key.kind && f.ID == key.id {
+				bound = append(bound, found{&all[i], f})
+			}
+		}
+	}
+	slices.SortStableFunc(bound, func(a, b found) int { // they come by name
+		return cmp.Or(b.rule.LastRefusal.At.Compare(a.rule.LastRefusal.At), cmp.Compare(b.rule.Admitted, a.rule.Admitted))
+	})
+	at := d.timeOf(all)
+	v := boundResources{At: stamp(at), Total: len(bound), Resources: make([]boundResource, min(len(bound), maxBound))}
+	named := false
+	for i := range v.Resources {
+		s := bound[i].resource
+		v.Resources[i] = boundResource{
+			Name: s.Resource, Raw: rawOf(s.Resource), PassQPS: number(s.PassQPS), BlockQPS: number(s.BlockQPS),
+			Figures: figuresOfRule(s, bound[i].rule),
+		}
+		named = named || v.Resources[i].Figures.haveNames()
+	}
+	if named && d.visibilityOf(r) == keysHidden {
+		for i := range v.Resources {
+			d.hideNames(&v.Resources[i].Figures)
+		}
+	}
+	if hour && d.past != nil {
+		steps := d.past.hourOf(key, at.Unix())
+		v.Hour = &steps
+	}
+	answer(w, http.StatusOK, v)
+}
