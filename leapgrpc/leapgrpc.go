@@ -143,6 +143,12 @@ type Config struct {
 	// 1 h. Below 0, servers that ask to wait are not heeded.
 	MaxPause time.Duration
 
+	// Pushback has a client heed the trailer grpc-retry-pushback-ms of unary calls too, for servers
+	// that ask to wait without RetryInfo; that of streams it heeds anyway. It costs two
+	// allocations a call, and no interceptor behind this one may then invoke a call several
+	// times at once, as hedging does, since all would write to the same trailer.
+	Pushback bool
+
 	// MaxTargets is how many targets can be waiting at a time: 1 or more; 0 is 1,000.
 	// Beyond it, one of those that would be free soonest is.
 	MaxTargets int
@@ -176,6 +182,7 @@ type Interceptors struct {
 	maxPushback        time.Duration
 	registered         func() map[string]bool // methods, and whether they are streams; nil: not known
 	target             func(Call) string
+	pushback           bool
 	pauses             *pauses.Pauses // nil: servers that ask to wait are not heeded
 }
 
@@ -186,6 +193,7 @@ func New(cfg Config) (*Interceptors, error) {
 	x := &Interceptors{
 		gate: cfg.Gate, resource: cfg.Resource, origin: cfg.Origin, criticality: cfg.Criticality,
 		exempt: cfg.Exempt, outcome: cfg.Outcome, details: !cfg.NoDetails, maxPushback: cfg.MaxPushback, target: cfg.Target,
+		pushback: cfg.Pushback,
 	}
 	x.args = args.New[Call](cfg.Args, faults.add)
 	if cfg.Gate == nil {
@@ -220,6 +228,9 @@ func New(cfg Config) (*Interceptors, error) {
 	}
 	if cfg.MaxPause > 0 && cfg.MaxPause < time.Millisecond {
 		faults.add("MaxPause is %v; want 1ms or more, 0 for %v, or less for none", cfg.MaxPause, defaultMaxPause)
+	}
+	if cfg.Pushback && cfg.MaxPause < 0 {
+		faults.add("Pushback is set and MaxPause is below 0, so that nothing is heeded; want one of them")
 	}
 	if cfg.MaxTargets < 0 {
 		faults.add("MaxTargets is %d; want 1 or more, or 0 for %d", cfg.MaxTargets, defaultMaxTargets)

@@ -47,7 +47,6 @@ type refusal struct {
 	wait     time.Duration // until it would pass; 0 if that is not known, limit.Never if it never would
 	details  bool
 	inside   error // for the program; clients do not get it
-	client   bool  // of an outgoing call: Error is for the program too
 }
 
 // refusalOf is that of limits.
@@ -92,14 +91,8 @@ func (f *refusal) code() codes.Code {
 	return codes.Unavailable
 }
 
-// Error is the inside for the program that made the call, and what the client reads otherwise: a
-// handler that wraps it sends it on.
-func (f *refusal) Error() string {
-	if f.client {
-		return f.inside.Error()
-	}
-	return "leapgrpc: " + messages[f.reason]
-}
+// Error is what clients may read: a handler that wraps it sends it on.
+func (f *refusal) Error() string { return "leapgrpc: " + messages[f.reason] }
 
 // Unwrap returns the refusal of the gate, a [*RefusedError], or the error of a limiter.
 func (f *refusal) Unwrap() error { return f.inside }
