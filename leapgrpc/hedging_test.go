@@ -26,7 +26,9 @@ func hedge(ctx context.Context, method string, req, _ any, cc *grpc.ClientConn, 
 	defer cancel()
 	answers := make(chan error, 2)
 	for range cap(answers) {
-		go func() { answers <- invoker(ctx, method, req, new(pb.SimpleResponse), cc, append(opts, grpc.WaitForReady(false))...) }()
+		go func() {
+			answers <- invoker(ctx, method, req, new(pb.SimpleResponse), cc, append(opts, grpc.WaitForReady(false))...)
+		}()
 	}
 	return <-answers
 }
@@ -150,9 +152,11 @@ func TestStreamClient_EndsWithAnErrorOfSendMsgOrHeader(t *testing.T) {
 		t.Helper()
 		gate := gateWith(t)
 		w := by.start(t, setup{
-			client:  leapgrpc.Must(leapgrpc.Config{Gate: gate}),
-			dial:    []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(1000))},
-			service: service{input: func(grpc.ClientStreamingServer[in, pb.StreamingInputCallResponse]) error { return status.Error(codes.Internal, "") }},
+			client: leapgrpc.Must(leapgrpc.Config{Gate: gate}),
+			dial:   []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(1000))},
+			service: service{input: func(grpc.ClientStreamingServer[in, pb.StreamingInputCallResponse]) error {
+				return status.Error(codes.Internal, "")
+			}},
 		})
 		stream, err := w.FullDuplexCall(context.Background())
 		require.NoError(t, err)
