@@ -23,14 +23,16 @@
 // ErrorInfo of the domain "leapgate" with the reason RATE_LIMITED, CIRCUIT_OPEN or OVERLOADED. The
 // message says nothing of the inside, and nothing has a key in it. The trailer
 // grpc-retry-pushback-ms lets a client with a retry policy come again by itself at the right
-// time. It is -1, which is not to retry, if the call would never pass, or not before the client's
+// time. It is -1, which is not to retry, if the call would never pass, or not 10 ms before the client's
 // deadline or within Config.MaxPushback: a client would wait it out, and lose the status.
 //
 // # Clients
 //
 // [Interceptors.UnaryClient] and [Interceptors.StreamClient] do the same for outgoing calls, and
 // heed what servers answer: a target that asks to wait is not called until then. What is refused
-// here is [leapgate.ErrBlocked]; what a server has refused is not. Nothing is retried.
+// here is [leapgate.ErrBlocked]; what a server has refused is not. Nothing is retried. An interceptor
+// behind may make several attempts of a call, also at once: they are one call. In front of
+// these, each of its attempts is a call.
 //
 // # Streams
 //
