@@ -99,11 +99,10 @@ type Config struct {
 	// has a sampler. Nil: nothing of it is known, and such rules let calls pass.
 	Load Load
 
-	// Sleep is how a call waits for its turn by a flow rule: d, or until ctx ends,
+	// Sleep is how a call waits for its turn, or for a free place: d, or until ctx ends,
 	// whose ctx.Err() it returns then. ctx is the call's, or made from it: it also ends when the call's
-	// turn comes sooner, because others have given up. Nil is a timer. It goes with a Now
-	// that is not the real time. (Calls that wait for a free place always do so in real time.)
-	// It must not panic, or end the goroutine: then nobody gives back what the call has taken.
+	// turn comes sooner, because others have given up or left. Nil is a timer. It goes with a Now
+	// that is not the real time. It must not panic, or end the goroutine: then nobody gives back what the call has taken.
 	Sleep func(ctx context.Context, d time.Duration) error
 
 	// Guards are asked after the gate's own, in this order. See [resource.Guard]. Their kinds

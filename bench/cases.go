@@ -27,7 +27,7 @@ type Case struct {
 }
 
 // Cases are all of them, floors first.
-var Cases = slices.Concat(floors, leapgateCases, breakerCases, nearestCases, peers, breakerPeers, keyedCases(), keyedRefusals)
+var Cases = slices.Concat(floors, leapgateCases, breakerCases, nearestCases, peers, breakerPeers, keyedCases(), keyedRefusals, grpcCases)
 
 // Find returns the case of that name.
 func Find(name string) (Case, bool) {

@@ -69,6 +69,9 @@ var allocationsPerRun = map[string]float64{
 	// The clock stands, so every call has to wait a nanosecond more than the one before.
 	"leapgate/handle, paced by a rule": 10,
 
+	"leapgate/gRPC server, exact rule and a limiter": 2, // the charges, and a context that the caller cannot end
+	"leapgate/gRPC client, exact rule and pushback":  2, // the trailer, and the option that asks for it
+
 	"leapgate/Snapshot": 2, // latencies: all, and those of the last ten seconds
 }
 

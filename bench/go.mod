@@ -9,6 +9,7 @@ require (
 	github.com/go-chi/httprate-redis v0.5.0
 	github.com/go-redis/redis_rate/v10 v10.0.1
 	github.com/leapgate-go/leapgate v0.1.0
+	github.com/leapgate-go/leapgate/leapgrpc v0.1.0
 	github.com/leapgate-go/leapgate/leapredis v0.1.0
 	github.com/leapgate-go/leapgate/leapredis/viagoredis v0.1.0
 	github.com/prometheus/client_golang v1.25.0
@@ -21,6 +22,7 @@ require (
 	github.com/ulule/limiter/v3 v3.11.2
 	github.com/zeromicro/go-zero v1.10.3
 	golang.org/x/time v0.15.0
+	google.golang.org/grpc v1.85.0
 )
 
 require (
@@ -42,16 +44,20 @@ require (
 	github.com/spaolacci/murmur3 v1.1.0 // indirect
 	github.com/stretchr/objx v0.5.3 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect
-	go.opentelemetry.io/otel v1.40.0 // indirect
-	go.opentelemetry.io/otel/trace v1.40.0 // indirect
+	go.opentelemetry.io/otel v1.45.0 // indirect
+	go.opentelemetry.io/otel/trace v1.45.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/automaxprocs v1.6.0 // indirect
+	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
 replace (
 	github.com/leapgate-go/leapgate => ../
+	github.com/leapgate-go/leapgate/leapgrpc => ../leapgrpc
 	github.com/leapgate-go/leapgate/leapredis => ../leapredis
 	github.com/leapgate-go/leapgate/leapredis/viagoredis => ../leapredis/viagoredis
 )

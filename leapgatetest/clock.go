@@ -36,7 +36,9 @@ func (c *Clock) Now() int64 {
 }
 
 // Advance moves the clock on by d. Calls of Sleep that end at a time in between return at that
-// time, one after the other, and all before Advance does. It panics if d is negative.
+// time, one after the other, and all before Advance does. What their goroutines do after that goes on
+// while the clock does: where they look at it, or sleep again, advance step by step, and let them
+// come so far. It panics if d is negative.
 func (c *Clock) Advance(d time.Duration) {
 	if d < 0 {
 		panic("leapgatetest: Advance by " + d.String() + "; want 0 or more (Set may go back)")
@@ -47,10 +49,19 @@ func (c *Clock) Advance(d time.Duration) {
 }
 
 // Set moves the clock to a time, in nanoseconds of Unix time. It may be an earlier one: the clock
-// goes back then, as a system's clock may. If it is a later one, Set is Advance.
+// goes back then, as a system's clock may, and calls of Sleep end as long after it as they would have
+// before. If it is a later one, Set is Advance.
 func (c *Clock) Set(now int64) {
 	c.moving.Lock()
 	defer c.moving.Unlock()
+	c.mu.Lock()
+	if back := c.now - now; back > 0 {
+		for _, s := range c.sleepers {
+			s.at -= back
+		}
+		c.now = now
+	}
+	c.mu.Unlock()
 	c.move(now)
 }
 

@@ -68,6 +68,25 @@ func TestClock_SleepersWakeInOrderEachAtItsTime(t *testing.T) {
 	})
 }
 
+func TestClock_SleepsAreAsLongWhenTheClockGoesBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := leapgatetest.NewClock()
+		woken := make(chan error, 2)
+		for _, d := range []time.Duration{1, 2} {
+			go func() { woken <- c.Sleep(t.Context(), d*time.Second) }()
+			synctest.Wait()
+		}
+		c.Set(c.Now() - int64(time.Hour))
+		c.Advance(time.Second)
+		synctest.Wait()
+		require.Len(t, woken, 1)
+		c.Advance(time.Second)
+		synctest.Wait()
+		require.Len(t, woken, 2)
+	})
+}
+
 func TestClock_AContextEndsASleep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -2,9 +2,14 @@ package leapgatetest_test
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +23,10 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/leapgatetest"
+	"github.com/leapgate-go/leapgate/leaphttp"
+	"github.com/leapgate-go/leapgate/leapsql"
+	"github.com/leapgate-go/leapgate/rule"
+	"github.com/leapgate-go/leapgate/stat"
 )
 
 // line returns where the caller is, as failures name it, some lines further.
@@ -29,7 +38,7 @@ func line(further int) string {
 func TestNew_AnEntryThatIsNeverExitedFailsTheTest(t *testing.T) {
 	t.Parallel()
 	var made, many, behindDo string
-	said := try(t, func(t *test) {
+	said := tryInBubble(t, func(t *test) {
 		g := leapgatetest.New(t, leapgate.Config{}, leapgatetest.NewClock())
 		made = line(1)
 		_, _ = g.Entry("GET /orders")
@@ -51,6 +60,59 @@ func TestNew_AnEntryThatIsNeverExitedFailsTheTest(t *testing.T) {
 		"leapgatetest: entry of a made at " + many + " was never exited (3 times)",
 		"leapgatetest: entry of inner made at " + behindDo + " was never exited",
 	}, "\n"), said)
+}
+
+// What makes entries for a program is not where it made them: the line is that of the program.
+func TestNew_ALeakIsNamedByTheLineOfTheProgram(t *testing.T) {
+	t.Parallel()
+	var get, query string
+	said := tryInBubble(t, func(t *test) {
+		g := leapgatetest.New(t, leapgate.Config{}, leapgatetest.NewClock())
+		transport := leaphttp.MustTransport(leaphttp.TransportConfig{Gate: g.Gate, Base: unread{}})
+		client := http.Client{Transport: transport}
+		get = line(1)
+		_, _ = client.Get("http://a") //nolint:bodyclose // that is what is tested
+		db := sql.OpenDB(leapsql.Must(connector{}, leapsql.Config{Gate: g.Gate}))
+		t.Cleanup(func() { require.NoError(t, db.Close()) })
+		query = line(1)
+		_, _ = db.Query("select") //nolint:rowserrcheck,sqlclosecheck // so is this
+	})
+	require.Equal(t, strings.Join([]string{
+		"leapgatetest: entry of GET a made at " + get + " was never exited",
+		"leapgatetest: entry of sql query made at " + query + " was never exited",
+	}, "\n"), said)
+}
+
+// unread is a server whose answers have a body.
+type unread struct{}
+
+func (unread) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("x")), Request: r}, nil
+}
+
+// connector is a database whose queries have no rows.
+type connector struct{}
+
+func (connector) Connect(context.Context) (driver.Conn, error) { return connector{}, nil }
+func (connector) Driver() driver.Driver                        { return nil }
+func (connector) Prepare(string) (driver.Stmt, error)          { return nil, driver.ErrSkip }
+func (connector) Close() error                                 { return nil }
+func (connector) Begin() (driver.Tx, error)                    { return nil, driver.ErrSkip }
+func (connector) Columns() []string                            { return nil }
+func (connector) Next([]driver.Value) error                    { return io.EOF }
+func (connector) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
+	return connector{}, nil
+}
+
+// A handler may end after its client has its answer, and so after the test.
+func TestNew_ACallThatIsJustEndingIsNoLeak(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, tryInBubble(t, func(t *test) {
+		g := leapgatetest.New(t, leapgate.Config{}, nil)
+		e, err := g.Entry("GET /orders")
+		require.NoError(t, err)
+		time.AfterFunc(900*time.Millisecond, e.Exit)
+	}))
 }
 
 func TestNew_AnEntryMayBeExitedInACleanup(t *testing.T) {
@@ -161,6 +223,25 @@ func TestFill_TheNextCallIsRefusedByTheRule(t *testing.T) {
 	e.Exit()
 }
 
+// A breaker that refuses is not what Fill is for: nothing is used up.
+func TestFill_AnotherKindOfRuleThatRefusesFailsTheTest(t *testing.T) {
+	t.Parallel()
+	said := try(t, func(t *test) {
+		g := leapgatetest.New(t, leapgate.Config{}, leapgatetest.NewClock())
+		require.NoError(t, g.LoadRules(leapgate.Rules{
+			Flow:    []flow.Rule{{Resource: "a", Threshold: 5}},
+			Breaker: []breaker.Rule{{ID: "b", Resource: "a", ErrorRatio: 0.5}},
+		}))
+		g.Open("b")
+		g.Fill("a")
+	})
+	require.Contains(t, said, `leapgatetest: Fill("a"): breaker rule "b"`)
+	require.Contains(t, said, "want a refusal by a rule of kind flow or param")
+	require.Equal(t, `leapgatetest: Fill("a"): 100000 calls passed; want a rule that refuses some`, try(t, func(t *test) {
+		leapgatetest.New(t, leapgate.Config{}, leapgatetest.NewClock()).Fill("a")
+	}))
+}
+
 func TestFill_WithoutARuleFailsTheTest(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, try(t, func(t *test) {
@@ -203,6 +284,68 @@ func TestBreaker_Switches(t *testing.T) {
 	}, changes)
 }
 
+func TestHalfOpen_BesideOtherRules(t *testing.T) {
+	t.Parallel()
+	rules := leapgate.Rules{
+		Flow: []flow.Rule{{Resource: "a 1", Threshold: 1}},
+		Breaker: []breaker.Rule{
+			{ID: "one", Resource: "a *", Match: rule.Glob, ErrorRatio: 0.5},
+			{ID: "two", Resource: "a 1", ErrorRatio: 0.5},
+		},
+	}
+	g := leapgatetest.New(t, leapgate.Config{}, leapgatetest.NewClock())
+	require.NoError(t, g.LoadRules(rules))
+	g.Fill("a 1")
+	leapgatetest.Run(t, g, "a 2", "ok")
+	g.HalfOpen("one")
+	for _, name := range []string{"a 1", "a 2"} {
+		s := g.Lookup(name).Snapshot()
+		i := slices.IndexFunc(s.Rules, func(r stat.RuleSnapshot) bool { return r.ID == "one" })
+		require.Equal(t, "half-open", s.Rules[i].State, name)
+	}
+	require.Equal(t, `leapgatetest: HalfOpen("one"): the breaker has no resource yet; want a call before`, try(t, func(t *test) {
+		g := leapgatetest.New(t, leapgate.Config{}, leapgatetest.NewClock())
+		require.NoError(t, g.LoadRules(leapgate.Rules{Breaker: rules.Breaker[:1]}))
+		g.HalfOpen("one")
+	}))
+	require.Contains(t, try(t, func(t *test) {
+		g := leapgatetest.New(t, leapgate.Config{}, leapgatetest.NewClock())
+		require.NoError(t, g.LoadRules(rules))
+		leapgatetest.Run(t, g, "a 1", "ok")
+		g.Open("two")
+		g.HalfOpen("one")
+	}), `leapgatetest: HalfOpen("one"): no probe of "a 1" can be made: breaker rule "two"`)
+}
+
+// All waits of the gate are on its clock, those for a place too.
+func TestNew_AWaitForAPlaceIsOnTheClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := leapgatetest.NewClock()
+		g := leapgatetest.New(t, leapgate.Config{}, c)
+		require.NoError(t, g.LoadRules(leapgate.Rules{Isolation: []isolation.Rule{{ID: "one", Resource: "a", MaxInFlight: 1, MaxWait: 2 * time.Second}}}))
+		first, err := g.Entry("a")
+		require.NoError(t, err)
+		start, got := time.Now(), make(chan error, 2)
+		wait := func() {
+			e, err := g.Entry("a")
+			e.Exit()
+			got <- err
+		}
+		go wait()
+		synctest.Wait()
+		require.Equal(t, 1, c.Sleepers())
+		c.Advance(2 * time.Second)
+		leapgatetest.RequireBlocked(t, <-got, "one")
+		go wait()
+		synctest.Wait()
+		first.Exit()
+		require.NoError(t, <-got)
+		require.Zero(t, time.Since(start))
+		require.Zero(t, c.Sleepers())
+	})
+}
+
 func TestBreaker_SwitchesOfNoRuleFailTheTest(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]func(*leapgatetest.Gate, string){
@@ -241,6 +384,9 @@ func TestRequire_SaysWhatIsWrong(t *testing.T) {
 	require.ErrorIs(t, refusal, leapgate.ErrBlocked)
 	require.Equal(t, 429, refusal.Status)
 	require.Equal(t, 503, leapgatetest.Block("breaker", "b", 1, 0, 0).Status)
+	require.PanicsWithValue(t, `leapgatetest: the kind of a Block is "flw"; want one of [flow isolation breaker param system]`, func() {
+		leapgatetest.Block("flw", "a", 1, 0, 0)
+	})
 	wrapped := fmt.Errorf("shop: %w", refusal)
 	require.Same(t, refusal, leapgatetest.RequireBlocked(t, wrapped, "orders-qps"))
 	leapgatetest.RequireRetryAfter(t, wrapped, 230*time.Millisecond, time.Second)

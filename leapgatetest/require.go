@@ -2,6 +2,7 @@ package leapgatetest
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -41,13 +42,15 @@ func RequireRetryAfter(t testing.TB, err error, least, most time.Duration) {
 
 // Block returns the refusal of a call, for tests of what a program makes of it: by a rule of a
 // kind, such as "flow", and an ID, with what was observed and the threshold that it was held
-// against. Its Status is that of the kind.
+// against. Its Status is that of the kind. It panics if there is no such kind.
 func Block(kind, ruleID string, observed, threshold float64, retryAfter time.Duration) *leapgate.BlockError {
-	cause := &resource.Cause{Kind: kind, RuleID: ruleID, Threshold: threshold}
+	var names []string
 	for _, k := range kinds.All {
 		if k.Name() == kind {
-			cause.Status = k.Status()
+			cause := &resource.Cause{Kind: kind, RuleID: ruleID, Threshold: threshold, Status: k.Status()}
+			return &leapgate.BlockError{Cause: cause, Observed: observed, RetryAfter: retryAfter}
 		}
+		names = append(names, k.Name())
 	}
-	return &leapgate.BlockError{Cause: cause, Observed: observed, RetryAfter: retryAfter}
+	panic(fmt.Sprintf("leapgatetest: the kind of a Block is %q; want one of %v", kind, names))
 }

@@ -24,9 +24,10 @@ import (
 //	ignored      a call that passes, and ends at once with an outcome that says nothing
 //	blocked      a call that is refused
 //
+// A call that would have to wait counts as refused.
 // The arrow may be → as well. Times do not go back. The gate's clock is moved; a gate without a given
 // one sleeps, which takes no real time in a bubble of testing/synctest.
-func Run(t testing.TB, g *Gate, name, script string) {
+func Run(t testing.TB, g *Gate, name, script string, opts ...leapgate.EntryOption) {
 	t.Helper()
 	steps, err := parse(script)
 	if err != nil {
@@ -38,7 +39,7 @@ func Run(t testing.TB, g *Gate, name, script string) {
 		at = s.at
 		passed := 0
 		for range s.calls {
-			e, err := g.Entry(name)
+			e, err := g.EntryContext(hurry, name, opts...)
 			switch {
 			case errors.Is(err, leapgate.ErrBlocked):
 				continue

@@ -8,7 +8,9 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/isolation"
 	"github.com/leapgate-go/leapgate/leapgatetest"
+	"github.com/leapgate-go/leapgate/param"
 )
 
 func run(t testing.TB, script string) {
@@ -30,6 +32,23 @@ func TestRun_ScriptsThatHold(t *testing.T) {
 	s := leapgatetest.New(t, leapgate.Config{}, leapgatetest.NewClock())
 	leapgatetest.Run(t, s, "a", "ok ok err ignored")
 	require.EqualValues(t, 1, s.Lookup("a").Snapshot().Exception)
+}
+
+func TestRun_ACallThatWouldWaitCountsAsRefused(t *testing.T) {
+	t.Parallel()
+	g := leapgatetest.New(t, leapgate.Config{}, leapgatetest.NewClock())
+	require.NoError(t, g.LoadRules(leapgate.Rules{
+		Flow:      []flow.Rule{{Resource: "paced", Threshold: 1, Behavior: flow.Pace, MaxWait: time.Minute}},
+		Isolation: []isolation.Rule{{Resource: "alone", MaxInFlight: 1, MaxWait: time.Minute}},
+		Param:     []param.Rule{{Resource: "by item", Arg: "item", Threshold: 1}},
+	}))
+	leapgatetest.Run(t, g, "paced", "try 5 -> 1 @999 blocked @1s ok")
+	e, err := g.Entry("alone")
+	require.NoError(t, err)
+	leapgatetest.Run(t, g, "alone", "blocked")
+	e.Exit()
+	leapgatetest.Run(t, g, "by item", "ok blocked", leapgate.WithArg("item", "a"))
+	leapgatetest.Run(t, g, "by item", "ok blocked", leapgate.WithArg("item", "b"))
 }
 
 func TestRun_AWrongExpectationNamesItsStep(t *testing.T) {

@@ -1,13 +1,13 @@
 package leapgatetest
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
-
-	"go.uber.org/atomic"
 )
 
 // Server starts a server on the loopback interface that answers as a script says: the first
@@ -17,7 +17,8 @@ import (
 //
 // A number is a status, 200 to 599. hang takes the request and answers nothing, until the client
 // gives up or the test ends. The server is closed when the test ends. Server fails the test if the
-// script is wrong.
+// script is wrong. It is not for a bubble of testing/synctest, where time stands still while anybody
+// waits for a real connection: a hang would last for ever.
 func Server(t testing.TB, script string) *httptest.Server {
 	t.Helper()
 	words := strings.Fields(script)
@@ -35,11 +36,12 @@ func Server(t testing.TB, script string) *httptest.Server {
 	var requests atomic.Int64
 	ended := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		i := min(int(requests.Inc()), len(statuses)) - 1
+		i := min(int(requests.Add(1)), len(statuses)) - 1
 		if statuses[i] != 0 {
 			w.WriteHeader(statuses[i])
 			return
 		}
+		go io.Copy(io.Discard, r.Body) //nolint:errcheck // or else nobody would see that the client leaves
 		select {
 		case <-r.Context().Done():
 		case <-ended:

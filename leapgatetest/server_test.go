@@ -3,7 +3,9 @@ package leapgatetest_test
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,6 +45,26 @@ func TestServer_HangsUntilTheClientLeaves(t *testing.T) {
 		WroteRequest: func(httptrace.WroteRequestInfo) { cancel() },
 	}), server.URL)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestServer_SeesThatAClientWithABodyLeaves(t *testing.T) {
+	t.Parallel()
+	hang := leapgatetest.Server(t, "hang").Config.Handler
+	left := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(left)
+		hang.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteRequest: func(httptrace.WroteRequestInfo) { cancel() },
+	}), http.MethodPost, server.URL, strings.NewReader("body"))
+	require.NoError(t, err)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	_, err = client.Do(r) //nolint:bodyclose // there is no answer
+	require.ErrorIs(t, err, context.Canceled)
+	<-left
 }
 
 func TestServer_HangsUntilTheTestEnds(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"go.uber.org/goleak"
 )
@@ -36,6 +37,13 @@ func try(t testing.TB, f func(*test)) string {
 		run(cleanup)
 	}
 	return strings.Join(one.said, "\n")
+}
+
+// tryInBubble is try where the second for which a leak is waited for takes no real time.
+func tryInBubble(t *testing.T, f func(*test)) (said string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { said = try(t, f) })
+	return said
 }
 
 func (t *test) Helper()           {}

@@ -39,6 +39,13 @@ func (t *tracer) Bind(name string, old []resource.Check) (checks []resource.Chec
 	return []resource.Check{&traceCheck{tracer: t, cause: resource.Cause{Resource: name, Kind: t.Kind(), RuleID: name}}}, false
 }
 
+// some reports whether there is an entry that was not exited yet.
+func (t *tracer) some() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.open) > 0
+}
+
 // unexited returns an error for each entry that is still there, by where they were made.
 func (t *tracer) unexited() (errs []string) {
 	t.mu.Lock()
@@ -56,22 +63,39 @@ func (t *tracer) unexited() (errs []string) {
 	return errs
 }
 
-// where returns the file and line of the program's call: the first that is not of the packages in
-// which entries are made.
+// where returns the file and line of the program's call: the first that is not of the packages by
+// which entries are made; if there is none, as in the handler of a server, where they are made.
 func (t *trace) where() string {
 	frames := runtime.CallersFrames(t.stack[:t.depth])
-	for {
-		frame, more := frames.Next()
-		if !internal(frame.Function) || !more {
-			return fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
+	made := ""
+	for more := true; more; {
+		var frame runtime.Frame
+		frame, more = frames.Next()
+		at := fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
+		if !internal(&frame) {
+			return at
+		}
+		if name, ours := strings.CutPrefix(frame.Function, module); made == "" && ours &&
+			!strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "/resource.") && !strings.HasPrefix(name, "/leapgatetest.") {
+			made = at
 		}
 	}
+	return made
 }
 
-// internal reports whether a function is of a package in which entries are made.
-func internal(function string) bool {
-	name, ours := strings.CutPrefix(function, "github.com/leapgate-go/leapgate")
-	return ours && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/resource.") || strings.HasPrefix(name, "/leapgatetest."))
+const module = "github.com/leapgate-go/leapgate"
+
+// internal reports whether a function is of a package by which entries are made, or was generated.
+func internal(frame *runtime.Frame) bool {
+	if strings.HasSuffix(frame.File, "_test.go") {
+		return false
+	}
+	for _, prefix := range []string{module, "google.golang.org/grpc", "net/http", "database/sql", "runtime", "testing"} {
+		if rest, is := strings.CutPrefix(frame.Function, prefix); is && (rest[0] == '.' || rest[0] == '/') {
+			return true
+		}
+	}
+	return strings.HasSuffix(frame.File, ".pb.go")
 }
 
 // traceCheck traces the entries of one resource. It is asked last, and refuses none.

@@ -2,6 +2,8 @@ package leapgrpc
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -12,8 +14,10 @@ import (
 
 // UnaryClient is a grpc.UnaryClientInterceptor. In this order: a call to a target that has asked
 // to wait is refused, then the limits are asked, and then the gate. The error of a refusal is
-// [leapgate.ErrBlocked], and holds a [*RefusedError] or a [*leapgate.BlockError]; the call was not sent
-// then. It has the status that a server of this package would have answered.
+// [leapgate.ErrBlocked], and holds a [*RefusedError] or a [*leapgate.BlockError], which say why; the call
+// was not sent then. It has the code that a server of this package would have answered with. Its
+// message says nothing of the inside and it has no details, for a server that sends it on to its own
+// clients.
 //
 // The retries of package grpc are within the call. They are the outcome of one call.
 func (x *Interceptors) UnaryClient(
@@ -37,25 +41,25 @@ func (x *Interceptors) UnaryClient(
 			return x.outcomeOfOwn(ctx, err)
 		})
 	}()
-	if target == "" {
-		err = invoker(ctx, method, req, reply, conn, opts...)
+	if target != "" && x.pushback {
+		err = x.invokeWithTrailer(target, invoker, call, reply, conn, opts)
 	} else {
-		heeded := &trailer{}
-		err = invoker(ctx, method, req, reply, conn, heeded.with(opts)...)
-		x.heed(target, err, heeded.md)
+		err = invoker(ctx, method, req, reply, conn, opts...)
+		x.heed(target, err, nil)
 	}
 	returned = true
 	return err
 }
 
-// trailer is that of a response, and the options that ask for it, in one piece of memory.
-type trailer struct {
-	md  metadata.MD
-	few [4]grpc.CallOption
-}
-
-func (t *trailer) with(opts []grpc.CallOption) []grpc.CallOption {
-	return append(append(t.few[:0], opts...), grpc.Trailer(&t.md))
+// invokeWithTrailer asks for the trailer too. There is one for the call, however often an interceptor
+// behind invokes it: see Config.Pushback.
+func (x *Interceptors) invokeWithTrailer(
+	target string, invoker grpc.UnaryInvoker, call Call, reply any, conn *grpc.ClientConn, opts []grpc.CallOption,
+) error {
+	var trailer metadata.MD
+	err := invoker(call.Context, call.Method, call.Request, reply, conn, append(slices.Clip(opts), grpc.Trailer(&trailer))...)
+	x.heed(target, err, trailer)
+	return err
 }
 
 func targetOf(conn *grpc.ClientConn) string {
@@ -78,16 +82,17 @@ func (x *Interceptors) pausing(call Call) (target string, err error) {
 		return target, nil
 	}
 	because := &RefusedError{Target: target, Code: codeFrom(code), RetryAfter: rest}
-	f := &refusal{reason: ReasonRateLimited, wait: rest, details: x.details, inside: because, client: true}
+	f := &refusal{reason: ReasonRateLimited, wait: rest, inside: because}
 	if f.code() != because.Code {
 		f.reason = ReasonOverloaded
 	}
 	return target, f
 }
 
-// heed lets a target wait if the server has asked for it.
+// heed lets a target wait if the server has asked for it. What an interceptor behind has refused
+// was not sent.
 func (x *Interceptors) heed(target string, err error, trailer metadata.MD) {
-	if err == nil || target == "" {
+	if err == nil || target == "" || errors.Is(err, leapgate.ErrBlocked) {
 		return
 	}
 	wait, code := waitAsked(err, trailer)
@@ -101,9 +106,5 @@ func (x *Interceptors) enterOwn(a *admission, call Call) error {
 	if len(x.limits.All) > 0 {
 		after = context.WithoutCancel(after)
 	}
-	err := x.admit(a, call.Context, after, call)
-	if f, ok := err.(*refusal); ok { //nolint:errorlint // it is not wrapped
-		f.details, f.client = x.details, true
-	}
-	return err
+	return x.admit(a, call.Context, after, call)
 }

@@ -23,14 +23,16 @@
 // ErrorInfo of the domain "leapgate" with the reason RATE_LIMITED, CIRCUIT_OPEN or OVERLOADED. The
 // message says nothing of the inside, and nothing has a key in it. The trailer
 // grpc-retry-pushback-ms lets a client with a retry policy come again by itself at the right
-// time. It is -1, which is not to retry, if the call would never pass, or not before the client's
+// time. It is -1, which is not to retry, if the call would never pass, or not 10 ms before the client's
 // deadline or within Config.MaxPushback: a client would wait it out, and lose the status.
 //
 // # Clients
 //
 // [Interceptors.UnaryClient] and [Interceptors.StreamClient] do the same for outgoing calls, and
 // heed what servers answer: a target that asks to wait is not called until then. What is refused
-// here is [leapgate.ErrBlocked]; what a server has refused is not. Nothing is retried.
+// here is [leapgate.ErrBlocked]; what a server has refused is not. Nothing is retried. An interceptor
+// behind may make several attempts of a call, also at once: they are one call. In front of
+// these, each of its attempts is a call.
 //
 // # Streams
 //
@@ -143,6 +145,12 @@ type Config struct {
 	// 1 h. Below 0, servers that ask to wait are not heeded.
 	MaxPause time.Duration
 
+	// Pushback has a client heed the trailer grpc-retry-pushback-ms of unary calls too, for servers
+	// that ask to wait without RetryInfo; that of streams it heeds anyway. It costs two
+	// allocations a call, and no interceptor behind this one may then invoke a call several
+	// times at once, as hedging does, since all would write to the same trailer.
+	Pushback bool
+
 	// MaxTargets is how many targets can be waiting at a time: 1 or more; 0 is 1,000.
 	// Beyond it, one of those that would be free soonest is.
 	MaxTargets int
@@ -176,6 +184,7 @@ type Interceptors struct {
 	maxPushback        time.Duration
 	registered         func() map[string]bool // methods, and whether they are streams; nil: not known
 	target             func(Call) string
+	pushback           bool
 	pauses             *pauses.Pauses // nil: servers that ask to wait are not heeded
 }
 
@@ -186,6 +195,7 @@ func New(cfg Config) (*Interceptors, error) {
 	x := &Interceptors{
 		gate: cfg.Gate, resource: cfg.Resource, origin: cfg.Origin, criticality: cfg.Criticality,
 		exempt: cfg.Exempt, outcome: cfg.Outcome, details: !cfg.NoDetails, maxPushback: cfg.MaxPushback, target: cfg.Target,
+		pushback: cfg.Pushback,
 	}
 	x.args = args.New[Call](cfg.Args, faults.add)
 	if cfg.Gate == nil {
@@ -220,6 +230,9 @@ func New(cfg Config) (*Interceptors, error) {
 	}
 	if cfg.MaxPause > 0 && cfg.MaxPause < time.Millisecond {
 		faults.add("MaxPause is %v; want 1ms or more, 0 for %v, or less for none", cfg.MaxPause, defaultMaxPause)
+	}
+	if cfg.Pushback && cfg.MaxPause < 0 {
+		faults.add("Pushback is set and MaxPause is below 0, so that nothing is heeded; want one of them")
 	}
 	if cfg.MaxTargets < 0 {
 		faults.add("MaxTargets is %d; want 1 or more, or 0 for %d", cfg.MaxTargets, defaultMaxTargets)

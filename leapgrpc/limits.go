@@ -49,7 +49,7 @@ func newLimits(field string, given []Limit, key Key, logger *slog.Logger, faults
 	l := limits{charging.Set[Call, struct{}]{
 		Package: "leapgrpc", Logger: charging.LoggerOf(logger),
 		CannotCount: func(policy string, wait time.Duration) error {
-			return &RefusedError{Policy: policy, Unavailable: true, RetryAfter: wait}
+			return &RefusedError{Policy: policy, CannotCount: true, RetryAfter: wait}
 		},
 	}}
 	for i, g := range given {

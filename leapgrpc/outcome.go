@@ -41,16 +41,16 @@ func codeOf(err error) codes.Code {
 	return status.FromContextError(err).Code()
 }
 
-// hangsUpEarly is how long before its deadline a client may seem to hang up by it: when its own
-// clock comes to the deadline it resets the stream, which can be before this one's does.
-const hangsUpEarly = 10 * time.Millisecond
+// deadlineEarlier is how much earlier a client can come to its deadline than its call does here: it began
+// to count before it sent the call. It resets the stream then, so that it seems to hang up.
+const deadlineEarlier = 10 * time.Millisecond
 
 // outcomeOf is how a call of a server has ended. A client that has hung up may be why it failed, so that is ignored:
 // clients must not be able to open a breaker by hanging up. A client whose deadline has passed is
 // not one that has hung up.
 func (x *Interceptors) outcomeOf(ctx context.Context, err error) leapgate.Outcome {
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
-		if end, ok := ctx.Deadline(); !ok || time.Until(end) > hangsUpEarly {
+		if end, ok := ctx.Deadline(); !ok || time.Until(end) > deadlineEarlier {
 			return leapgate.Ignored
 		}
 		if codeOf(err) == codes.Canceled {

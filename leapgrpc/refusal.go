@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/charging"
 	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/resource"
 )
@@ -47,7 +48,6 @@ type refusal struct {
 	wait     time.Duration // until it would pass; 0 if that is not known, limit.Never if it never would
 	details  bool
 	inside   error // for the program; clients do not get it
-	client   bool  // of an outgoing call: Error is for the program too
 }
 
 // refusalOf is that of limits.
@@ -92,14 +92,8 @@ func (f *refusal) code() codes.Code {
 	return codes.Unavailable
 }
 
-// Error is the inside for the program that made the call, and what the client reads otherwise: a
-// handler that wraps it sends it on.
-func (f *refusal) Error() string {
-	if f.client {
-		return f.inside.Error()
-	}
-	return "leapgrpc: " + messages[f.reason]
-}
+// Error is what clients may read: a handler that wraps it sends it on.
+func (f *refusal) Error() string { return "leapgrpc: " + messages[f.reason] }
 
 // Unwrap returns the refusal of the gate, a [*RefusedError], or the error of a limiter.
 func (f *refusal) Unwrap() error { return f.inside }
@@ -151,40 +145,34 @@ func (f *refusal) pushback(ctx context.Context, most time.Duration) metadata.MD 
 	case f.wait > most:
 		return metadata.Pairs(pushbackKey, "-1")
 	}
-	if end, ok := ctx.Deadline(); ok && f.wait >= time.Until(end) {
+	ms := (f.wait + time.Millisecond - 1) / time.Millisecond
+	if end, ok := ctx.Deadline(); ok && ms*time.Millisecond+deadlineEarlier >= time.Until(end) {
 		return metadata.Pairs(pushbackKey, "-1")
 	}
-	ms := (f.wait + time.Millisecond - 1) / time.Millisecond
 	return metadata.Pairs(pushbackKey, strconv.FormatInt(int64(ms), 10))
 }
 
 // RefusedError says why a call was refused, if it was not the gate. It is [leapgate.ErrBlocked].
 type RefusedError struct {
 	Target string     // that has to wait; "" if a limit refused
-	Code   codes.Code // of the status that asked to wait
+	Code   codes.Code // of the status that asked to wait; OK if a limit refused
 	Policy string     // the limit that refused; "" if the server asked to wait
-	// Unavailable says that the limit refused because it could not count, and not because it is
-	// used up: see [limit.Decision].
-	Unavailable bool
+	// CannotCount says that the limit refused because it could not count, and not because it is
+	// used up: see Unavailable of [limit.Decision].
+	CannotCount bool
 	// RetryAfter is how long from then the call would not be refused for this reason;
 	// 0 if that is not known, limit.Never if it always is.
 	RetryAfter time.Duration
 }
 
 // Error reads: leapgrpc: not sent: "dns:///orders:443" answered ResourceExhausted and asked to wait,
-// for 2s from now. Or: leapgrpc: limit "per-host" is used up; retry in 3s. Or: leapgrpc: limit
-// "per-host" cannot count now; retry in 200ms.
+// for 2s from now. Or, by a limit of a client or of a server: leapgrpc: limit "per-host" is used up;
+// retry in 3s. Or: leapgrpc: limit "per-host" cannot count now; retry in 200ms.
 func (e *RefusedError) Error() string {
-	wait := e.RetryAfter.Round(time.Millisecond)
-	switch {
-	case e.Unavailable:
-		return fmt.Sprintf("leapgrpc: limit %.64q cannot count now; retry in %v", e.Policy, wait)
-	case e.Policy == "":
-		return fmt.Sprintf("leapgrpc: not sent: %.64q answered %v and asked to wait, for %v from now", e.Target, e.Code, wait)
-	case e.RetryAfter == 0:
-		return fmt.Sprintf("leapgrpc: limit %.64q is used up", e.Policy)
+	if e.Policy == "" {
+		return fmt.Sprintf("leapgrpc: not sent: %.64q answered %v and asked to wait, for %v from now", e.Target, e.Code, e.RetryAfter.Round(time.Millisecond))
 	}
-	return fmt.Sprintf("leapgrpc: limit %.64q is used up; retry in %v", e.Policy, wait)
+	return charging.Text("leapgrpc", e.Policy, e.CannotCount, e.RetryAfter)
 }
 
 // Unwrap returns [leapgate.ErrBlocked].
@@ -209,45 +197,57 @@ func Error(err error) error {
 // Blocked goes the other way: it returns what is known of the refusal of a server that uses this
 // package, by the details of its status; nil if err is anything else. The Kind is "flow", "breaker" or
 // "system", by the reason, whatever kind of rule it was, and RuleID the name of the rule or the limit, if a
-// quota is used up. If err holds a [*leapgate.BlockError], as of a call that was refused here, it is that.
+// quota is used up. If err holds a [*leapgate.BlockError], as of a call that a gate has refused here, it
+// is that; of one that a limit has refused here, RuleID is always its name.
 func Blocked(err error) *leapgate.BlockError {
 	if b, ok := errors.AsType[*leapgate.BlockError](err); ok {
 		return b
+	}
+	if f, ok := errors.AsType[*refusal](err); ok {
+		return f.block()
 	}
 	s, ok := status.FromError(err)
 	if !ok || s == nil {
 		return nil
 	}
-	var b *leapgate.BlockError
-	var wait time.Duration
-	policy := ""
+	said := new(refusal)
 	for _, detail := range s.Details() {
 		switch d := detail.(type) {
 		case *errdetails.ErrorInfo:
-			if cause := causes[d.GetReason()]; d.GetDomain() == Domain && cause.Kind != "" {
-				b = &leapgate.BlockError{Cause: &resource.Cause{Kind: cause.Kind, Status: cause.Status}}
+			if d.GetDomain() == Domain {
+				said.reason = d.GetReason()
 			}
 		case *errdetails.RetryInfo:
-			wait = max(0, d.GetRetryDelay().AsDuration())
+			said.wait = max(0, d.GetRetryDelay().AsDuration())
 		case *errdetails.QuotaFailure:
-			if v := d.GetViolations(); len(v) > 0 {
-				policy = v[0].GetDescription()
+			for _, v := range d.GetViolations() {
+				said.policies = append(said.policies, v.GetDescription())
 			}
 		}
 	}
-	if b != nil {
-		b.RetryAfter, b.RuleID = wait, policy
+	return said.block()
+}
+
+// block is the refusal as one of a gate; nil if its reason is none of ours.
+func (f *refusal) block() *leapgate.BlockError {
+	cause, ours := causes[f.reason]
+	if !ours {
+		return nil
+	}
+	if len(f.policies) > 0 {
+		cause.RuleID = f.policies[0]
+	}
+	b := &leapgate.BlockError{Cause: &cause}
+	if f.passesLater() {
+		b.RetryAfter = f.wait
 	}
 	return b
 }
 
-var causes = map[string]struct {
-	Kind   string
-	Status int
-}{
-	ReasonRateLimited: {"flow", http.StatusTooManyRequests},
-	ReasonCircuitOpen: {"breaker", http.StatusServiceUnavailable},
-	ReasonOverloaded:  {"system", http.StatusServiceUnavailable},
+var causes = map[string]resource.Cause{
+	ReasonRateLimited: {Kind: "flow", Status: http.StatusTooManyRequests},
+	ReasonCircuitOpen: {Kind: "breaker", Status: http.StatusServiceUnavailable},
+	ReasonOverloaded:  {Kind: "system", Status: http.StatusServiceUnavailable},
 }
 
 // waitAsked is how long a server asks to wait with an error; 0 if it does not.

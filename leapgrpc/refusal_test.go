@@ -1,6 +1,7 @@
 package leapgrpc_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,11 +10,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/leapgrpc"
+	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/resource"
 )
 
@@ -85,4 +88,42 @@ func TestError_ARuleWhoseNameIsNoTextHasItsDetailsAllTheSame(t *testing.T) {
 	assert.Equal(t, "a\uFFFDb", d.quota.GetViolations()[0].GetDescription())
 	assert.Nil(t, d.retry)
 	assert.Equal(t, codes.Unavailable, status.Code(leapgrpc.Error(new(leapgate.BlockError))), "one without a cause")
+}
+
+// Where a limit and not a gate has refused, there is no BlockError in the error to be found.
+func TestBlocked_KnowsRefusalsOfLimitsInThisProcess(t *testing.T) {
+	t.Parallel()
+	busy, err := limit.NewInFlight(limit.Config{Name: "busy", Limit: 1})
+	require.NoError(t, err)
+	x := leapgrpc.Must(leapgrpc.Config{NoDetails: true, Limits: []leapgrpc.Limit{{InFlight: busy}}})
+	info := &grpc.UnaryServerInfo{FullMethod: unary}
+	_, err = x.UnaryServer(t.Context(), nil, info, func(ctx context.Context, _ any) (any, error) {
+		return x.UnaryServer(ctx, nil, info, nil)
+	})
+	require.ErrorIs(t, err, leapgate.ErrBlocked)
+	b := leapgrpc.Blocked(err)
+	require.NotNil(t, b)
+	assert.Equal(t, []any{"system", "busy", 503, time.Duration(0)}, []any{b.Kind, b.RuleID, b.Status, b.RetryAfter})
+
+	never := leapgrpc.Must(leapgrpc.Config{Limits: []leapgrpc.Limit{{Limiter: per(t, "ten", 10, time.Minute), Key: leapgrpc.Metadata("none")}}})
+	for range 11 {
+		_, err = never.UnaryServer(t.Context(), nil, info, answer)
+	}
+	b = leapgrpc.Blocked(err)
+	require.NotNil(t, b)
+	assert.Equal(t, []any{"flow", "ten", 429}, []any{b.Kind, b.RuleID, b.Status})
+	assert.Positive(t, b.RetryAfter)
+}
+
+func TestRefusedError_Texts(t *testing.T) {
+	t.Parallel()
+	for want, e := range map[string]leapgrpc.RefusedError{
+		`leapgrpc: limit "p" is used up; it never admits this`:                            {Policy: "p", RetryAfter: limit.Never},
+		`leapgrpc: limit "p" is used up`:                                                  {Policy: "p"},
+		`leapgrpc: limit "p" cannot count now`:                                            {Policy: "p", CannotCount: true},
+		`leapgrpc: limit "p" cannot count now; retry in 200ms`:                            {Policy: "p", CannotCount: true, RetryAfter: 200 * time.Millisecond},
+		`leapgrpc: not sent: "a" answered Unavailable and asked to wait, for 2s from now`: {Target: "a", Code: codes.Unavailable, RetryAfter: 2 * time.Second},
+	} {
+		require.EqualError(t, &e, want)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/args"
 	"github.com/leapgate-go/leapgate/internal/charging"
+	"github.com/leapgate-go/leapgate/internal/clock"
 	"github.com/leapgate-go/leapgate/resource"
 )
 
@@ -106,7 +107,7 @@ func (x *Interceptors) open(a *admission, call Call) (err error) {
 		return nil
 	}
 	if call.tapped {
-		ctx = &impatient{Context: ctx}
+		ctx = clock.Impatient(ctx)
 	}
 	name := charging.Bounded(x.resource(call))
 	if name == "" {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -265,7 +266,7 @@ func TestServer_AClientThatHangsUpOpensNoBreakerAndOneWhoseDeadlinePassesDoes(t 
 		ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer stop()
 		_, err = w.UnaryCall(ctx, new(pb.SimpleRequest))
-		require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+		require.Contains(t, []codes.Code{codes.DeadlineExceeded, codes.Internal}, status.Code(err), "both sides come to the deadline at once")
 		until(t, func() bool { return snapshot(gate, unary).Success == 2 })
 		assert.EqualValues(t, 1, snapshot(gate, unary).Exception)
 	})
@@ -289,6 +290,24 @@ func TestServer_AWaitBeyondTheDeadlineIsNotPushedBack(t *testing.T) {
 		wait := detailsOf(t, err).retry.GetRetryDelay().AsDuration()
 		assert.Greater(t, wait, 4*time.Second)
 		assert.LessOrEqual(t, wait, 5*time.Second)
+	})
+}
+
+// A client has come to its deadline before the server has.
+func TestServer_AWaitThatEndsJustBeforeTheDeadlineIsNotPushedBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := networks[0].start(t, setup{server: leapgrpc.Must(leapgrpc.Config{Gate: gateWith(t, flow.Rule{Resource: unary, Threshold: 1})})})
+		require.NoError(t, w.call(t))
+		wait := detailsOf(t, w.call(t)).retry.GetRetryDelay().AsDuration()
+		for deadline, want := range map[time.Duration]string{wait + 9*time.Millisecond: "-1", wait + 15*time.Millisecond: strconv.Itoa(int(wait.Milliseconds()))} {
+			ctx, stop := context.WithTimeout(t.Context(), deadline)
+			defer stop()
+			var trailer metadata.MD
+			_, err := w.UnaryCall(ctx, new(pb.SimpleRequest), grpc.Trailer(&trailer))
+			require.Equal(t, codes.ResourceExhausted, status.Code(err))
+			assert.Equal(t, []string{want}, trailer.Get(pushback))
+		}
 	})
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/leapgatetest"
 	"github.com/leapgate-go/leapgate/leapgrpc"
 	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/stat"
@@ -168,13 +169,12 @@ func (w world) call(t *testing.T, opts ...grpc.CallOption) error {
 	return err
 }
 
-// gateWith returns a gate with flow rules; it closes with the test.
+// gateWith returns a gate with flow rules, whose entries must all end with the test.
 func gateWith(t *testing.T, rules ...flow.Rule) *leapgate.Gate {
 	t.Helper()
-	gate := leapgate.Must(leapgate.Config{})
+	gate := leapgatetest.New(t, leapgate.Config{}, nil)
 	require.NoError(t, gate.LoadFlowRules(rules))
-	t.Cleanup(func() { assert.NoError(t, gate.Close()) })
-	return gate
+	return gate.Gate
 }
 
 // per returns a limiter that admits so many in a window.

@@ -103,25 +103,3 @@ func (x *Interceptors) tap(ctx context.Context, info *tap.Info) (context.Context
 	a.exit(func() leapgate.Outcome { return leapgate.Ignored })
 	return ctx, nil
 }
-
-// impatient is the context of a call that must not wait: it ends when somebody waits for its end.
-// It is for one goroutine.
-type impatient struct {
-	context.Context //nolint:containedctx // it is one itself
-	ended           error
-}
-
-func (*impatient) Deadline() (deadline time.Time, ok bool) { return time.Now(), true }
-
-func (c *impatient) Done() <-chan struct{} {
-	c.ended = context.DeadlineExceeded
-	return over
-}
-
-func (c *impatient) Err() error { return c.ended }
-
-var over = func() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()

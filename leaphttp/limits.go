@@ -81,7 +81,7 @@ func newLimits(given []Limit, key Key, logger *slog.Logger, faults *faults) limi
 	l := limits{charging.Set[*http.Request, announced]{
 		Package: "leaphttp", Logger: charging.LoggerOf(logger),
 		CannotCount: func(policy string, wait time.Duration) error {
-			return &RefusedError{Policy: policy, Unavailable: true, RetryAfter: wait}
+			return &RefusedError{Policy: policy, CannotCount: true, RetryAfter: wait}
 		},
 	}}
 	for i, g := range given {

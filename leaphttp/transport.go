@@ -127,16 +127,16 @@ type Transport struct {
 }
 
 // RefusedError says why an outgoing call was not sent, if it was not the gate. It is
-// [leapgate.ErrBlocked]. In a [Refusal], it is the Err of a limit that is Unavailable.
+// [leapgate.ErrBlocked]. In a [Refusal], it is the Err of a limit that cannot count.
 type RefusedError struct {
 	Target string // that has to wait; "" if a limit refused
 	Status int    // of the response that asked to wait; 0 if a limit refused
 	Policy string // the limit that refused; "" if the server asked to wait
-	// Unavailable says that the limit refused because it could not count, and not because
-	// it is used up: see [limit.Decision].
-	Unavailable bool
+	// CannotCount says that the limit refused because it could not count, and not because
+	// it is used up: see Unavailable of [limit.Decision].
+	CannotCount bool
 	// RetryAfter is how long from then the call would not be refused for this reason;
-	// limit.Never if it always is.
+	// 0 if that is not known, limit.Never if it always is.
 	RetryAfter time.Duration
 }
 
@@ -144,14 +144,13 @@ type RefusedError struct {
 // 12s from now. Or: leaphttp: not sent: limit "per-host" is used up; retry in 3s. Or:
 // leaphttp: limit "per-host" cannot count now; retry in 200ms.
 func (e *RefusedError) Error() string {
-	wait := e.RetryAfter.Round(time.Millisecond)
 	switch {
-	case e.Unavailable:
-		return fmt.Sprintf("leaphttp: limit %.64q cannot count now; retry in %v", e.Policy, wait)
+	case e.CannotCount:
+		return charging.Text("leaphttp", e.Policy, true, e.RetryAfter)
 	case e.Policy == "":
-		return fmt.Sprintf("leaphttp: not sent: %.64q answered %d and asked to wait, for %v from now", e.Target, e.Status, wait)
+		return fmt.Sprintf("leaphttp: not sent: %.64q answered %d and asked to wait, for %v from now", e.Target, e.Status, e.RetryAfter.Round(time.Millisecond))
 	}
-	return fmt.Sprintf("leaphttp: not sent: limit %.64q is used up; retry in %v", e.Policy, wait)
+	return charging.Text("leaphttp: not sent", e.Policy, false, e.RetryAfter)
 }
 
 // Unwrap returns [leapgate.ErrBlocked].

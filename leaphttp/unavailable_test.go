@@ -88,6 +88,17 @@ func TestTransport_LimiterThatCannotCount(t *testing.T) {
 	_, err := send(t, rt, "http://a/")
 	var refused *leaphttp.RefusedError
 	require.ErrorAs(t, err, &refused)
-	require.Equal(t, leaphttp.RefusedError{Policy: "shared", Unavailable: true, RetryAfter: 1500 * time.Millisecond}, *refused)
+	require.Equal(t, leaphttp.RefusedError{Policy: "shared", CannotCount: true, RetryAfter: 1500 * time.Millisecond}, *refused)
 	require.Zero(t, s.calls)
+}
+
+func TestRefusedError_Texts(t *testing.T) {
+	t.Parallel()
+	for want, e := range map[string]leaphttp.RefusedError{
+		`leaphttp: not sent: limit "p" is used up; it never admits this`: {Policy: "p", RetryAfter: limit.Never},
+		`leaphttp: not sent: limit "p" is used up`:                       {Policy: "p"},
+		`leaphttp: limit "p" cannot count now`:                           {Policy: "p", CannotCount: true},
+	} {
+		require.EqualError(t, &e, want)
+	}
 }

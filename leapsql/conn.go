@@ -295,12 +295,15 @@ func (e execer) ExecContext(ctx context.Context, query string, args []driver.Nam
 	return result, err
 }
 
+// errNamed is the caller's mistake, of which the database does not hear.
+var errNamed = errors.New("sql: driver does not support the use of Named Parameters")
+
 // plain returns the arguments for a driver that knows neither names nor contexts, as database/sql does.
 func plain(ctx context.Context, args []driver.NamedValue) ([]driver.Value, error) {
 	values := make([]driver.Value, len(args))
 	for i, arg := range args {
 		if arg.Name != "" {
-			return nil, errors.New("sql: driver does not support the use of Named Parameters")
+			return nil, errNamed
 		}
 		values[i] = arg.Value
 	}

@@ -192,6 +192,8 @@ func (c *Connector) judge(e *resource.Entry, ctx context.Context, err error) { /
 	case err == nil:
 	case errors.Is(ctx.Err(), context.Canceled):
 		e.SetError(context.Canceled) // what drivers return then says less
+	case err == errNamed: //nolint:errorlint // it is never wrapped
+		e.SetOutcome(leapgate.Ignored)
 	case c.outcome != nil:
 		if o := c.outcome(err); o != leapgate.Success {
 			e.SetOutcome(o)

@@ -231,6 +231,28 @@ func TestConnector_AStatementThatIsPreparedOnTheWayIsOneCall(t *testing.T) {
 	require.Zero(t, figures(gate, "prepare"))
 }
 
+// The driver knows no names, so the database is not asked.
+func TestConnector_NamesThatTheDriverDoesNotKnowAreNoFailure(t *testing.T) {
+	t.Parallel()
+	for name, conn := range map[string]func(*base) driver.Conn{
+		"of a statement": func(c *base) driver.Conn { return c },
+		"of old forms": func(c *base) driver.Conn {
+			return struct {
+				*base
+				oldForms
+			}{c, oldForms{c.f}}
+		},
+	} {
+		db, gate := open(t, &fake{conn: conn}, leapgate.Rules{}, leapgatetest.NewClock())
+		_, err := db.ExecContext(t.Context(), "e", sql.Named("n", 1))
+		require.EqualError(t, err, "sql: driver does not support the use of Named Parameters", name)
+		_, err = db.QueryContext(t.Context(), "q", sql.Named("n", 1))
+		require.EqualError(t, err, "sql: driver does not support the use of Named Parameters", name)
+		require.Equal(t, [5]int64{1, 0, 0, 1, 0}, figures(gate, "exec"), name)
+		require.Equal(t, [5]int64{1, 0, 0, 1, 0}, figures(gate, "query"), name)
+	}
+}
+
 func TestConnector_RowsAreInFlightUntilTheyAreClosed(t *testing.T) {
 	t.Parallel()
 	clock := leapgatetest.NewClock()

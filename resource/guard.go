@@ -178,7 +178,7 @@ type Turn interface {
 	// Due returns how long after now the call's turn comes if nobody leaves the queue
 	// before it: 0 if it has come, and then the call has what it waited for. Below 0
 	// means that nobody can know, as with places that calls in flight must leave: then the
-	// call waits in real time, and is refused when Delay.For has passed.
+	// call is refused when Delay.For has passed.
 	//
 	// Due is asked first when the wait begins, with the call's own now, and again when its
 	// turn should have come. If the turn comes sooner than the last answer said, the queue

@@ -88,30 +88,48 @@ func TestTurn_MovesUpWhileTheCallWaits(t *testing.T) {
 	}
 }
 
-// Nobody knows when the turn comes: then the call waits in real time, whatever sleep the program has.
+// Nobody knows when the turn comes.
 func TestTurn_ThatNobodyCanForetell(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		check := &scriptedCheck{id: "a", stage: resource.Waiting}
-		turn := &scriptedTurn{due: -1}
-		check.reserve = func(int64, resource.Caller) resource.Verdict {
-			return resource.Verdict{Delay: &resource.Delay{For: time.Minute, Turn: turn}}
-		}
-		g, guard := scriptedGate(t, leapgate.Config{Sleep: func(context.Context, time.Duration) error {
-			t.Error("it sleeps")
-			return nil
-		}}, check)
-		start := time.Now()
-		_, err := g.Entry("orders")
-		require.ErrorIs(t, err, leapgate.ErrBlocked)
-		require.Equal(t, time.Minute, time.Since(start))
-		time.AfterFunc(time.Second, func() { turn.is(0) })
-		e, err := g.Entry("orders")
-		require.NoError(t, err)
-		e.Exit()
-		require.Equal(t, time.Minute+time.Second, time.Since(start))
-		require.Equal(t, "+a0 -a turn +a0 =a", guard.noted())
-	})
+	for name, sleep := range map[string]func(context.Context, time.Duration) error{"timer": nil, "own sleep": gatetest.SleepOnTimer} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				check := &scriptedCheck{id: "a", stage: resource.Waiting}
+				turn := &scriptedTurn{due: -1}
+				check.reserve = func(int64, resource.Caller) resource.Verdict {
+					return resource.Verdict{Delay: &resource.Delay{For: time.Minute, Turn: turn}}
+				}
+				g, guard := scriptedGate(t, leapgate.Config{Sleep: sleep}, check)
+				start := time.Now()
+				_, err := g.Entry("orders")
+				require.ErrorIs(t, err, leapgate.ErrBlocked)
+				require.Equal(t, time.Minute, time.Since(start))
+				time.AfterFunc(time.Second, func() { turn.is(0) })
+				e, err := g.Entry("orders")
+				require.NoError(t, err)
+				e.Exit()
+				require.Equal(t, time.Minute+time.Second, time.Since(start))
+				require.Equal(t, "+a0 -a turn +a0 =a", guard.noted())
+			})
+		})
+	}
+}
+
+// On a given clock a call waits for a place as long as the clock says.
+func TestTurn_ThatNobodyCanForetell_OnAGivenClock(t *testing.T) {
+	t.Parallel()
+	c := gatetest.NewClock()
+	check := &scriptedCheck{id: "a", stage: resource.Waiting}
+	check.reserve = func(int64, resource.Caller) resource.Verdict {
+		return resource.Verdict{Delay: &resource.Delay{For: time.Minute, Turn: &scriptedTurn{due: -1}}}
+	}
+	g, _ := scriptedGate(t, leapgate.Config{Now: c.Now, Sleep: func(_ context.Context, d time.Duration) error {
+		c.Advance(d)
+		return nil
+	}}, check)
+	require.False(t, gates.Enter(t, g, "orders"))
+	require.EqualValues(t, gatetest.Start+int64(time.Minute), c.Now())
 }
 
 // A check after the one whose turn came refuses: the turn is given back.

@@ -40,6 +40,8 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 	switch waiter, own := ctx.(clock.Waiter); {
 	case own:
 		err = registry.awaitOn(waiter, a.now, d)
+	case d.Turn != nil && registry.sleep != nil:
+		err = registry.sleepUntilTurn(ctx, a.now, d)
 	case d.Turn != nil:
 		err = registry.awaitTurn(ctx, a.now, d)
 	case registry.sleep != nil:
@@ -120,8 +122,6 @@ func (g *registry) awaitTurn(ctx context.Context, now int64, d *Delay) error {
 		switch {
 		case due == 0:
 			return nil
-		case due > 0 && g.sleep != nil:
-			return g.sleepUntilTurn(ctx, now, d.Turn)
 		case due > 0:
 			timer.Reset(due)
 		}
@@ -163,10 +163,17 @@ func (g *registry) awaitOn(w clock.Waiter, now int64, d *Delay) error {
 
 // sleepUntilTurn is awaitTurn with the program's own way to sleep. What wakes that is the
 // end of its context.
-func (g *registry) sleepUntilTurn(ctx context.Context, now int64, turn Turn) error {
-	for {
+func (g *registry) sleepUntilTurn(ctx context.Context, now int64, d *Delay) error {
+	for last := now + int64(d.For); ; {
 		undisturbed, disturb := context.WithCancel(ctx)
-		due := turn.Due(now, disturb)
+		due := d.Turn.Due(now, disturb)
+		if due < 0 {
+			due = time.Duration(last - now)
+			if due <= 0 {
+				disturb()
+				return errTimeout
+			}
+		}
 		if due == 0 {
 			disturb()
 			return nil

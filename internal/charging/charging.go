@@ -65,6 +65,23 @@ type Refusal[R, O any] struct {
 	Err        error         // that of a limiter that failed or cannot count
 }
 
+// Text says why a limit has refused, after what is said before: leaphttp: limit "per-host" is used up;
+// retry in 3s.
+func Text(before, policy string, cannotCount bool, wait time.Duration) string {
+	why, then := "is used up", ""
+	if cannotCount {
+		why = "cannot count now"
+	}
+	switch wait {
+	case 0:
+	case limit.Never:
+		then = "; it never admits this"
+	default:
+		then = "; retry in " + wait.Round(time.Millisecond).String()
+	}
+	return fmt.Sprintf("%s: limit %.64q %s%s", before, policy, why, then)
+}
+
 // Asked is what is asked if the call does not say it.
 type Asked struct {
 	Key string

@@ -2,8 +2,8 @@ package places
 
 import "time"
 
-// pace is how fast places come free while calls queue for them. It reads the real time, as calls
-// that queue wait in real time.
+// pace is how fast places come free while calls queue for them. It reads the real time, as the deadlines
+// of those calls are in.
 type pace struct {
 	each time.Duration // for one place, lately
 	last time.Time     // when a place came free, or when the queue began
