@@ -68,7 +68,8 @@ type Config struct {
 
 	// HistoryBytes is about how much memory the history may take in all: at least 1 MiB; 0 is
 	// 64 MiB. A resource takes at most 32 KiB and 6 KiB for each of its rules. When there is no more
-	// room, the history of the resource that was not called for longest is dropped, and counted.
+	// room, histories of resources that have not been called for a minute are dropped first, and counted;
+	// then the shortest ones. Those of others go on, and no more begin.
 	HistoryBytes int
 
 	// Address returns the address that a request comes from, by which viewers and failed

@@ -29,7 +29,7 @@ func (p *past) wanted(resource, id string, now time.Time, before time.Duration) 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.resources[resource]
-	if r == nil || r.hour == nil {
+	if r == nil || r.rowsPast == nil {
 		return w, false
 	}
 	end := now.Unix() - hourSeconds
@@ -47,15 +47,18 @@ func (p *past) wanted(resource, id string, now time.Time, before time.Duration) 
 		gap := second - w.first - int64(len(w.perSecond))
 		w.perSecond = append(append(w.perSecond, make([]int64, gap)...), figures[0])
 	}
+	rule := r.rules[ruleKey{flow.Kind.Name, id}]
+	if rule == nil {
+		return w, false
+	}
 	from := (w.first + seconds + stepSeconds - 1) / stepSeconds * stepSeconds
+	from = max(from, rule.began/stepSeconds*stepSeconds)
 	w.warm = int(min(from-w.first, int64(len(w.perSecond))))
 	own := make(map[int64]int64) // by steps
-	if rule := r.rules[ruleKey{flow.Kind.Name, id}]; rule != nil {
-		for step, figures := range rule.hour.From(w.first / stepSeconds) {
-			own[step] = figures[pastBlocked]
-			if step*stepSeconds >= from {
-				w.refused += figures[pastBlocked] + figures[pastRuleWouldBlock]
-			}
+	for step, figures := range rule.hour.From(w.first / stepSeconds) {
+		own[step] = figures[pastBlocked]
+		if step*stepSeconds >= from {
+			w.refused += figures[pastBlocked] + figures[pastRuleWouldBlock]
 		}
 	}
 	for step, figures := range r.hour.From(w.first / stepSeconds) {
