@@ -30,7 +30,7 @@ type Config struct {
 
 	// Hosts are the names that the dashboard answers to, as a browser has them in its address
 	// bar, without port: "gate.example.com"; ".example.com" is all names below that; "*" is
-	// any. Nil: this machine's own name, names without a dot, and those that end in .local,
+	// any. Empty: this machine's own name, names without a dot, and those that end in .local,
 	// .internal or .svc. IP addresses and localhost need not be named. A request for another
 	// Host is answered with 421, since an attacker may have led a name of his own here, so
 	// that what this handler says could be read by his page. X-Forwarded-Host does not

@@ -58,7 +58,7 @@ type Dashboard struct {
 	reading    sync.Mutex // one request at a time reads all figures
 	editing    sync.Mutex // one rule at a time is changed
 	edits      edits
-	estimating sync.Mutex // one request at a time has what a threshold would refuse estimated
+	estimating estimates
 
 	hostFault, limiterFault, sourceFault sync.Once // each is logged once
 }
@@ -71,8 +71,8 @@ func New(gate *leapgate.Gate, cfg Config) (*Dashboard, error) {
 	}
 	d := &Dashboard{
 		gate: gate, cfg: cfg, page: embedded(), keepers: make(map[string]RuleKeeper),
-		hosts: newHosts(cfg.Hosts),
-		seed:  maphash.MakeSeed(), secret: make([]byte, 32),
+		hosts: newHosts(cfg.Hosts), estimating: newEstimates(),
+		seed: maphash.MakeSeed(), secret: make([]byte, 32),
 	}
 	_, _ = rand.Read(d.secret) // it never fails
 	d.attempts = newAttempts(&d.cfg, d.secret)

@@ -199,7 +199,7 @@ func TestHistory_ForgetsWhatWasNotCalledForLongest(t *testing.T) {
 		for i := range 1500 { // each takes more than half a KiB
 			gates.Enter(t, g, name(i))
 			if i%100 == 0 {
-				time.Sleep(10 * time.Second)
+				time.Sleep(20 * time.Second)
 			}
 		}
 		time.Sleep(10 * time.Second)

@@ -230,12 +230,16 @@ func (set *guardSet) rules(now int64, at time.Time) (rules []stat.RuleSnapshot, 
 	if set.checks == nil {
 		return nil, nil
 	}
+	rules, serials = make([]stat.RuleSnapshot, 0, len(set.bound)), make([]int64, 0, len(set.bound))
 	for c, h := range set.rulesOnly() {
 		rule := snapshotOf(c, now, at)
 		if last := c.Cause().Last; last != nil {
 			rule.LastRefusal = last.load(now, at)
 		}
 		rules, serials = append(rules, rule), append(serials, h.serial)
+	}
+	if len(rules) == 0 {
+		return nil, nil
 	}
 	return rules, serials
 }
