@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -55,10 +56,14 @@ type Dashboard struct {
 	secret      []byte       // of keys that are not shown
 	attempts    *attempts
 
-	reading    sync.Mutex // one request at a time reads all figures
-	editing    sync.Mutex // one rule at a time is changed
-	edits      edits
-	estimating estimates
+	reading sync.Mutex // one request at a time reads all figures
+	editing sync.Mutex // one rule at a time is changed
+	edits   edits      // that were made here
+	changes edits      // that were made elsewhere, while history is kept
+
+	known        *kinds.Rules // the last of which changes are noted; guarded by editing
+	knownVersion string
+	estimating   estimates
 
 	hostFault, limiterFault, sourceFault sync.Once // each is logged once
 }
@@ -96,12 +101,18 @@ func (d *Dashboard) keepPast() {
 		return
 	}
 	d.past = newPast(d.cfg.HistoryBytes)
+	d.noteChanges(d.started, ruleKey{})
 	stop := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {
 		d.past.run(func() (time.Time, []stat.Snapshot) {
 			all := d.snapshot()
-			return d.timeOf(all), all
+			at := d.timeOf(all)
+			if d.editing.TryLock() { // an edit may take long, and notes what is changed meanwhile
+				d.noteChanges(at, ruleKey{})
+				d.editing.Unlock()
+			}
+			return at, all
 		}, stop)
 	})
 	d.stopPast = sync.OnceFunc(func() {
