@@ -64,13 +64,21 @@ func (e *errTooMany) seconds() int { return int(math.Ceil(e.retryAfter.Seconds()
 
 // askReader is ask for a reading. The same wrong credentials count once, for a page sends those
 // that it has with all that it reads. For a change they do not: Authorize may go by another
-// field, and then any wrong Authorization would let that be guessed.
+// field, and then any wrong Authorization would let that be guessed. An address that has failed too
+// often is not asked about, whatever it sends.
 func (a *attempts) askReader(r *http.Request) (who string, err error) {
-	if a.isWrong(a.sum(a.addressOf(r), r.Header["Authorization"])) {
-		return a.authorize(r)
+	address := a.addressOf(r)
+	if !a.isWrong(a.sum(address, r.Header["Authorization"])) {
+		return a.ask(r)
 	}
-	return a.ask(r)
+	if d := a.failures.Peek(keyOf(address)); !d.Allowed {
+		return "", &errTooMany{d.RetryAfter}
+	}
+	return a.authorize(r)
 }
+
+// keyOf returns the key of an address, which may be empty, and a key must not.
+func keyOf(address string) string { return "address " + address }
 
 func (a *attempts) addressOf(r *http.Request) string { return clip(a.address(r), maxAddress) }
 
@@ -80,7 +88,7 @@ func (a *attempts) ask(r *http.Request) (who string, err error) {
 	address := a.addressOf(r)
 	credentials := r.Header["Authorization"]
 	// It is charged before it is asked, and refunded, so that many at once are no more.
-	key := "address " + address                           // which may be empty, and a key must not
+	key := keyOf(address)
 	d, err := a.failures.Allow(context.Background(), key) // one who hangs up is charged too
 	if err != nil {
 		return "", err

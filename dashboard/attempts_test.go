@@ -252,3 +252,26 @@ func TestAttempts_Hammer(t *testing.T) {
 	wg.Wait()
 	require.Equal(t, http.StatusTooManyRequests, from(d, "10.0.1.1:1", "GET", "who", "Bearer right").Code)
 }
+
+// An address that is throttled is not asked about, also with what is known to be wrong.
+func TestAttempts_OfAThrottledAddressNothingIsAsked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{Logger: quiet(), Authorize: func(r *http.Request) (string, error) {
+			asked.Inc()
+			return annWith("right")(r)
+		}})
+		for range 12 {
+			from(d, "203.0.113.9:1000", "GET", "who", "Bearer wrong")
+		}
+		require.EqualValues(t, 10, asked.Load())
+		for range 200 {
+			require.Equal(t, http.StatusOK, from(d, "203.0.113.9:1000", "GET", "about", "Bearer wrong").Code)
+		}
+		require.EqualValues(t, 10, asked.Load())
+		time.Sleep(2 * time.Minute)
+		from(d, "203.0.113.9:1000", "GET", "about", "Bearer wrong")
+		require.EqualValues(t, 11, asked.Load())
+	})
+}

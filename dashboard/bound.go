@@ -37,10 +37,10 @@ func (p *past) hourOf(key ruleKey, now int64) rowsView {
 	defer p.mu.Unlock()
 	sums := make(map[int64][]int64) // by steps
 	for _, r := range p.resources {
-		rule := r.rules[key]
-		if rule == nil {
+		if r.rowsPast == nil || r.rules[key] == nil {
 			continue
 		}
+		rule := r.rules[key]
 		for step, figures := range rule.hour.From((now-1)/stepSeconds - hourSteps) {
 			if sums[step] == nil {
 				sums[step] = make([]int64, len(boundColumns))

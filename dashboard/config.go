@@ -30,7 +30,7 @@ type Config struct {
 
 	// Hosts are the names that the dashboard answers to, as a browser has them in its address
 	// bar, without port: "gate.example.com"; ".example.com" is all names below that; "*" is
-	// any. Nil: this machine's own name, names without a dot, and those that end in .local,
+	// any. Empty: this machine's own name, names without a dot, and those that end in .local,
 	// .internal or .svc. IP addresses and localhost need not be named. A request for another
 	// Host is answered with 421, since an attacker may have led a name of his own here, so
 	// that what this handler says could be read by his page. X-Forwarded-Host does not
@@ -68,7 +68,8 @@ type Config struct {
 
 	// HistoryBytes is about how much memory the history may take in all: at least 1 MiB; 0 is
 	// 64 MiB. A resource takes at most 32 KiB and 6 KiB for each of its rules. When there is no more
-	// room, the history of the resource that was not called for longest is dropped, and counted.
+	// room, histories of resources that have not been called for a minute are dropped first, and counted;
+	// then the shortest ones. Those of others go on, and no more begin.
 	HistoryBytes int
 
 	// Address returns the address that a request comes from, by which viewers and failed

@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -55,10 +56,14 @@ type Dashboard struct {
 	secret      []byte       // of keys that are not shown
 	attempts    *attempts
 
-	reading    sync.Mutex // one request at a time reads all figures
-	editing    sync.Mutex // one rule at a time is changed
-	edits      edits
-	estimating sync.Mutex // one request at a time has what a threshold would refuse estimated
+	reading sync.Mutex // one request at a time reads all figures
+	editing sync.Mutex // one rule at a time is changed
+	edits   edits      // that were made here
+	changes edits      // that were made elsewhere, while history is kept
+
+	known        *kinds.Rules // the last of which changes are noted; guarded by editing
+	knownVersion string
+	estimating   estimates
 
 	hostFault, limiterFault, sourceFault sync.Once // each is logged once
 }
@@ -71,8 +76,8 @@ func New(gate *leapgate.Gate, cfg Config) (*Dashboard, error) {
 	}
 	d := &Dashboard{
 		gate: gate, cfg: cfg, page: embedded(), keepers: make(map[string]RuleKeeper),
-		hosts: newHosts(cfg.Hosts),
-		seed:  maphash.MakeSeed(), secret: make([]byte, 32),
+		hosts: newHosts(cfg.Hosts), estimating: newEstimates(),
+		seed: maphash.MakeSeed(), secret: make([]byte, 32),
 	}
 	_, _ = rand.Read(d.secret) // it never fails
 	d.attempts = newAttempts(&d.cfg, d.secret)
@@ -96,6 +101,7 @@ func (d *Dashboard) keepPast() {
 		return
 	}
 	d.past = newPast(d.cfg.HistoryBytes)
+	d.noteChanges(d.started, ruleKey{})
 	stop := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -103,6 +109,10 @@ func (d *Dashboard) keepPast() {
 			all := d.snapshot()
 			at := d.timeOf(all)
 			d.past.feedLoad(at, d.load())
+			if d.editing.TryLock() { // an edit may take long, and notes what is changed meanwhile
+				d.noteChanges(at, ruleKey{})
+				d.editing.Unlock()
+			}
 			return at, all
 		}, stop)
 	})

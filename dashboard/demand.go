@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/leapgate-go/leapgate/flow"
@@ -14,22 +15,27 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// wanted is how many calls came for a rule on a resource.
+// wanted is what came for a rule on a resource, and what became of it.
 type wanted struct {
-	first     int64 // the first second
-	perSecond []int64
-	warm      int   // how many seconds stand before what is asked about
-	refused   int64 // what the rule refused after them, or would have in mode shadow
-	others    int64 // what other rules refused after them
+	demand.Calls
+	others  map[int64]int64 // what other rules refused, by the second in which their steps begin
+	refused int64           // what the rule refused after the warm seconds, or would have in mode shadow
+	sum     int64           // of others after them
+	// steady is the threshold that the rule had all the time; negative if it was changed.
+	steady float64
 }
 
 // wanted returns how many calls came for a flow rule on a resource in the last hour, and for so
-// long before it, as far as that is known. It reports whether there is any history of the resource.
-func (p *past) wanted(resource, id string, now time.Time, before time.Duration) (w wanted, ok bool) {
+// long before it, as far as that is known. It reports whether there is any history of the two.
+func (p *past) wanted(name, id string, now time.Time, before time.Duration) (w wanted, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.resources[resource]
-	if r == nil || r.hour == nil {
+	r := p.resources[name]
+	if r == nil || r.rowsPast == nil {
+		return w, false
+	}
+	rule := r.rules[ruleKey{flow.Kind.Name, id}]
+	if rule == nil {
 		return w, false
 	}
 	end := now.Unix() - hourSeconds
@@ -41,50 +47,116 @@ func (p *past) wanted(resource, id string, now time.Time, before time.Duration) 
 		if second >= end {
 			break
 		}
-		if w.perSecond == nil {
-			w.first = second
+		if w.PerSecond == nil {
+			w.First = second
 		}
-		gap := second - w.first - int64(len(w.perSecond))
-		w.perSecond = append(append(w.perSecond, make([]int64, gap)...), figures[0])
+		gap := second - w.First - int64(len(w.PerSecond))
+		w.PerSecond = append(append(w.PerSecond, make([]int64, gap)...), figures[0])
 	}
-	from := (w.first + seconds + stepSeconds - 1) / stepSeconds * stepSeconds
-	w.warm = int(min(from-w.first, int64(len(w.perSecond))))
+	from := (w.First + seconds + stepSeconds - 1) / stepSeconds * stepSeconds
+	from = max(from, rule.began/stepSeconds*stepSeconds)
+	w.Warm = int(min(from-w.First, int64(len(w.PerSecond))))
+	w.steady = -1
+	if rule.steady <= from && rule.round == p.round {
+		w.steady = rule.kept.threshold
+	}
 	own := make(map[int64]int64) // by steps
-	if rule := r.rules[ruleKey{flow.Kind.Name, id}]; rule != nil {
-		for step, figures := range rule.hour.From(w.first / stepSeconds) {
-			own[step] = figures[pastBlocked]
-			if step*stepSeconds >= from {
-				w.refused += figures[pastBlocked] + figures[pastRuleWouldBlock]
-			}
+	for step, figures := range rule.hour.From(w.First / stepSeconds) {
+		own[step] = figures[pastBlocked]
+		if step*stepSeconds >= from {
+			w.refused += figures[pastBlocked] + figures[pastRuleWouldBlock]
 		}
 	}
-	for step, figures := range r.hour.From(w.first / stepSeconds) {
+	w.others = make(map[int64]int64)
+	for step, figures := range r.hour.From(w.First / stepSeconds) {
 		others := figures[pastBlock] - own[step]
-		w.takeOff(step*stepSeconds, others)
+		w.others[step*stepSeconds] = others
 		if step*stepSeconds >= from {
-			w.others += others
+			w.sum += others
 		}
 	}
 	return w, true
 }
 
-// takeOff takes calls that other rules refused off what came in the step that begins with a
-// second: they take no room in the window of this one.
-func (w *wanted) takeOff(second, calls int64) {
-	begin := min(max(0, second-w.first), int64(len(w.perSecond)))
-	end := min(max(0, second+stepSeconds-w.first), int64(len(w.perSecond)))
-	step := w.perSecond[begin:end]
+// without returns the calls without those that other rules refused, which take no room in the window of this
+// one. Which those were is not kept: takeOff takes so many off the seconds of a step.
+func (w *wanted) without(takeOff func(step []int64, calls int64)) demand.Calls {
+	c := w.Calls
+	c.PerSecond = slices.Clone(c.PerSecond)
+	for second, calls := range w.others {
+		begin := min(max(0, second-c.First), int64(len(c.PerSecond)))
+		end := min(max(0, second+stepSeconds-c.First), int64(len(c.PerSecond)))
+		if calls > 0 {
+			takeOff(c.PerSecond[begin:end], calls)
+		}
+	}
+	return c
+}
+
+// evenly takes calls off each second in proportion to what came in it.
+func evenly(step []int64, calls int64) {
 	came := int64(0)
 	for _, n := range step {
 		came += n
 	}
 	for i, n := range step {
-		if came > 0 && calls > 0 {
+		if came > 0 {
 			off := min(n, int64(math.Round(float64(calls)*(float64(n)/float64(came)))))
 			step[i] -= off
 			calls -= off
 		}
 		came -= n
+	}
+}
+
+// fromTheTop takes calls off the seconds in which the most came, as a limit would.
+func fromTheTop(step []int64, calls int64) {
+	left := -calls
+	for _, n := range step {
+		left += n
+	}
+	level := sort.Search(int(max(0, slices.Max(append(step, 0)))), func(level int) bool {
+		below := int64(0)
+		for _, n := range step {
+			below += min(n, int64(level))
+		}
+		return below >= left
+	})
+	for i, n := range step {
+		step[i] = min(n, int64(level))
+	}
+}
+
+// estimate returns what the rule would have refused with another limit.
+func (w *wanted) estimate(window demand.Window, limit int64) demand.Range {
+	r := demand.Refused(w.without(evenly), window, limit)
+	if w.sum > 0 {
+		shaped := w.without(fromTheTop)
+		shaped.Shaped = true
+		r.Low = min(r.Low, demand.Refused(shaped, window, limit).Low)
+		r.High = max(r.High, demand.Refused(w.Calls, window, limit).High)
+	}
+	if w.steady >= 0 { // a higher limit refuses no more, and a lower one no less
+		steady := int64(w.steady)
+		if limit >= steady {
+			r.Likely, r.Low, r.High = min(r.Likely, w.refused), min(r.Low, w.refused), min(r.High, w.refused)
+		}
+		if limit <= steady {
+			r.Likely, r.Low, r.High = max(r.Likely, w.refused), max(r.Low, w.refused), max(r.High, w.refused)
+		}
+	}
+	return r
+}
+
+// wide returns why a range is wide; "" if it is not.
+func (w *wanted) wide(r demand.Range) string {
+	switch {
+	case !r.IsWide():
+		return ""
+	case w.sum > 0:
+		return "other rules refused calls too, and which of them would have come to this one is not kept"
+	default:
+		return "so near to what comes at most it depends on where in their seconds the calls lay, which is not kept"
 	}
 }
 
@@ -111,6 +183,36 @@ func untold(r *flow.Rule) error {
 	}
 }
 
+// estimates are made one at a time, for each takes a processor.
+type estimates struct {
+	places chan struct{} // held by those that are made or wait
+	turn   chan struct{} // held by the one that is made
+}
+
+const maxEstimates = 8 // at a time
+
+func newEstimates() estimates {
+	return estimates{make(chan struct{}, maxEstimates), make(chan struct{}, 1)}
+}
+
+// begin waits for the turn of a request. If there are too many it answers so.
+func (e estimates) begin(w http.ResponseWriter, r *http.Request) (done func(), ok bool) {
+	select {
+	case e.places <- struct{}{}:
+	default:
+		w.Header().Set("Retry-After", "1")
+		fail(w, problem{Status: http.StatusServiceUnavailable, Detail: "too many are asking for estimates; try again in 1 s"})
+		return nil, false
+	}
+	select {
+	case e.turn <- struct{}{}:
+		return func() { <-e.turn; <-e.places }, true
+	case <-r.Context().Done():
+		<-e.places
+		return nil, false
+	}
+}
+
 type demandView struct {
 	Resource  string      `json:"resource"`
 	Rule      string      `json:"rule"`
@@ -126,7 +228,8 @@ type demandSpan struct {
 	Low  int64 `json:"low"`
 	High int64 `json:"high"`
 
-	Others int64 `json:"others"`
+	Others int64  `json:"others"`
+	Wide   string `json:"wide,omitempty"` // why so little is known
 }
 
 func (d *Dashboard) serveDemand(w http.ResponseWriter, r *http.Request) {
@@ -168,17 +271,16 @@ func (d *Dashboard) serveDemand(w http.ResponseWriter, r *http.Request) {
 			fail(w, noHistoryOf(v.Resource))
 			return
 		}
-		if v.Seconds = len(came.perSecond) - came.warm; v.Seconds <= 0 {
+		if v.Seconds = len(came.PerSecond) - came.Warm; v.Seconds <= 0 {
 			v.Seconds, why = 0, fmt.Errorf("its resource has not been watched for longer than its interval, which is %v", rule.Interval)
 		} else {
-			d.estimating.Lock()
-			defer d.estimating.Unlock()
-			if r.Context().Err() != nil {
-				return // the request has ended
+			done, ok := d.estimating.begin(w, r)
+			if !ok {
+				return
 			}
-			then := demand.Refused(came.first, came.perSecond, came.warm,
-				demand.Window{Interval: rule.Interval, Buckets: rule.Buckets, Strict: rule.Strict}, int64(min(threshold, quota.MaxLimit)))
-			v.Blocked = &demandSpan{Now: came.refused, Then: then.Likely, Low: then.Low, High: then.High, Others: came.others}
+			defer done()
+			then := came.estimate(demand.Window{Interval: rule.Interval, Buckets: rule.Buckets, Strict: rule.Strict}, int64(min(threshold, quota.MaxLimit)))
+			v.Blocked = &demandSpan{Now: came.refused, Then: then.Likely, Low: then.Low, High: then.High, Others: came.sum, Wide: came.wide(then)}
 		}
 	}
 	if why != nil {

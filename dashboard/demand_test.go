@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -22,7 +23,10 @@ type demandView struct {
 	Threshold      float64
 	Untold         string
 	Seconds        int
-	Blocked        *struct{ Now, Then, Low, High, Others int64 }
+	Blocked        *struct {
+		Now, Then, Low, High, Others int64
+		Wide                         string
+	}
 }
 
 func askDemand(d http.Handler, query string) *httptest.ResponseRecorder {
@@ -179,7 +183,7 @@ func TestDemand_OfNothing(t *testing.T) {
 			require.Equal(t, http.StatusNotFound, w.Code)
 			require.Contains(t, w.Body.String(), want)
 		}
-		for _, threshold := range []string{"", "-1", "NaN", "Inf", "1e999", "x"} {
+		for _, threshold := range []string{"", "-1", "NaN", "Inf", "1e999", "x", "1_0", "0x10", "0X1p4"} {
 			w := askDemand(d, "resource=a&rule=a-qps&threshold="+threshold)
 			require.Equal(t, http.StatusBadRequest, w.Code, threshold)
 			require.Contains(t, w.Body.String(), "want a finite number of at least 0")
@@ -192,4 +196,98 @@ func TestDemand_OfNothing(t *testing.T) {
 	w := askDemand(dashboard.Handler(leapgate.Must(leapgate.Config{}), dashboard.Config{}), "resource=a&rule=b&threshold=1")
 	require.Equal(t, http.StatusNotFound, w.Code)
 	require.Contains(t, w.Body.String(), "KeepHistory")
+}
+
+// What is told holds, whatever other rules refuse of the same resource, and whichever is asked first.
+func TestDemand_HoldsBesideARuleThatIsAskedBefore(t *testing.T) {
+	t.Parallel()
+	for _, interval := range []time.Duration{time.Second, 1500 * time.Millisecond, 7 * time.Second, 10 * time.Second} {
+		for _, share := range []float64{0.6, 1, 1.3} {
+			t.Run(fmt.Sprint(interval, share), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					per := 8 * interval.Seconds()
+					rules := func(threshold float64) []flow.Rule {
+						return []flow.Rule{
+							{ID: "first", Resource: "a", Threshold: 6},
+							{ID: "a", Resource: "a", Threshold: threshold, Interval: interval},
+						}
+					}
+					g, truth := leapgate.Must(leapgate.Config{}), leapgate.Must(leapgate.Config{})
+					require.NoError(t, g.LoadFlowRules(rules(per)))
+					require.NoError(t, truth.LoadFlowRules(rules(per*share)))
+					d := keeping(t, g, 0)
+					rng := rand.New(rand.NewPCG(1, 9))
+					for end := time.Now().Add(20 * time.Minute); time.Now().Before(end); {
+						time.Sleep(time.Duration(rng.ExpFloat64() / 8 * float64(time.Second)))
+						callTimes(g, "a", 1)
+						callTimes(truth, "a", 1)
+					}
+					time.Sleep(10 * time.Second)
+					v := demandOf(t, d, fmt.Sprintf("resource=a&rule=a&threshold=%v", per*share)).Blocked
+					want := gates.Snapshot(t, truth, "a").Rules[1].Blocked
+					require.LessOrEqual(t, v.Low, want)
+					require.GreaterOrEqual(t, v.High, want)
+					if v.High-v.Low > v.Then/5 && v.Then > 100 {
+						require.Contains(t, v.Wide, "other rules")
+					}
+				})
+			})
+		}
+	}
+}
+
+// With the threshold that it has, the rule would have refused what it has refused.
+func TestDemand_OfTheThresholdThatItHas(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := leapgate.Must(leapgate.Config{})
+		load := func(threshold float64) {
+			require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "a", Resource: "a", Threshold: threshold}}))
+		}
+		load(12)
+		d := keeping(t, g, 0)
+		rng := rand.New(rand.NewPCG(1, 1))
+		drive(g, rng, 10, 10*time.Minute)
+		time.Sleep(10 * time.Second)
+		same := demandOf(t, d, "resource=a&rule=a&threshold=12").Blocked
+		require.NotZero(t, same.Now)
+		require.Equal(t, []int64{same.Now, same.Now, same.Now}, []int64{same.Low, same.Then, same.High})
+		higher := demandOf(t, d, "resource=a&rule=a&threshold=12.5").Blocked
+		require.LessOrEqual(t, higher.High, same.Now)
+		lower := demandOf(t, d, "resource=a&rule=a&threshold=11").Blocked
+		require.GreaterOrEqual(t, lower.Low, same.Now)
+
+		load(100)
+		drive(g, rng, 10, 10*time.Minute)
+		time.Sleep(10 * time.Second)
+		changed := demandOf(t, d, "resource=a&rule=a&threshold=100").Blocked
+		require.NotZero(t, changed.Now)
+		require.Zero(t, changed.Then, "the threshold was another one before")
+	})
+}
+
+// Those that ask for estimates take one processor, and not many wait.
+func TestDemand_AskedForByMany(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := leapgate.Must(leapgate.Config{})
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "a", Resource: "a", Threshold: 5}}))
+		d := keeping(t, g, 0)
+		drive(g, rand.New(rand.NewPCG(1, 1)), 10, time.Minute)
+		release := dashboard.HoldEstimates(d)
+		codes := make(chan int, 20)
+		for range 20 {
+			go func() { codes <- askDemand(d, "resource=a&rule=a&threshold=7").Code }()
+		}
+		synctest.Wait()
+		require.Len(t, codes, 12)
+		release()
+		synctest.Wait()
+		counts := map[int]int{}
+		for range 20 {
+			counts[<-codes]++
+		}
+		require.Equal(t, map[int]int{http.StatusOK: 8, http.StatusServiceUnavailable: 12}, counts)
+	})
 }

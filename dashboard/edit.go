@@ -113,6 +113,9 @@ func (d *Dashboard) perform(ctx context.Context, e *edit, who string) error {
 	d.editing.Lock()
 	defer d.editing.Unlock()
 	began := d.timeOf(nil) // what follows from the edit comes after it
+	if d.past != nil {
+		d.noteChanges(began, ruleKey{})
+	}
 	if e.action != add {
 		rules := d.loaded()
 		if i := indexOf(e.kind, rules, e.id); i >= 0 {
@@ -133,7 +136,10 @@ func (d *Dashboard) perform(ctx context.Context, e *edit, who string) error {
 	}
 	if err == nil {
 		e.log(ctx, d.cfg.Logger, who)
-		d.edits.add(e, who, began)
+		d.edits.add(e, who, "", began)
+		if d.past != nil {
+			d.noteChanges(began, ruleKey{e.kind.Name(), e.id})
+		}
 	}
 	return err
 }

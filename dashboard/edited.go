@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/internal/kinds"
+	"github.com/leapgate-go/leapgate/internal/pattern"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
@@ -25,9 +27,36 @@ type edited struct {
 	ID     string `json:"id"`
 	Action action `json:"action"`
 	Who    string `json:"who,omitempty"`
-	What   string `json:"what,omitempty"` // for people
+	What   string `json:"what,omitempty"`   // for people
+	Source string `json:"source,omitempty"` // of a rule that was changed elsewhere
 
-	resource string // that alone was or is bound; "" if the rule has a pattern
+	bound [2]target // before and after
+}
+
+// target is what a rule binds; zero if the rule is not there.
+type target struct {
+	match rule.Match
+	text  string
+}
+
+func targetOf(k kinds.Kind, one *kinds.Rules) target {
+	if one == nil {
+		return target{}
+	}
+	h := k.Head(one, 0)
+	return target{*h.Match, *h.Resource}
+}
+
+// binds reports whether a rule may bind a resource. One that binds what no other rule names may bind all.
+func (t target) binds(resource string) bool {
+	if t == (target{}) {
+		return false
+	}
+	if t.match == rule.Exact {
+		return t.text == resource
+	}
+	p, err := pattern.Compile(t.match, t.text)
+	return err == nil && p.Matches(resource, false)
 }
 
 // edits are the last ones that were made.
@@ -36,25 +65,62 @@ type edits struct {
 	all []edited
 }
 
-// add notes an edit that was made.
-func (l *edits) add(e *edit, who string, at time.Time) {
-	one := e.after
-	if one == nil {
-		one = e.before
-	}
-	h := e.kind.Head(one, 0)
+// add notes an edit that was made; by whom, or in which source.
+func (l *edits) add(e *edit, who, source string, at time.Time) {
 	note := edited{
 		At: stamp(at), Kind: e.kind.Name(), ID: e.id, Action: e.action,
-		Who: clipped(escape.Text(who)), What: clipped(e.what()),
-	}
-	if *h.Match == rule.Exact {
-		note.resource = *h.Resource
+		Who: clipped(escape.Text(who)), What: clipped(e.what()), Source: source,
+		bound: [...]target{targetOf(e.kind, e.before), targetOf(e.kind, e.after)},
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, note)
 	if len(l.all) > maxEdits {
 		l.all = slices.Delete(l.all, 0, len(l.all)-maxEdits)
+	}
+}
+
+// noteChanges notes which rules were changed elsewhere, by a rule file or the program, since it was called
+// before; but not the one of a key, which was changed here. The caller holds editing.
+func (d *Dashboard) noteChanges(at time.Time, here ruleKey) {
+	rules := d.loaded()
+	version := d.versionOfAll(rules)
+	if before := d.known; before != nil && version != d.knownVersion {
+		for _, k := range kinds.All {
+			d.noteChangesOf(k, before, rules, at, here)
+		}
+	}
+	d.known, d.knownVersion = rules, version
+}
+
+func (d *Dashboard) noteChangesOf(k kinds.Kind, before, after *kinds.Rules, at time.Time, here ruleKey) {
+	note := func(what action, e edit) {
+		e.kind, e.action = k, what
+		one := e.after
+		if one == nil {
+			one = e.before
+		}
+		h := k.Head(one, 0)
+		if e.id = *h.ID; here != (ruleKey{k.Name(), e.id}) {
+			d.changes.add(&e, "", *h.Source, at)
+		}
+	}
+	old := make(map[string]int, k.Len(before))
+	for i := range k.Len(before) {
+		old[*k.Head(before, i).ID] = i
+	}
+	for i := range k.Len(after) {
+		was, known := old[*k.Head(after, i).ID]
+		delete(old, *k.Head(after, i).ID)
+		switch {
+		case !known:
+			note(add, edit{after: listOfOne(k, after, i)})
+		case d.versionOf(k, before, was) != d.versionOf(k, after, i):
+			note(change, edit{before: listOfOne(k, before, was), after: listOfOne(k, after, i)})
+		}
+	}
+	for _, i := range slices.Sorted(maps.Values(old)) {
+		note(remove, edit{before: listOfOne(k, before, i)})
 	}
 }
 
@@ -90,17 +156,27 @@ func clipped(s string) string {
 	return s
 }
 
-// of returns the edits of the last hour that concern a resource, which these rules bind now. It
-// reports whether any of them has a name.
-func (l *edits) of(resource string, rules []boundView, now time.Time) (some []edited, named bool) {
+// of returns the edits of the last hour that concern a resource. It reports whether any of them has a
+// name.
+func (l *edits) of(resource string, now time.Time) (some []edited, named bool) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range l.all {
-		bound := e.resource == resource || slices.ContainsFunc(rules, func(r boundView) bool { return r.Kind == e.Kind && r.ID == e.ID })
-		if bound && now.Sub(time.Time(e.At)) < editsFor {
+	all := slices.Clone(l.all)
+	l.mu.Unlock()
+	for _, e := range all {
+		if now.Sub(time.Time(e.At)) < editsFor && (e.bound[0].binds(resource) || e.bound[1].binds(resource)) {
 			some = append(some, e)
 			named = named || e.Who != ""
 		}
 	}
 	return some, named
+}
+
+// editsOf returns the edits of the last hour that concern a resource, made here or elsewhere, and whether
+// any of them has a name.
+func (d *Dashboard) editsOf(resource string, now time.Time) (all []edited, named bool) {
+	here, named := d.edits.of(resource, now)
+	elsewhere, _ := d.changes.of(resource, now)
+	all = append(here, elsewhere...)
+	slices.SortStableFunc(all, func(a, b edited) int { return time.Time(a.At).Compare(time.Time(b.At)) })
+	return all, named
 }

@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 func TestEdits_AreToldWithWhoAndWhat(t *testing.T) {
@@ -89,5 +91,68 @@ func TestResource_TellsWhetherItsHistoryIsKept(t *testing.T) {
 		require.NotContains(t, get(t, d, "resource?name=a"), "kept", "nobody has looked yet")
 		time.Sleep(2 * time.Second)
 		require.Equal(t, true, get(t, d, "resource?name=a")["kept"])
+	})
+}
+
+// A change is told of each resource that the rule bound before or after it, by name or by pattern.
+func TestEdits_OfPatternsAndOfRulesThatMove(t *testing.T) {
+	t.Parallel()
+	g := gates.New(t, gatetest.ClockAt(start))
+	d := dashboard.Handler(g, dashboard.Config{Authorize: ann, Logger: quiet()})
+	gates.Enter(t, g, "x")
+	gates.Enter(t, g, "y")
+	told := func(name string) (all []string) {
+		for _, e := range list(get(t, d, "resource?name="+name), "edits") {
+			all = append(all, e["action"].(string)+" "+e["id"].(string))
+		}
+		return all
+	}
+	do := func(method, path, body string) {
+		version, _ := get(t, d, "rule?"+path)["version"].(string)
+		answer, v := ask(t, d, method, "rule?"+path, body, "If-Match", strconv.Quote(version))
+		require.Less(t, answer.StatusCode, 300, v)
+	}
+	answer, v := ask(t, d, "POST", "rules?kind=flow", `{"id": "pat", "resource": "x*", "match": "glob", "threshold": 5}`)
+	require.Equal(t, http.StatusCreated, answer.StatusCode, v)
+	do("DELETE", "kind=flow&id=pat", "")
+	answer, v = ask(t, d, "POST", "rules?kind=flow", `{"id": "mv", "resource": "x", "threshold": 5}`)
+	require.Equal(t, http.StatusCreated, answer.StatusCode, v)
+	do("PUT", "kind=flow&id=mv", `{"resource": "y", "threshold": 5}`)
+	do("PUT", "kind=flow&id=mv", `{"resource": "y", "threshold": 6}`)
+	require.Equal(t, []string{"add pat", "remove pat", "add mv", "change mv"}, told("x"))
+	require.Equal(t, []string{"change mv", "change mv"}, told("y"))
+}
+
+// What a rule file or the program changes is told as well, and not what was changed here once more.
+func TestEdits_OfWhatWasChangedElsewhere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := leapgate.Must(leapgate.Config{})
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "own", Resource: "a", Threshold: 1}}))
+		d, err := dashboard.New(g, dashboard.Config{KeepHistory: true, Authorize: ann, Logger: quiet()})
+		require.NoError(t, err)
+		defer d.Close()
+		gates.Enter(t, g, "a")
+		time.Sleep(1500 * time.Millisecond)
+		file := func(rules ...flow.Rule) {
+			require.NoError(t, g.ReplaceRules("rules.yaml", leapgate.Rules{Flow: rules}))
+		}
+		file(flow.Rule{ID: "kept", Resource: "a*", Match: rule.Glob, Threshold: 5, Source: "rules.yaml"})
+		time.Sleep(time.Second)
+		version := get(t, d, "rule?kind=flow&id=own")["version"].(string)
+		answer, v := ask(t, d, "PUT", "rule?kind=flow&id=own", `{"resource": "a", "threshold": 2}`, "If-Match", strconv.Quote(version))
+		require.Equal(t, http.StatusOK, answer.StatusCode, v)
+		file(flow.Rule{ID: "kept", Resource: "a*", Match: rule.Glob, Threshold: 7, Source: "rules.yaml"})
+		time.Sleep(time.Second)
+		file()
+		time.Sleep(time.Second)
+		var told []string
+		for _, e := range list(get(t, d, "resource?name=a"), "edits") {
+			told = append(told, fmt.Sprint(e["action"], " ", e["id"], " ", e["what"], " ", e["who"], " ", e["source"]))
+		}
+		require.Equal(t, []string{
+			"add kept <nil> <nil> rules.yaml", "change own threshold 1 → 2 ann <nil>",
+			"change kept threshold 5 → 7 <nil> rules.yaml", "remove kept <nil> <nil> rules.yaml",
+		}, told)
 	})
 }

@@ -108,7 +108,7 @@ func (p *past) view(name, span string, now int64) (historyView, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.resources[name]
-	if r == nil || r.hour == nil {
+	if r == nil || r.rowsPast == nil {
 		return historyView{}, false
 	}
 	v := historyView{Name: name, Step: 1, Forgotten: p.forgotten}

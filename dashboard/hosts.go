@@ -29,7 +29,7 @@ type hosts struct {
 // newHosts makes them of Config.Hosts, which is good.
 func newHosts(given []string) hosts {
 	h := hosts{names: []string{"localhost"}}
-	if given == nil {
+	if len(given) == 0 {
 		h.dotless = true
 		h.suffixes = []string{".local", ".internal", ".svc"}
 		if own, err := os.Hostname(); err == nil {

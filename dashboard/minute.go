@@ -22,8 +22,6 @@ const (
 	ruleSecondFigures
 )
 
-type secondCounts [ruleSecondFigures]int64
-
 var ruleSecondJoins = [ruleSecondFigures]history.Join{history.Sum, history.Sum, history.Sum, history.Sum}
 
 // loadPast is the load in the seconds of the last minute, each where it lies in a minute.
@@ -121,7 +119,7 @@ func (p *past) minute(now int64) minuteView {
 	v := minuteView{Since: since, Resources: []*resourceMinute{}, Rules: []*ruleMinute{}, Load: make(map[string]*secondsView)}
 	rules := make(map[ruleKey]*ruleMinute)
 	for name, r := range p.resources {
-		if r.hour == nil || r.called < since {
+		if r.rowsPast == nil || r.called < since {
 			continue
 		}
 		m := &resourceMinute{Name: name, Raw: rawOf(name), Pass: unknown(), Block: unknown(), Exception: unknown()}

@@ -1,12 +1,13 @@
 package dashboard
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/history"
+	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -18,14 +19,18 @@ const (
 	hourSeconds   = 3600
 	minuteSeconds = 60
 
-	pastBytes     = 15 << 10 // at most, of the steps of the hour
-	demandBytes   = 15 << 10
+	pastBytes     = 15<<10 + 512 // at most, of the steps of the hour
+	demandBytes   = 13 << 10
 	minuteBytes   = 2 << 10
-	pastRuleBytes = 6 << 10
+	pastRuleBytes = 5<<10 + 512
 
-	ruleMinuteBytes = 1 << 10
+	ruleMinuteBytes = 512
 
-	pastOverhead = 512 // about what a resource takes besides its rows
+	pastOverhead     = 1280 // what a resource takes besides its steps, about
+	pastRuleOverhead = 512
+
+	maxGoneRules = 5 // of a resource, whose steps are kept
+	maxBack      = 2 * stepSeconds
 )
 
 // The figures of a resource in a step. Times are packed.
@@ -74,37 +79,68 @@ type (
 )
 
 // past is what resources and their rules did in the last hour. It is fed every second, and takes
-// a bounded memory: what has not been called for longest is forgotten first. A resource that was
-// evicted is forgotten too.
+// a bounded memory. A resource that was evicted is kept as long as there is room, and goes on if it
+// comes again; and so is a rule that was removed.
 type past struct {
 	max int // bytes
 
-	mu        sync.Mutex
-	resources map[string]*resourcePast // all of the gate
-	used      int                      // bytes
-	forgotten int64                    // resources
-	round     int64                    // of feeding; 0 before the first
-	load      loadPast
+	mu         sync.Mutex
+	resources  map[string]*resourcePast // all of the gate, and some that are gone
+	used       int                      // bytes
+	forgotten  int64                    // resources
+	round      int64                    // of feeding; 0 before the first
+	second     int64                    // that was fed last
+	gone       counts                   // what resources had counted that are gone, when they were fed last
+	lastSerial int64                    // of the rules in the rounds before
+
+	load loadPast
+
+	full bool            // those that are busy do not all fit
+	idle []*resourcePast // that may be forgotten in this round, the one that is idle for longest first
 }
 
 type resourcePast struct {
+	name   string
+	serial int64 // of its tenure; 0 if it is gone
 	totals counts
-	round  int64 // in which it was fed last
-	called int64 // the second in which it was called last
+	seen   []ruleTotals // of the rules that bound it last, in their order
+	round  int64        // in which it was fed last
+	called int64        // the second in which it was called last
 
-	// What it did; nil while there is nothing to keep.
+	*rowsPast // nil while nothing is kept
+}
+
+// rowsPast is what a resource and its rules did.
+type rowsPast struct {
+	began                int64 // the second
 	hour, minute, demand *history.Row
 	rules                map[ruleKey]*rulePast
 	bytes                int
 }
 
 type rulePast struct {
-	totals  ruleCounts
-	seconds secondCounts // totals of what the minute has
-	states  []string
-	round   int64
-	hour    *history.Row
-	minute  *history.Row
+	began  int64 // the second
+	steady int64 // the second since when it is as it is kept, without a gap
+	kept   keptRule
+	states []string
+	round  int64 // in which it was fed last
+	hour   *history.Row
+	minute *history.Row
+}
+
+// keptRule is what of a rule decides how much it refuses, as far as figures tell.
+type keptRule struct {
+	serial               int64
+	mode                 rule.Mode
+	threshold, effective float64
+	interval             time.Duration
+}
+
+// ruleTotals are those of a rule on a resource as long as it goes on counting.
+type ruleTotals struct {
+	serial   int64
+	admitted int64
+	ruleCounts
 }
 
 func newPast(most int) *past { return &past{max: most, resources: make(map[string]*resourcePast)} }
@@ -134,153 +170,205 @@ func (p *past) feed(at time.Time, all []stat.Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.round++
+	p.idle = nil
 	second := at.Add(-time.Second / 2).Unix() // the one that has ended
-	for i := range all {
-		p.feedResource(second, &all[i])
+	if second < p.second-maxBack {
+		p.beginAnew() // times that come again would not be told from those that were
 	}
-	for name, r := range p.resources {
-		if r.round != p.round {
-			p.used -= r.bytes
-			delete(p.resources, name)
+	p.second = second
+	p.full = p.full && p.used > p.max/4*3
+	var other *stat.Snapshot
+	last := p.lastSerial
+	for i := range all {
+		for _, serial := range all[i].RuleSerials {
+			last = max(last, serial)
+		}
+		if all[i].Resource == resource.Other {
+			other = &all[i]
+		} else {
+			p.feedResource(&all[i], counts{all[i].Pass, all[i].Block, all[i].Exception, all[i].WouldBlock})
 		}
 	}
+	for name, r := range p.resources {
+		if r.round == p.round || name == resource.Other {
+			continue
+		}
+		if r.serial != 0 {
+			p.end(r)
+		}
+		if r.rowsPast == nil || r.called < second-hourSeconds {
+			p.drop(r)
+			delete(p.resources, name)
+			continue
+		}
+		for _, row := range [...]*history.Row{r.hour, r.minute, r.demand} {
+			row.Until(second)
+		}
+		r.forgetRules(p)
+		p.measure(r)
+	}
+	if other != nil {
+		own := counts{other.Pass, other.Block, other.Exception, other.WouldBlock}
+		for i := range own {
+			own[i] -= p.gone[i] // which it shows too
+		}
+		p.feedResource(other, own)
+	}
+	p.lastSerial = last
 	if p.used > p.max {
 		p.forget()
 	}
 }
 
-func (p *past) feedResource(second int64, s *stat.Snapshot) {
-	totals := counts{s.Pass, s.Block, s.Exception, s.WouldBlock}
+// end notes that a resource is gone, or that its totals begin anew: other shows what they were.
+func (p *past) end(r *resourcePast) {
+	for i, n := range r.totals {
+		p.gone[i] += n
+	}
+	r.serial, r.totals = 0, counts{}
+}
+
+// feedResource takes the figures of a resource, with totals that go up as long as its tenure does.
+func (p *past) feedResource(s *stat.Snapshot, totals counts) {
 	r := p.resources[s.Resource]
 	if r == nil {
-		r = new(resourcePast)
-		if p.round == 1 {
-			r.totals = totals
-		}
+		r = &resourcePast{name: s.Resource}
 		p.resources[s.Resource] = r
+	}
+	if r.serial != 0 && r.serial != s.Serial {
+		p.end(r)
+	}
+	if p.round == 1 {
+		r.totals = totals
 	}
 	grown := totals
 	grow(grown[:], r.totals[:])
-	r.totals, r.round = totals, p.round
+	r.serial, r.round = s.Serial, p.round
 	demand := grown[pastPass] + grown[pastBlock]
 	if demand > 0 || s.Concurrency+s.Waiting > 0 {
-		r.called = second
-		if r.hour == nil {
-			r.begin()
+		r.called = p.second
+		if r.rowsPast == nil && p.roomFor(pastOverhead+len(s.Rules)*pastRuleOverhead) {
+			r.rowsPast = newRowsPast(p.second)
 		}
 	}
-	if r.hour == nil {
+	if r.rowsPast == nil {
+		r.noteRules(p, s, grown, nil)
 		return
 	}
 	var row [pastFigures]int64
 	copy(row[:], grown[:])
-	row[pastConcurrency], row[pastWaiting] = s.MaxConcurrency, s.Waiting
+	row[pastConcurrency], row[pastWaiting] = s.MaxConcurrency, s.MaxWaiting
 	for i, d := range [...]time.Duration{s.WaitP95, s.P50, s.P95, s.P99} {
 		row[pastWaitP95+i] = history.PackTime(int64(d))
 	}
-	r.hour.Fill(second, row[:]...)
-	r.minute.Fill(second, row[:]...)
-	r.demand.Fill(second, demand)
-	p.feedRules(second, r, grown, s.Rules)
-	bytes := r.size()
-	p.used += bytes - r.bytes
-	r.bytes = bytes
+	r.hour.Fill(p.second, row[:]...)
+	r.minute.Fill(p.second, row[:]...)
+	r.demand.Fill(p.second, demand)
+	r.noteRules(p, s, grown, r.fillRule)
+	r.forgetRules(p)
+	p.measure(r)
 }
 
-// feedRules notes what the rules of a resource did while it got these calls.
-func (p *past) feedRules(second int64, r *resourcePast, calls counts, rules []stat.RuleSnapshot) {
-	for i := range rules {
-		f := &rules[i]
+// grow makes totals what they have grown by, and takes what they are now. Those that are read a
+// moment too early may be lower than before: nothing is noted twice.
+func grow(now, before []int64) {
+	for i := range now {
+		total := max(now[i], before[i])
+		now[i], before[i] = total-before[i], total
+	}
+}
+
+// noteRules has each rule's growth noted while the resource got these calls.
+func (r *resourcePast) noteRules(p *past, s *stat.Snapshot, calls counts, note func(p *past, f *stat.RuleSnapshot, serial int64, grown ruleCounts, admitted int64)) {
+	before := r.seen
+	if !slices.EqualFunc(before, s.RuleSerials, func(a ruleTotals, serial int64) bool { return a.serial == serial }) {
+		r.seen = make([]ruleTotals, len(s.Rules))
+	}
+	for i := range s.Rules {
+		f, serial := &s.Rules[i], s.RuleSerials[i]
 		totals := ruleCounts{f.Blocked, f.WouldBlock, f.CandidateWouldBlock, f.Missing, f.Changes}
-		past := r.rules[ruleKey{f.Kind, f.ID}]
-		if past == nil {
-			// What it counted before is not known, but it decided no more calls than there were.
-			past = &rulePast{
-				hour:   history.NewRow(stepSeconds, hourSteps, pastRuleBytes, pastRuleJoins[:]...),
-				minute: history.NewRow(1, minuteSeconds, ruleMinuteBytes, ruleSecondJoins[:]...),
-			}
+		known := ruleTotals{serial: serial}
+		at := i
+		if at >= len(before) || before[at].serial != serial {
+			at = slices.IndexFunc(before, func(a ruleTotals) bool { return a.serial == serial })
+		}
+		switch {
+		case at >= 0:
+			known = before[at]
+		case p.round == 1:
+			known.ruleCounts, known.admitted = totals, f.Admitted
+		case serial <= p.lastSerial:
+			// What it counted before is forgotten, but it decided no more calls than there were.
 			demand := calls[pastPass] + calls[pastBlock]
 			for i, most := range [...]int64{calls[pastBlock], calls[pastWouldBlock], demand, demand, 0} {
-				past.totals[i] = max(0, totals[i]-most)
+				known.ruleCounts[i] = max(0, totals[i]-most)
 			}
-			past.seconds = secondCounts{max(0, f.Admitted-calls[pastPass]), past.totals[pastBlocked], past.totals[pastRuleWouldBlock], past.totals[pastCandidateWouldBlock]}
-			r.rules[ruleKey{f.Kind, f.ID}] = past
+			known.admitted = max(0, f.Admitted-calls[pastPass])
 		}
 		grown := totals
-		grow(grown[:], past.totals[:])
-		past.totals, past.round, past.states = totals, p.round, f.States
-		var row [pastRuleFigures]int64
-		copy(row[:], grown[:])
-		row[pastState] = int64(max(0, slices.Index(f.States, f.State)))
-		row[pastThreshold], row[pastCandidate] = history.PackNumber(f.Threshold), history.PackNumber(f.Candidate)
-		if f.Effective != f.Threshold {
-			row[pastEffective] = 1 + history.PackLevel(f.Effective)
-		}
-		past.hour.Fill(second, row[:]...)
-		seconds := secondCounts{f.Admitted, f.Blocked, f.WouldBlock, f.CandidateWouldBlock}
-		since := seconds
-		grow(since[:], past.seconds[:])
-		past.seconds = seconds
-		past.minute.Fill(second, since[:]...)
-	}
-	for key, past := range r.rules {
-		if past.round != p.round {
-			delete(r.rules, key)
+		grow(grown[:], known.ruleCounts[:])
+		total := max(f.Admitted, known.admitted)
+		admitted := total - known.admitted
+		known.admitted = total
+		r.seen[i] = known
+		if note != nil {
+			note(p, f, serial, grown, admitted)
 		}
 	}
+}
+
+// fillRule notes what a rule did.
+func (r *rowsPast) fillRule(p *past, f *stat.RuleSnapshot, serial int64, grown ruleCounts, admitted int64) {
+	key := ruleKey{f.Kind, f.ID}
+	past := r.rules[key]
+	if past == nil {
+		past = &rulePast{
+			began:  p.second,
+			hour:   history.NewRow(stepSeconds, hourSteps, pastRuleBytes, pastRuleJoins[:]...),
+			minute: history.NewRow(1, minuteSeconds, ruleMinuteBytes, ruleSecondJoins[:]...),
+		}
+		r.rules[key] = past
+	}
+	if kept := (keptRule{serial, f.Mode, f.Threshold, f.Effective, f.Interval}); kept != past.kept || past.round != p.round-1 {
+		past.steady, past.kept = p.second, kept
+	}
+	past.round, past.states = p.round, f.States
+	var row [pastRuleFigures]int64
+	copy(row[:], grown[:])
+	row[pastState] = int64(max(0, slices.Index(f.States, f.State)))
+	row[pastThreshold], row[pastCandidate] = history.PackNumber(f.Threshold), history.PackNumber(f.Candidate)
+	if f.Effective != f.Threshold {
+		row[pastEffective] = 1 + history.PackLevel(f.Effective)
+	}
+	past.hour.Fill(p.second, row[:]...)
+	past.minute.Fill(p.second, admitted, grown[pastBlocked], grown[pastRuleWouldBlock], grown[pastCandidateWouldBlock])
 }
 
 // keeps reports whether there is any history of a resource.
-func (p *past) keeps(resource string) bool {
+func (p *past) keeps(name string) bool {
 	if p == nil {
 		return false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.resources[resource]
-	return r != nil && r.hour != nil
+	r := p.resources[name]
+	return r != nil && r.rowsPast != nil
 }
 
-func (r *resourcePast) begin() {
-	r.hour = history.NewRow(stepSeconds, hourSteps, pastBytes, pastJoins[:]...)
-	r.minute = history.NewRow(1, minuteSeconds, minuteBytes, pastJoins[:]...)
-	r.demand = history.NewRow(1, hourSeconds, demandBytes, history.Sum)
-	r.rules = make(map[ruleKey]*rulePast)
+func newRowsPast(second int64) *rowsPast {
+	return &rowsPast{
+		began:  second,
+		hour:   history.NewRow(stepSeconds, hourSteps, pastBytes, pastJoins[:]...),
+		minute: history.NewRow(1, minuteSeconds, minuteBytes, pastJoins[:]...),
+		demand: history.NewRow(1, hourSeconds, demandBytes, history.Sum),
+		rules:  make(map[ruleKey]*rulePast),
+	}
 }
 
-func (r *resourcePast) size() int {
+func (r *rowsPast) size() int {
 	bytes := pastOverhead + r.hour.Bytes() + r.minute.Bytes() + r.demand.Bytes()
 	for _, rule := range r.rules {
-		bytes += pastOverhead + rule.hour.Bytes() + rule.minute.Bytes()
+		bytes += pastRuleOverhead + rule.hour.Bytes() + rule.minute.Bytes()
 	}
 	return bytes
-}
-
-// grow makes totals what they have grown by. Those that fell began anew.
-func grow(now, before []int64) {
-	for i := range now {
-		if now[i] >= before[i] {
-			now[i] -= before[i]
-		}
-	}
-}
-
-// forget makes room: a sixteenth of it at once, so that it is not sought every second. The caller
-// holds mu.
-func (p *past) forget() {
-	var kept []*resourcePast
-	for _, r := range p.resources {
-		if r.hour != nil {
-			kept = append(kept, r)
-		}
-	}
-	slices.SortFunc(kept, func(a, b *resourcePast) int { return cmp.Compare(a.called, b.called) })
-	for _, r := range kept {
-		if p.used <= p.max-p.max/16 {
-			return
-		}
-		p.used -= r.bytes
-		p.forgotten++
-		*r = resourcePast{totals: r.totals, round: r.round, called: r.called}
-	}
 }

@@ -19,7 +19,7 @@ func feedBusy(p *past, resources int) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	all := make([]stat.Snapshot, resources)
 	for i := range all {
-		all[i] = stat.Snapshot{Resource: fmt.Sprintf("r%d", i), Rules: []stat.RuleSnapshot{{
+		all[i] = stat.Snapshot{Resource: fmt.Sprintf("r%d", i), Serial: int64(i) + 1, RuleSerials: []int64{int64(i) + 1}, Rules: []stat.RuleSnapshot{{
 			ID: fmt.Sprintf("rule %d", i), Kind: "flow", States: []string{"cold", "warm"}, State: "cold",
 		}}}
 	}
@@ -29,7 +29,7 @@ func feedBusy(p *past, resources int) {
 			s.Pass += rng.Int64N(100_000)
 			s.Block += rng.Int64N(1000)
 			s.Exception += rng.Int64N(100)
-			s.MaxConcurrency, s.Waiting = rng.Int64N(1000), rng.Int64N(100)
+			s.MaxConcurrency, s.MaxWaiting = rng.Int64N(1000), rng.Int64N(100)
 			s.WaitP95 = time.Duration(rng.ExpFloat64() * 1e8)
 			s.P50 = time.Duration(rng.ExpFloat64() * 1e7)
 			s.P95, s.P99 = 2*s.P50, 3*s.P50
@@ -57,7 +57,7 @@ func TestHistory_TakesTheMemoryThatItSays(t *testing.T) {
 	t.Logf("%d bytes are counted, and %d used, of each resource", p.used/resources, int64(gatetest.LiveHeap()-before)/resources)
 	require.Zero(t, p.forgotten)
 	for _, r := range p.resources {
-		require.LessOrEqual(t, r.bytes, 32<<10+6<<10+2*pastOverhead)
+		require.LessOrEqual(t, r.bytes, 32<<10+6<<10)
 		require.Greater(t, r.bytes, 20<<10, "it is busy")
 		require.GreaterOrEqual(t, stepsOf(r.hour), hourSteps-1)
 		require.GreaterOrEqual(t, stepsOf(r.demand), hourSeconds-1)
@@ -66,7 +66,7 @@ func TestHistory_TakesTheMemoryThatItSays(t *testing.T) {
 			require.GreaterOrEqual(t, stepsOf(rule.hour), hourSteps-1)
 		}
 	}
-	gatetest.RequireHeap(t, before+uint64(p.used)*5/4+64<<10)
+	gatetest.RequireHeap(t, before+resources*38<<10+64<<10)
 	runtime.KeepAlive(p)
 
 	before = gatetest.LiveHeap()

@@ -110,6 +110,9 @@ func (q *query) amount(name string) float64 {
 	const want = "a finite number of at least 0"
 	v := q.required(name, want)
 	f, err := strconv.ParseFloat(v, 64)
+	if strings.ContainsAny(v, "_xX") { // as Go has numbers
+		err = strconv.ErrSyntax
+	}
 	if q.values.Has(name) && (err != nil || !(f >= 0) || math.IsInf(f, 1)) { // NaN compares false
 		q.fault(name, quoted(v), want)
 	}

@@ -273,7 +273,7 @@ func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	v.Rules, v.Kept = d.rulesOf(&s), d.past.keeps(name)
-	made, named := d.edits.of(name, v.Rules, s.At)
+	made, named := d.editsOf(name, s.At)
 	v.Edits = made
 	if (named || haveNames(v.Rules)) && d.visibilityOf(r) == keysHidden {
 		for i := range v.Rules {

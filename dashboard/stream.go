@@ -62,13 +62,8 @@ func newStream(read func() reading, viewers, perAddress int) *stream {
 func (s *stream) join(address string, sees visibility) (v *viewer, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return nil, "the dashboard is closed"
-	case s.slots >= s.max:
-		return nil, "no place is left: at most " + strconv.Itoa(s.max) + " may watch"
-	case s.by[address] >= s.maxPerAddress:
-		return nil, "no place is left for your address: at most " + strconv.Itoa(s.maxPerAddress) + " may watch from one"
+	if why = s.full(address); why != "" {
+		return nil, why
 	}
 	if s.stop == nil {
 		// Those who come and go do not cause a frame each.
@@ -87,6 +82,27 @@ func (s *stream) join(address string, sees visibility) (v *viewer, why string) {
 		v.frames <- s.encoder.all(sees)
 	}
 	return v, ""
+}
+
+// why returns why a viewer at an address could not join; "" if it could.
+func (s *stream) why(address string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.full(address)
+}
+
+// full is why. The caller holds mu.
+func (s *stream) full(address string) string {
+	switch {
+	case s.closed:
+		return "the dashboard is closed"
+	case s.slots >= s.max:
+		return "no place is left: at most " + strconv.Itoa(s.max) + " may watch"
+	case s.by[address] >= s.maxPerAddress:
+		return "no place is left for your address: at most " + strconv.Itoa(s.maxPerAddress) + " may watch from one"
+	default:
+		return ""
+	}
 }
 
 func (s *stream) leave(v *viewer) {
@@ -181,6 +197,11 @@ func (s *stream) close() {
 	s.running.Wait()
 }
 
+func noPlace(w http.ResponseWriter, why string) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
+	fail(w, problem{Status: http.StatusServiceUnavailable, Detail: why})
+}
+
 func (d *Dashboard) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !d.noParameters(w, r) {
 		return
@@ -189,6 +210,10 @@ func (d *Dashboard) serveEvents(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // nginx would collect frames
 	if r.Method == http.MethodHead {
+		if why := d.stream.why(clip(d.cfg.Address(r), maxAddress)); why != "" {
+			noPlace(w, why)
+			return
+		}
 		h.Set("Content-Type", "text/event-stream")
 		return
 	}
@@ -198,8 +223,7 @@ func (d *Dashboard) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	v, why := d.stream.join(clip(d.cfg.Address(r), maxAddress), sees)
 	if v == nil {
-		h.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
-		fail(w, problem{Status: http.StatusServiceUnavailable, Detail: why})
+		noPlace(w, why)
 		return
 	}
 	defer d.stream.leave(v)

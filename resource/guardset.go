@@ -218,23 +218,30 @@ func (set *guardSet) snapshot(name string, now int64, at time.Time, evicted evic
 	}
 	s.Waits = waits.Count()
 	stats.SetTotals(&s, totals)
-	s.Rules = set.rules(now, at)
+	s.Rules, s.RuleSerials = set.rules(now, at)
 	if end, used := set.metric.LastBucket(); used && now-end > int64(idleTime) {
 		set.stat.Trim(now)
 	}
 	return s
 }
 
-// rules returns the figures of the rules that bind the resource.
-func (set *guardSet) rules(now int64, at time.Time) (rules []stat.RuleSnapshot) {
-	for c := range set.rulesOnly() {
+// rules returns the figures of the rules that bind the resource, and the serials of their lifetimes.
+func (set *guardSet) rules(now int64, at time.Time) (rules []stat.RuleSnapshot, serials []int64) {
+	if set.checks == nil {
+		return nil, nil
+	}
+	rules, serials = make([]stat.RuleSnapshot, 0, len(set.bound)), make([]int64, 0, len(set.bound))
+	for c, h := range set.rulesOnly() {
 		rule := snapshotOf(c, now, at)
 		if last := c.Cause().Last; last != nil {
 			rule.LastRefusal = last.load(now, at)
 		}
-		rules = append(rules, rule)
+		rules, serials = append(rules, rule), append(serials, h.serial)
 	}
-	return rules
+	if len(rules) == 0 {
+		return nil, nil
+	}
+	return rules, serials
 }
 
 // snapshotOf returns the figures of a check, which may leave its names to its cause.

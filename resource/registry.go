@@ -344,6 +344,7 @@ func (g *registry) Snapshot() []stat.Snapshot {
 	snapshots := make([]stat.Snapshot, 0, len(cut))
 	for _, p := range cut {
 		s := p.home.snapshot(p.name, now, at, evicted)
+		s.Serial = p.serial
 		if p.name == Other && s.Pass+s.Block == 0 && s.Rules == nil {
 			continue // nobody has needed it
 		}
@@ -352,18 +353,17 @@ func (g *registry) Snapshot() []stat.Snapshot {
 	return snapshots
 }
 
-// homeOf returns where r is counted, or was when the gate was closed, and what other
-// carries; nil if r has no place. Counting itself does without the lock.
-func (g *registry) homeOf(r *Resource) (home *guardSet, evicted evictedTotals) {
+// homeOf returns where r is counted, or was when the gate was closed, the serial of that, and what
+// other carries; nil if r has no place. Counting itself does without the lock.
+func (g *registry) homeOf(r *Resource) (home *guardSet, serial int64, evicted evictedTotals) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	home = r.home
-	if home == nil {
+	if r.home == nil {
 		if namesake := g.table.Get(r.name); namesake != nil {
-			home = namesake.home
+			r = namesake
 		}
 	}
-	return home, g.evictedTotals
+	return r.home, r.serial, g.evictedTotals
 }
 
 // Sum is the number of events of a resource in the last second, 0 if it is not there.

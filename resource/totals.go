@@ -71,10 +71,8 @@ func (g *registry) Totals() []Totals {
 		t.Waits, t.Waiting = metric.Latencies(p.home.metric.Waits()), p.home.metric.Waiting()
 		counts, latencies := p.home.metric.TotalsAndLatencies()
 		t.Counts, t.Latencies = counts, metric.Latencies(latencies)
-		t.Rules, t.LastRuleSerial = p.home.rules(now, at), last
-		for _, h := range p.home.rulesOnly() {
-			t.RuleSerials = append(t.RuleSerials, h.serial)
-		}
+		t.Rules, t.RuleSerials = p.home.rules(now, at)
+		t.LastRuleSerial = last
 		if t.Resource == Other {
 			t.Counts = t.Counts.Plus(evicted.counts)
 			t.Latencies = t.Latencies.Plus(evicted.latencies)

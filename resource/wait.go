@@ -28,8 +28,8 @@ func (a *admission) wait(ctx context.Context, c Check, d *Delay) bool {
 	if !a.waited {
 		a.waited, a.came = true, a.now
 	}
-	a.set.metric.AddWaiting(a.n)
-	defer a.set.metric.AddWaiting(-a.n)
+	a.set.metric.AddWaiting(a.now, a.n)
+	defer func() { a.set.metric.AddWaiting(a.now, -a.n) }()
 	over := false
 	defer func() {
 		if !over { // the program's own way to sleep has panicked

@@ -17,6 +17,10 @@ type Snapshot struct {
 	Resource string
 	At       time.Time // by the wall clock
 
+	// Serial tells one tenure of the resource in the gate from the next, whose totals begin anew. It is
+	// another one if the resource was evicted and has come again; 0 if it is not there.
+	Serial int64
+
 	// Per second, over the last second, the running tenth of it included: a steady
 	// 50 reads between 45 and 50.
 	PassQPS, BlockQPS, SuccessQPS, ExceptionQPS float64
@@ -33,8 +37,9 @@ type Snapshot struct {
 
 	// Waiting is the number of calls that wait now, before they begin: as often as each
 	// counts, with WithCount. They are not in flight. P50, P95 and P99 of the waits are of
-	// those that ended in the last ten seconds, at most 4.4 % off; 0 with none.
-	Waiting                   int64
+	// those that ended in the last ten seconds, at most 4.4 % off; 0 with none. MaxWaiting is the
+	// most that waited at a time, in the running second of the clock and the one before.
+	Waiting, MaxWaiting       int64
 	WaitP50, WaitP95, WaitP99 time.Duration
 
 	// Totals since the resource was first seen, or seen again after an eviction.
@@ -54,6 +59,10 @@ type Snapshot struct {
 	// Rules are the figures of each rule that binds the resource, in the order in
 	// which the rules are asked.
 	Rules []RuleSnapshot
+	// RuleSerials has a number for each of Rules. It stays as long as the rule goes on
+	// counting on the resource, and is another one if it began anew, because it was removed
+	// and loaded again, or its resource evicted and forgotten.
+	RuleSerials []int64
 }
 
 // RuleSnapshot is the figures of one rule on one resource. The counts begin when

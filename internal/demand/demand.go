@@ -2,8 +2,8 @@
 // second.
 //
 // What a window refuses depends on where in their seconds the calls lay, which is not kept. So
-// the hour is played many times with calls that lie at random, and clump together more or less,
-// and the answer is a range.
+// the hour is played many times with calls that lie in one way or another: as evenly, or as much in
+// clumps, as the seconds suggest. The answer is a range.
 package demand
 
 import (
@@ -23,73 +23,115 @@ type Window struct {
 // Range is a number that is not known exactly.
 type Range struct{ Likely, Low, High int64 }
 
+// IsWide reports whether so much is not known that Likely says little.
+func (r Range) IsWide() bool {
+	return r.Likely > many && float64(r.High-r.Low) > wide*float64(r.Likely)
+}
+
+const (
+	many = 100
+	wide = 0.2
+)
+
 const (
 	second = int64(time.Second)
 
-	// finest is the shortest bucket that is played. Shorter ones are joined: that changes the
-	// length of the window by less than 1 %, and bounds what an answer costs.
-	finest = 4 * time.Millisecond
+	// finest is the shortest bucket that is played. Shorter ones are joined, which bounds what an answer
+	// costs: the window is played a bit too short and a bit too long, by turns.
+	finest = 10 * time.Millisecond
 
 	// late is how long after its end a second may be read.
 	late = 20 * time.Millisecond
 
-	plays = 8 // with each clumping
+	plays = 6 // with each spread
 
-	// few is how many calls of a second are placed one by one. Of more, how many come into a
-	// bucket is drawn.
-	few = 64
-)
+	// few is how many calls for each bucket of a second are placed one by one. Of more, how many come into
+	// a bucket is drawn.
+	few = 3
 
-// clumpings are the shares of calls that come together with the call before them: of calls that
-// know nothing of each other, as is likely, and as of much that was recorded.
-var clumpings = [...]float64{0, likely, 0.5}
-
-const likely = 0.04
-
-const (
 	// least is how far Low and High are from what was played at least, as a share of it.
 	least = 0.02
 
-	// Of more calls than many, they are at most so far from Likely.
-	many   = 100
-	widest = 0.095
+	// sure is how many standard deviations of what was played Low and High are away.
+	sure = 2.4
+
+	// paced is what seconds differ by at most where calls are paced. What is refused of them depends on
+	// the least that they are away from the limit: on one call in exact.
+	paced = 0.8
+	exact = 200
 )
 
-// Refused returns how many calls a window with a limit would have refused, when so many came
-// in each second. The first second is that of this Unix time. The calls of the first warm
-// seconds only fill the window: what they would have been refused is not counted. The same
+// Calls are those that came, by the second.
+type Calls struct {
+	First     int64 // the first second, of Unix time
+	PerSecond []int64
+	// Warm is how many seconds at the beginning only fill the window: what is refused of them is not
+	// counted.
+	Warm int
+	// Shaped is whether something has let them pass that may have made them even.
+	Shaped bool
+}
+
+// A spread is how much the number of calls in a short time varies, as a share of how much it would if
+// they knew nothing of each other: 0 of calls that are evenly paced, 1 of those that come at random,
+// and more of those that come in clumps.
+
+// likely is the spread of most that was recorded: every twentieth call comes with the one before.
+const likely = 1.08
+
+// spreads returns the spreads that are played, the likely one in the middle. How much seconds differ from the
+// ones after them bounds how much shorter times may.
+func (c *Calls) spreads() (spreads [3]float64) {
+	var squares, calls float64
+	for i := 1; i < len(c.PerSecond); i++ {
+		difference := float64(c.PerSecond[i] - c.PerSecond[i-1])
+		squares += difference * difference
+		calls += float64(c.PerSecond[i] + c.PerSecond[i-1])
+	}
+	between := squares / max(calls, 1)
+	if between < paced {
+		spreads = [...]float64{between / 2, between, min(1, 2*between)}
+	} else {
+		spreads = [...]float64{min(1, between), likely, min(max(between, likely), 3)}
+	}
+	if c.Shaped {
+		spreads[0] = 0
+	}
+	return spreads
+}
+
+// Refused returns how many of the calls a window with a limit would have refused. The same
 // question always gets the same answer.
-func Refused(first int64, perSecond []int64, warm int, w Window, limit int64) Range {
-	p := newPlayer(w, limit)
+func Refused(c Calls, w Window, limit int64) Range {
 	calls := int64(0)
-	for _, n := range perSecond[min(warm, len(perSecond)):] {
+	for _, n := range c.PerSecond[min(c.Warm, len(c.PerSecond)):] {
 		calls += n
 	}
 	if limit <= 0 {
 		return Range{calls, calls, calls}
 	}
-	expected, low, high := 0.0, math.Inf(1), math.Inf(-1)
-	for i, clumping := range clumpings {
+	players := [...]*player{newPlayer(w, limit, 0), newPlayer(w, limit, 1)}
+	var means [3]float64
+	variance := 0.0
+	spreads := c.spreads()
+	for i, spread := range spreads {
 		rng := rand.New(rand.NewPCG(0, uint64(i))) //nolint:gosec // no secret
 		var sum, squares float64
-		for range plays {
-			refused := float64(p.play(first, perSecond, warm, clumping, rng))
+		for k := range plays {
+			refused := float64(players[k%2].play(c, spread, rng))
 			sum += refused
 			squares += refused * refused
 		}
-		mean := sum / plays
-		margin := 3 * math.Sqrt(max(0, squares/plays-mean*mean))
-		low, high = min(low, mean-margin), max(high, mean+margin)
-		if clumping == likely {
-			expected = mean
-		}
+		means[i] = sum / plays
+		variance += max(0, squares-sum*sum/plays) / float64(len(spreads)*(plays-1))
 	}
+	expected, low, high := means[1], slices.Min(means[:]), slices.Max(means[:])
 	if high > 0 {
-		margin := max(1, least*expected)
-		low, high = low-margin, high+margin
-	}
-	if expected > many {
-		low, high = max(low, (1-widest)*expected), min(high, (1+widest)*expected)
+		margin := max(1, sure*math.Sqrt(variance))
+		if spreads[1] < paced {
+			margin += float64(calls) / exact
+		}
+		low, high = min(low-margin, (1-least)*expected), max(high+margin, (1+least)*expected)
 	}
 	return Range{int64(math.Round(expected)), int64(max(0, math.Floor(low))), min(int64(math.Ceil(high)), calls)}
 }
@@ -103,10 +145,12 @@ type player struct {
 	held   int64   // in the ring
 
 	refused int64
-	times   [few]int64 // of the calls that are placed
+	placed  []int64 // calls in the buckets of a second
 }
 
-func newPlayer(w Window, limit int64) *player {
+// newPlayer makes the player of a window. One whose buckets are joined is a bit too short, or with
+// longer of 1 too long.
+func newPlayer(w Window, limit int64, longer int) *player {
 	p := &player{limit: limit, length: int64(w.Interval) / int64(w.Buckets)}
 	buckets := w.Buckets
 	if w.Strict {
@@ -114,44 +158,45 @@ func newPlayer(w Window, limit int64) *player {
 	}
 	if joined := int(int64(finest) / p.length); joined > 1 {
 		p.length *= int64(joined)
-		buckets = (buckets + joined/2) / joined
+		buckets = buckets/joined + longer
 	}
 	p.ring = make([]int64, buckets)
 	return p
 }
 
 // play returns what is refused of calls that lie in their seconds in one way.
-func (p *player) play(first int64, perSecond []int64, warm int, clumping float64, rng *rand.Rand) int64 {
+func (p *player) play(c Calls, spread float64, rng *rand.Rand) int64 {
 	clear(p.ring)
 	p.held, p.refused, p.newest = 0, 0, 0
 	// Buckets are aligned. What number they have does not matter.
-	begin := first * second % p.length
+	begin := c.First * second % p.length
 	if begin < 0 {
 		begin += p.length
 	}
 	begin += rng.Int64N(int64(late))
-	for i, calls := range perSecond {
-		if i == warm {
+	phase := rng.Float64()
+	for i, calls := range c.PerSecond {
+		if i == c.Warm {
 			p.refused = 0
 		}
 		if calls > 0 {
-			p.place(begin+int64(i)*second, calls, clumping, rng)
+			p.place(begin+int64(i)*second, calls, spread, phase, rng)
 		}
 	}
 	return p.refused
 }
 
-// place has calls come within the second that begins at a time.
-func (p *player) place(begin, calls int64, clumping float64, rng *rand.Rand) {
+// place has calls come within the second that begins at a time. Those that are evenly placed begin at a
+// phase of the time between two of them.
+func (p *player) place(begin, calls int64, spread, phase float64, rng *rand.Rand) {
 	end := begin + second
 	bucket, last := begin/p.length, (end-1)/p.length
 	if bucket == last {
 		p.come(bucket, calls)
 		return
 	}
-	if calls > few {
-		// The share of each bucket is drawn from what is left, as if calls came in clumps.
-		spread := (1 + clumping) / (1 - clumping)
+	if calls > few*(last-bucket+1) {
+		// The share of each bucket is drawn from what is left.
 		for at := begin; bucket < last; bucket++ {
 			until := (bucket + 1) * p.length
 			share := float64(until-at) / float64(end-at)
@@ -165,17 +210,26 @@ func (p *player) place(begin, calls int64, clumping float64, rng *rand.Rand) {
 		p.come(last, calls)
 		return
 	}
-	times := p.times[:calls]
-	for i := range times {
-		if i > 0 && rng.Float64() < clumping {
-			times[i] = times[i-1]
-		} else {
-			times[i] = begin + rng.Int64N(second)
-		}
+	if p.placed == nil {
+		p.placed = make([]int64, second/p.length+2)
 	}
-	slices.Sort(times)
-	for _, at := range times {
-		p.come(at/p.length, 1)
+	placed := p.placed[:last-bucket+1]
+	clear(placed)
+	clumps := (spread - 1) / (spread + 1) // the share of calls that come with the one before
+	var in int64
+	for i := range calls {
+		switch {
+		case spread < 1 && rng.Float64() >= spread:
+			in = (begin + int64((float64(i)+phase)/float64(calls)*float64(second))) / p.length
+		case i == 0 || spread <= 1 || rng.Float64() >= clumps:
+			in = (begin + rng.Int64N(second)) / p.length
+		}
+		placed[in-bucket]++
+	}
+	for i, calls := range placed {
+		if calls > 0 {
+			p.come(bucket+int64(i), calls)
+		}
 	}
 }
 

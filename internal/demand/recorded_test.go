@@ -83,7 +83,7 @@ func TestRefused_RecordedTraffic(t *testing.T) {
 				for _, w := range windows {
 					mean := float64(len(times)) / 3600 * w.Interval.Seconds()
 					last := int64(-1)
-					for _, share := range []float64{0.3, 0.6, 0.8, 1, 1.2, 1.5, 2, 2.5, 3} {
+					for _, share := range []float64{0.3, 0.6, 0.8, 1, 1.2, 1.5, 2, 2.5, 3, 4} {
 						if limit := int64(mean * share); limit != last {
 							last = limit
 							holds(t, times, late, w, limit)

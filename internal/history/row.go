@@ -1,5 +1,7 @@
 package history
 
+import "math"
+
 // Row fills a [Series] with what happens in steps of a length, which is given bit by bit.
 type Row struct {
 	*Series
@@ -25,26 +27,28 @@ var (
 func NewRow(length, steps int64, bytes int, join ...Join) *Row {
 	return &Row{
 		Series: New(len(join), steps, (steps+11)/12, bytes),
-		length: length, join: join, now: make([]int64, len(join)),
+		length: length, join: join, now: make([]int64, len(join)), step: math.MinInt64,
 	}
 }
 
 // Fill adds what happened until a time, since the one before. A step is added to the series when
 // the next one begins. What comes with an earlier time counts where the row is.
 func (r *Row) Fill(at int64, figures ...int64) {
-	step := at / r.length
-	switch {
-	case !r.open:
-		r.open, r.step = true, step
-		copy(r.now, figures)
-		return
-	case step > r.step:
-		r.Add(r.step, r.now...)
-		r.step = step
+	r.Until(at)
+	if !r.open {
+		r.open, r.step = true, max(r.step+1, at/r.length)
 		copy(r.now, figures)
 		return
 	}
 	for i, join := range r.join {
 		r.now[i] = join(r.now[i], figures[i])
+	}
+}
+
+// Until adds the step that is filled to the series, if it is over at a time.
+func (r *Row) Until(at int64) {
+	if r.open && at/r.length > r.step {
+		r.Add(r.step, r.now...)
+		r.open = false
 	}
 }

@@ -11,8 +11,9 @@ import (
 // a number, which grows; those that were never added are missing. Make one with [New].
 //
 // A figure is written as its difference from the step before, if there is one, so what hardly
-// changes takes hardly any memory: a step in which nothing changes takes one byte. It must not be
-// used by two goroutines at once.
+// changes takes hardly any memory: a step in which nothing changes takes one byte. Where there is
+// one figure only, its difference stands alone; else, which of them change stands before them. It
+// must not be used by two goroutines at once.
 type Series struct {
 	figures int   // in each step; at most 62
 	chunk   int64 // steps in a chunk
@@ -31,8 +32,10 @@ type chunk struct {
 	data  []byte
 }
 
-// overhead is about what a chunk takes besides its data.
-const overhead = 48
+const (
+	overhead = 48 // what a chunk takes besides its data, about
+	spare    = 8  // bytes of room that are made for more steps, at least
+)
 
 // New makes a series of steps with some figures, at most 62. It keeps at least so many steps, as
 // far as they fit into so many bytes, and forgets chunks of steps together.
@@ -56,27 +59,71 @@ func (s *Series) Add(step int64, figures ...int64) bool {
 		c = s.newest()
 		clear(s.last)
 	}
-	before := len(c.data)
+	before := cap(c.data)
+	c.grow(int(step - c.next))
 	for ; c.next < step; c.next++ {
 		c.data = append(c.data, 0)
 	}
-	changed := uint64(0)
-	for i, v := range figures {
-		if v != s.last[i] {
-			changed |= 1 << i
-		}
-	}
-	c.data = binary.AppendUvarint(c.data, changed+1)
-	for i, v := range figures {
-		if v != s.last[i] {
-			c.data = binary.AppendVarint(c.data, v-s.last[i]) // a difference that overflows comes back when it is added
-			s.last[i] = v
-		}
-	}
+	s.write(c, figures)
 	c.next = step + 1
-	s.used += len(c.data) - before
+	s.used += cap(c.data) - before
 	s.forget(step)
 	return true
+}
+
+// write writes the figures of a step behind those of the others in a chunk. A difference that overflows
+// comes back when it is added. No step begins with a byte that is 0.
+func (s *Series) write(c *chunk, figures []int64) {
+	var room [128]byte
+	b := room[:0]
+	if s.figures == 1 {
+		difference := figures[0] - s.last[0]
+		if packed := uint64(difference<<1^difference>>63) + 1; packed != 0 { // as AppendVarint, but for the 1
+			b = binary.AppendUvarint(b, packed)
+		} else {
+			b = append(b, 0x80, 0) // also 0
+		}
+		s.last[0] = figures[0]
+	} else {
+		changed := uint64(0)
+		for i, v := range figures {
+			if v != s.last[i] {
+				changed |= 1 << i
+			}
+		}
+		b = binary.AppendUvarint(b, changed+1)
+		for i, v := range figures {
+			if v != s.last[i] {
+				b = binary.AppendVarint(b, v-s.last[i])
+				s.last[i] = v
+			}
+		}
+	}
+	c.grow(len(b))
+	c.data = append(c.data, b...)
+}
+
+// grow makes room for so many bytes more. Append would make room for twice as much.
+func (c *chunk) grow(bytes int) {
+	if need := len(c.data) + bytes; need > cap(c.data) {
+		c.data = append(make([]byte, 0, need+need/8+spare), c.data...)
+	}
+}
+
+// read takes the figures of a step off what was written, which does not begin with a 0.
+func (s *Series) read(data []byte, figures []int64) (rest []byte) {
+	changed, n := binary.Uvarint(data)
+	data = data[n:]
+	if s.figures == 1 {
+		figures[0] += int64((changed-1)>>1) ^ -int64((changed-1)&1)
+		return data
+	}
+	for changed--; changed != 0; changed &= changed - 1 {
+		difference, n := binary.Varint(data)
+		data = data[n:]
+		figures[bits.TrailingZeros64(changed)] += difference
+	}
+	return data
 }
 
 func (s *Series) newest() *chunk {
@@ -89,6 +136,7 @@ func (s *Series) newest() *chunk {
 // shrink frees the spare memory of a full chunk.
 func (s *Series) shrink(c *chunk) {
 	if c != nil {
+		s.used -= cap(c.data) - len(c.data)
 		c.data = append(make([]byte, 0, len(c.data)), c.data...)
 	}
 }
@@ -101,7 +149,7 @@ func (s *Series) forget(step int64) {
 		if s.chunks[n].next > step-s.steps+1 && s.used <= s.bytes {
 			break
 		}
-		s.used -= overhead + len(s.chunks[n].data)
+		s.used -= overhead + cap(s.chunks[n].data)
 	}
 	if n > 0 {
 		s.chunks = append(s.chunks[:0], s.chunks[n:]...)
@@ -122,16 +170,11 @@ func (s *Series) From(step int64) iter.Seq2[int64, []int64] {
 			clear(figures)
 			data := c.data
 			for at := c.first; at < c.next; at++ {
-				changed, n := binary.Uvarint(data)
-				data = data[n:]
-				if changed == 0 {
+				if data[0] == 0 {
+					data = data[1:]
 					continue
 				}
-				for changed--; changed != 0; changed &= changed - 1 {
-					difference, n := binary.Varint(data)
-					data = data[n:]
-					figures[bits.TrailingZeros64(changed)] += difference
-				}
+				data = s.read(data, figures)
 				if at >= step && !yield(at, figures) {
 					return
 				}

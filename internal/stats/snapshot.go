@@ -22,7 +22,7 @@ func (s *Stats) Snapshot(now int64) stat.Snapshot {
 		MaxConcurrency: m.MaxConcurrency(now),
 		P50:            recent.rt.Quantile(0.50), P95: recent.rt.Quantile(0.95), P99: recent.rt.Quantile(0.99),
 		WaitP50: recent.waits.Quantile(0.50), WaitP95: recent.waits.Quantile(0.95), WaitP99: recent.waits.Quantile(0.99),
-		Waiting: m.Waiting(),
+		Waiting: m.Waiting(), MaxWaiting: m.MaxWaiting(now),
 	}
 }
 
