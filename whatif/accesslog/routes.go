@@ -68,6 +68,44 @@ type routes struct {
 	found     *found
 	unmatched names
 	own       map[string]string // names that the log has
+	noted     memo              // paths that need not be noted again
+	names     memo              // of resources, by path
+}
+
+// memo has what was found for the first paths of each method: in most logs, most requests are for
+// few paths. Where that is not so, it gives up.
+type memo struct {
+	byMethod [len(methods)]map[string]string
+	n        int
+	worth    int // how much more often there was something than not
+}
+
+const (
+	maxMemo     = 4096
+	maxMemoPath = 128 // bytes
+)
+
+func (m *memo) get(method int, path []byte) (value string, ok bool) {
+	value, ok = m.byMethod[method][string(path)]
+	if ok {
+		m.worth++
+		return value, true
+	}
+	if m.worth--; m.worth < -2*maxMemo {
+		*m = memo{n: maxMemo}
+	}
+	return "", false
+}
+
+func (m *memo) put(method int, path []byte, value string) {
+	if m.n == maxMemo || len(path) > maxMemoPath {
+		return
+	}
+	if m.byMethod[method] == nil {
+		m.byMethod[method] = make(map[string]string)
+	}
+	m.byMethod[method][string(path)] = value
+	m.n++
 }
 
 // given is a [Route], its path taken apart.
@@ -200,9 +238,14 @@ func (r *routes) note(rec *Record) {
 	if len(rec.Resource) > 0 || !served(rec.Status) || len(rec.Path) == 0 || rec.Path[0] != '/' {
 		return
 	}
-	if _, ok := r.ofGiven(methodOf(rec.Method), rec.Path); !ok {
+	method := methodOf(rec.Method)
+	if _, ok := r.noted.get(method, rec.Path); ok {
+		return
+	}
+	if _, ok := r.ofGiven(method, rec.Path); !ok {
 		r.found.note(rec.Path)
 	}
+	r.noted.put(method, rec.Path, "")
 }
 
 // served reports whether a status says that there is something where a client looked for it. What
@@ -225,10 +268,19 @@ func (r *routes) resource(rec *Record) string {
 	if len(rec.Path) == 0 || rec.Path[0] != '/' {
 		return r.unmatched.of(method, unmatched)
 	}
-	if name, ok := r.ofGiven(method, rec.Path); ok {
+	name, ok := r.names.get(method, rec.Path)
+	if !ok {
+		name = r.ofPath(method, rec.Path)
+		r.names.put(method, rec.Path, name)
+	}
+	return name
+}
+
+func (r *routes) ofPath(method int, path []byte) string {
+	if name, ok := r.ofGiven(method, path); ok {
 		return name
 	}
-	if n := r.found.find(rec.Path); n != nil {
+	if n := r.found.find(path); n != nil {
 		return n.names.of(method, n.path)
 	}
 	return r.unmatched.of(method, unmatched)

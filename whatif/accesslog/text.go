@@ -371,7 +371,7 @@ func (t *text) cut(line []byte) bool {
 // indexOf is bytes.Index for a text that mostly stands where its first byte does.
 func indexOf(s, text []byte) int {
 	from := bytes.IndexByte(s, text[0])
-	if from < 0 || bytes.HasPrefix(s[from:], text) {
+	if len(text) == 1 || from < 0 || bytes.HasPrefix(s[from:], text) {
 		return from
 	}
 	if i := bytes.Index(s[from:], text); i >= 0 {
