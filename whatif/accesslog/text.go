@@ -53,9 +53,9 @@ type textField struct {
 // span is a part of a line.
 type span struct{ from, to int32 }
 
-func (t *text) has(any ...field) bool {
+func (t *text) has(fields ...field) bool {
 	for i := range t.fields {
-		for _, is := range any {
+		for _, is := range fields {
 			if t.fields[i].is == is {
 				return true
 			}
@@ -103,11 +103,9 @@ func (t *text) Parse(line []byte, r *Record) error {
 	var parts parts
 	for i := range t.fields {
 		is := t.fields[i].is
-		if is == isColumn {
-			continue
-		}
 		value, ok, fault := line[t.found[i].from:t.found[i].to], true, NoTime
 		switch is {
+		case isColumn:
 		case isTimeLocal:
 			if at, ok = t.stamps.clf.parse(value); !arrived {
 				r.Stamp, timed = at, true
