@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -215,7 +216,7 @@ func TestDecisionLog_HasTheCosts(t *testing.T) {
 		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/settled" {
 				_, err := leaphttp.Settle(w, 500)
-				require.NoError(t, err)
+				assert.NoError(t, err)
 			}
 		})
 		h := leaphttp.Handler(handler, leaphttp.Config{DecisionLog: &log, Limits: []leaphttp.Limit{{

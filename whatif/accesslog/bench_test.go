@@ -71,3 +71,18 @@ func BenchmarkLog_OpenAndRead(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchmarkLines, "ns/line")
 }
+
+func BenchmarkParse_Caddy(b *testing.B) {
+	line := []byte(`{"level":"info","ts":1646861401.5241024,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"127.0.0.1",` +
+		`"remote_port":"41342","client_ip":"127.0.0.1","proto":"HTTP/2.0","method":"GET","host":"localhost","uri":"/a?b","headers":{"User-Agent":["curl/7.82.0"],` +
+		`"Accept":["*/*"],"Accept-Encoding":["gzip, deflate, br"]},"tls":{"resumed":false,"version":772,"cipher_suite":4865,"proto":"h2","server_name":"example.com"}},` +
+		`"bytes_read":0,"user_id":"","duration":0.000929675,"size":10900,"status":200,"resp_headers":{"Server":["Caddy"],"Content-Encoding":["gzip"]}}`)
+	f, _ := Named("caddy")
+	var r Record
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := f.Parse(line, &r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -20,7 +20,7 @@ type block struct {
 }
 
 const (
-	maxBlocks = 1024
+	maxBlocks = 512
 	blockSize = 8 << 10
 	overhang  = 1 << 10 // what a block has of the next one, for its last line
 )

@@ -47,7 +47,7 @@ type index struct {
 }
 
 const (
-	maxPlaces = 1 << 18
+	maxPlaces = 1 << 17
 	atOnce    = 128 // places that are read or written
 )
 

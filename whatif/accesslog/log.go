@@ -22,7 +22,7 @@ type Options struct {
 	// address of the client, of IPv6 its first 64 bits.
 	Key string
 	// SpoolMax is how large the temporary file may become that standard input, pipes and
-	// unpacked files are kept in, and, of a log of more than 262,144 requests, 24 bytes for each, in
+	// unpacked files are kept in, and, of a log of more than 131,072 requests, 24 bytes for each, in
 	// bytes. 0 is [DefaultSpoolMax].
 	SpoolMax int64
 	// Stdin is what is read for the name "-". Nil: os.Stdin.

@@ -60,7 +60,7 @@ func (m *members) value(of, depth int) bool {
 		return depth <= maxNesting && m.list(func() bool { return m.value(inArray, depth+1) }, ']')
 	case b == '-' || isDigit(b):
 		n := 1
-		for n < len(m.line) && (isDigit(m.line[n]) || bytes.IndexByte([]byte("+-.eE"), m.line[n]) >= 0) {
+		for n < len(m.line) && (isDigit(m.line[n]) || strings.IndexByte("+-.eE", m.line[n]) >= 0) {
 			n++
 		}
 		m.line = m.line[n:]

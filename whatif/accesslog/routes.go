@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -69,20 +68,45 @@ type routes struct {
 	found     *found
 	unmatched names
 	own       map[string]string // names that the log has
-	seed      maphash.Seed
-	lately    [1024]answer // of ofGiven, by a hash of the path
+	noted     memo              // paths that need not be noted again
+	names     memo              // of resources, by path
 }
 
-// answer is what [routes.ofGiven] answered. A log asks for the same paths again and again.
-type answer struct {
-	path   []byte
-	method int
-	name   string
-	ok     bool
+// memo has what was found for the first paths of each method: in most logs, most requests are for
+// few paths. Where that is not so, it gives up.
+type memo struct {
+	byMethod [len(methods)]map[string]string
+	n        int
+	worth    int // how much more often there was something than not
 }
 
-// maxRemembered is how long paths are that have an answer, in bytes.
-const maxRemembered = 256
+const (
+	maxMemo     = 4096
+	maxMemoPath = 128 // bytes
+)
+
+func (m *memo) get(method int, path []byte) (value string, ok bool) {
+	value, ok = m.byMethod[method][string(path)]
+	if ok {
+		m.worth++
+		return value, true
+	}
+	if m.worth--; m.worth < -2*maxMemo {
+		*m = memo{n: maxMemo}
+	}
+	return "", false
+}
+
+func (m *memo) put(method int, path []byte, value string) {
+	if m.n == maxMemo || len(path) > maxMemoPath {
+		return
+	}
+	if m.byMethod[method] == nil {
+		m.byMethod[method] = make(map[string]string)
+	}
+	m.byMethod[method][string(path)] = value
+	m.n++
+}
 
 // given is a [Route], its path taken apart.
 type given struct {
@@ -100,7 +124,7 @@ const (
 )
 
 func newRoutes(all []Route) (*routes, error) {
-	r := &routes{found: new(found), seed: maphash.MakeSeed()}
+	r := &routes{found: new(found)}
 	var faults []error
 	for _, route := range all {
 		g, err := newGiven(route)
@@ -214,9 +238,14 @@ func (r *routes) note(rec *Record) {
 	if len(rec.Resource) > 0 || !served(rec.Status) || len(rec.Path) == 0 || rec.Path[0] != '/' {
 		return
 	}
-	if _, ok := r.ofGiven(methodOf(rec.Method), rec.Path); !ok {
+	method := methodOf(rec.Method)
+	if _, ok := r.noted.get(method, rec.Path); ok {
+		return
+	}
+	if _, ok := r.ofGiven(method, rec.Path); !ok {
 		r.found.note(rec.Path)
 	}
+	r.noted.put(method, rec.Path, "")
 }
 
 // served reports whether a status says that there is something where a client looked for it. What
@@ -239,10 +268,19 @@ func (r *routes) resource(rec *Record) string {
 	if len(rec.Path) == 0 || rec.Path[0] != '/' {
 		return r.unmatched.of(method, unmatched)
 	}
-	if name, ok := r.ofGiven(method, rec.Path); ok {
+	name, ok := r.names.get(method, rec.Path)
+	if !ok {
+		name = r.ofPath(method, rec.Path)
+		r.names.put(method, rec.Path, name)
+	}
+	return name
+}
+
+func (r *routes) ofPath(method int, path []byte) string {
+	if name, ok := r.ofGiven(method, path); ok {
 		return name
 	}
-	if n := r.found.find(rec.Path); n != nil {
+	if n := r.found.find(path); n != nil {
 		return n.names.of(method, n.path)
 	}
 	return r.unmatched.of(method, unmatched)
@@ -268,20 +306,7 @@ func (r *routes) named(name []byte) string {
 	return known
 }
 
-// ofGiven returns the name that a given route has for a request, and whether one is for it.
 func (r *routes) ofGiven(method int, path []byte) (name string, ok bool) {
-	if len(r.given) == 0 || len(path) > maxRemembered {
-		return r.search(method, path)
-	}
-	a := &r.lately[maphash.Bytes(r.seed, path)%uint64(len(r.lately))]
-	if len(a.path) == 0 || a.method != method || string(a.path) != string(path) {
-		a.path, a.method = append(a.path[:0], path...), method
-		a.name, a.ok = r.search(method, path)
-	}
-	return a.name, a.ok
-}
-
-func (r *routes) search(method int, path []byte) (name string, ok bool) {
 	for _, g := range r.given {
 		if !g.match(method, path) {
 			continue

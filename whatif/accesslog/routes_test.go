@@ -141,3 +141,37 @@ func TestRoutes_AreThoseOfServeMux(t *testing.T) {
 	slices.Reverse(given)
 	require.Equal(t, []string{"GET /items/new", "search"}, resources(t, given, "GET /items/new", "GET /api/search"))
 }
+
+// What is remembered of paths is what is found without that, and has a bound.
+func TestMemo_ChangesNothingAndHasABound(t *testing.T) {
+	t.Parallel()
+	for _, distinct := range []int{10, 5000, 50_000} {
+		r, err := newRoutes([]Route{{Pattern: "POST /a/{id}"}})
+		require.NoError(t, err)
+		random := rand.New(rand.NewPCG(9, 9))
+		path := func() Record {
+			rec := Record{Status: 200, Method: []byte([]string{"GET", "POST"}[random.IntN(2)])}
+			rec.Path = fmt.Appendf(nil, "/%c/x%d", "ab"[random.IntN(2)], random.IntN(distinct))
+			return rec
+		}
+		for range 20_000 {
+			rec := path()
+			r.note(&rec)
+		}
+		r.found.finish()
+		for range 20_000 {
+			rec := path()
+			if want, got := r.ofPath(methodOf(rec.Method), rec.Path), r.resource(&rec); got != want {
+				require.Equal(t, want, got)
+			}
+		}
+		for _, m := range []*memo{&r.noted, &r.names} {
+			require.LessOrEqual(t, m.n, maxMemo)
+			kept := 0
+			for _, paths := range m.byMethod {
+				kept += len(paths)
+			}
+			require.Equal(t, distinct > 10, kept == 0, "it gives up where it is of no use")
+		}
+	}
+}
