@@ -11,8 +11,8 @@ import (
 // tells how busy the keys were.
 //
 // Up to 10,000,000 keys are told apart, and 10,000 resources besides those that rules name; the
-// others are counted as one, and the report says so. A key takes some 75 bytes with one curve, and some 110
-// more with each limit or rule per key. A rule on a resource takes up to 32 bytes for each
+// others are counted as one, and the report says so. A key takes some 50 bytes with one curve, some 80
+// more with each limit and some 110 more with each rule per key. A rule on a resource takes up to 32 bytes for each
 // request within its interval.
 type Config struct {
 	// Rules are asked as a gate asks them. Those in mode shadow refuse nobody here either;

@@ -24,6 +24,7 @@ import (
 )
 
 func main() {
+	whenCollected(saveMemory)
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

@@ -60,6 +60,7 @@ type replayed struct {
 		Rules   []struct {
 			ID, Resource      string
 			Requests, Blocked int
+			Range             struct{ Least, Most int }
 		}
 	}
 	Comparison struct {

@@ -75,6 +75,23 @@ func TestWriteHTML_OfAComparisonAndASuggestion(t *testing.T) {
 	require.Contains(t, html, "requests to test it on")
 }
 
+// A share is of what it says it is of: those without a key are not in it.
+func TestWriteHTML_SharesAreOfRequestsWithKeys(t *testing.T) {
+	t.Parallel()
+	some := traffic(20, func(key int) string {
+		if key%4 == 0 {
+			return ""
+		}
+		return plainName(key)
+	})
+	suggestion, err := whatif.Suggest(context.Background(), whatif.SuggestConfig{}, some, nil)
+	require.NoError(t, err)
+	c := suggestion.Limits[0].Train
+	require.Equal(t, []int64{400, 400 - c.Total}, []int64{suggestion.Train.Requests, suggestion.Train.Keyless})
+	html := written(t, &Document{Suggestion: suggestion})
+	require.Contains(t, html, fmt.Sprintf("blocked %d of %d (%s)", c.Suggested.Blocked, c.Total, percent(c.Suggested.Share)))
+}
+
 // What comes from clients is text, whatever it is.
 func TestWriteHTML_EscapesKeys(t *testing.T) {
 	t.Parallel()
