@@ -13,6 +13,7 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
+	"github.com/leapgate-go/leapgate/load"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
@@ -75,6 +76,28 @@ func TestMinute_HasEveryCallOfAllThatWasCalled(t *testing.T) {
 
 		time.Sleep(2 * time.Minute)
 		require.Empty(t, list(get(t, d, "minute"), "resources"), "they were called too long ago")
+	})
+}
+
+func TestMinute_HasTheLoad(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var given load.Given
+		d := keeping(t, leapgate.Must(leapgate.Config{Load: &given}), 0)
+		require.Empty(t, get(t, d, "minute")["load"])
+		given.Set(load.Signals{CPU: load.Known(0.5), SchedLatency: load.Known(0.002)})
+		time.Sleep(20 * time.Second)
+		signals := get(t, d, "minute")["load"].(map[string]any)
+		require.Len(t, signals, 2)
+		sum, known := sumOf(signals["cpu"])
+		require.GreaterOrEqual(t, known, 18)
+		require.InDelta(t, 0.5*float64(known), sum, 1e-9)
+		sum, known = sumOf(signals["schedLatency"])
+		require.InDelta(t, 2*float64(known), sum, 1e-9, "in milliseconds")
+
+		time.Sleep(2 * time.Minute)
+		_, known = sumOf(get(t, d, "minute")["load"].(map[string]any)["cpu"])
+		require.LessOrEqual(t, known, 60)
 	})
 }
 

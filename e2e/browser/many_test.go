@@ -30,7 +30,7 @@ import (
 const (
 	many           = 1000
 	viewers        = 5
-	maxTask        = 75 * time.Millisecond // of the page, on a machine that is loaded; 50 ms and less alone
+	maxTask        = 100 * time.Millisecond // of the page, on a machine that is loaded; 50 ms and less alone
 	maxPartOfACore = 0.02
 	serverRole     = "LEAPGATE_BROWSER_SERVER"
 )

@@ -66,7 +66,7 @@ func TestThreshold_IsDragged(t *testing.T) {
 		p.press(kb.ArrowUp)
 	}
 	require.Equal(t, "63", ask[string](p, handle+".ariaValueNow"))
-	p.until("fewer", `/^At 63: about \d+ \(\d+ to \d+\) fewer refused in the last \d+ s\.$/.test(`+says+`)`)
+	p.until("fewer", `/^At 63: about \d+ \(\d+( more)? to \d+( fewer)?\) fewer refused in the last \d+ s\.$/.test(`+says+`)`)
 	p.until("the line beside the one that holds", `document.querySelector(".chart.wide").textContent.includes("orders-qps at 63/s?")`)
 	require.Contains(t, ask[string](p, handle+".ariaValueText"), "63/s: At 63: about")
 	p.press(kb.PageDown)
