@@ -64,14 +64,7 @@ func TestClosed_NeedsMinCalls(t *testing.T) {
 		func(r *breaker.Rule) { r.ErrorRatio, r.ErrorCount = 0, 2 },
 		func(r *breaker.Rule) { r.ErrorRatio, r.Consecutive = 0, 2 },
 	} {
-		w := newWorld(t, usual(figure, func(r *breaker.Rule) { r.MinCalls = 0 }))
-		for range 9 {
-			w.calls(fails)
-		}
-		w.calls(ignored, ignored)
-		w.in("closed")
-		w.calls(fails)
-		w.in("open")
+		script(t, usual(figure, func(r *breaker.Rule) { r.MinCalls = 0 }), "err err err err err err err err err ignored ignored err blocked")
 	}
 }
 
@@ -117,20 +110,11 @@ func TestClosed_IgnoredCallsCountNowhere(t *testing.T) {
 
 func TestClosed_ResultsLeaveTheWindow(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, usual()) // buckets of 2 s
-	w.calls(fails, fails, fails, fails)
-	w.at(19_999 * ms)
-	w.calls(ok)
-	w.in("open")
-
-	w = newWorld(t, usual())
-	w.calls(fails, fails, fails, fails)
-	w.at(20 * sec)
-	w.calls(ok)
-	w.in("closed")
+	script(t, usual(), "err err err err @19999 ok blocked") // buckets of 2 s
+	script(t, usual(), "err err err err @20s ok ok")
 
 	// Good ones that leave make the rest worse, as is seen at the next end.
-	w = newWorld(t, usual())
+	w := newWorld(t, usual())
 	w.calls(ok, ok, ok, ok, ok, ok)
 	w.at(2 * sec)
 	w.calls(fails, fails, fails, fails)
@@ -269,13 +253,7 @@ func TestHalfOpen_NeverMoreThanProbesAreUndecidedOrDecided(t *testing.T) {
 
 func TestHalfOpen_IgnoredProbeFreesItsPlace(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, usual())
-	w.opens()
-	w.at(5 * sec)
-	w.calls(ignored)
-	w.in("half-open")
-	w.calls(ok)
-	w.in("closed")
+	script(t, usual(), "err err err err err @5s ignored ok ok")
 }
 
 func TestHalfOpen_SlowProbeIsBadWhateverItsOutcome(t *testing.T) {
@@ -429,23 +407,11 @@ func TestClosed_IntervalShorterThanACallLosesNothing(t *testing.T) {
 
 func TestBackOff_DoublesUpToTheLongest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, usual(func(r *breaker.Rule) { r.OpenFor, r.MaxOpenFor = sec, 8*sec }))
-	w.opens()
-	for _, at := range []time.Duration{1, 3, 7, 15, 23, 31} {
-		w.at(at*sec - 1)
-		w.refused()
-		w.at(at * sec)
-		w.calls(fails)
-		w.in("open")
-	}
-	w = newWorld(t, usual(func(r *breaker.Rule) { r.OpenFor, r.MaxOpenFor = sec, 2500*ms }))
-	w.opens()
-	for _, at := range []time.Duration{1000, 3000, 5500, 8000} {
-		w.at(at*ms - 1)
-		w.refused()
-		w.at(at * ms)
-		w.calls(fails)
-	}
+	script(t, usual(func(r *breaker.Rule) { r.OpenFor, r.MaxOpenFor = sec, 8*sec }), `err err err err err
+		@0.999999999s blocked @1s err   @2.999999999s blocked @3s err   @6.999999999s blocked @7s err
+		@14.999999999s blocked @15s err @22.999999999s blocked @23s err @30.999999999s blocked @31s err blocked`)
+	script(t, usual(func(r *breaker.Rule) { r.OpenFor, r.MaxOpenFor = sec, 2500*ms }), `err err err err err
+		@0.999999999s blocked @1s err @2.999999999s blocked @3s err @5.499999999s blocked @5.5s err @7.999999999s blocked @8s err`)
 }
 
 func TestBackOff_IsForgottenWhenItHasStayedClosed(t *testing.T) {

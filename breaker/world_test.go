@@ -11,6 +11,7 @@ import (
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/breaker"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
+	"github.com/leapgate-go/leapgate/leapgatetest"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -57,6 +58,14 @@ func newWorld(t testing.TB, rules ...breaker.Rule) *world {
 	t.Cleanup(func() { _ = w.gate.Close() })
 	w.load(rules...)
 	return w
+}
+
+// script runs a script of calls into a resource with one rule.
+func script(t *testing.T, r breaker.Rule, text string) {
+	t.Helper()
+	g := leapgatetest.New(t, leapgate.Config{}, leapgatetest.NewClock())
+	require.NoError(t, g.LoadRules(leapgate.Rules{Breaker: []breaker.Rule{r}}))
+	leapgatetest.Run(t, g, r.Resource, text)
 }
 
 // load replaces the breaker rules.

@@ -12,6 +12,7 @@ import (
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/breaker"
 	"github.com/leapgate-go/leapgate/isolation"
+	"github.com/leapgate-go/leapgate/leapgatetest"
 	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/rule"
@@ -84,11 +85,8 @@ func TestWebhooks_AHostThatFailsIsLeftAloneAndTakesNoOtherAlong(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 500, status)
 	}
-	var blocked *leapgate.BlockError
 	_, err := call(t, client, broken.URL)
-	require.ErrorAs(t, err, &blocked)
-	require.Equal(t, "webhook-breaker", blocked.RuleID)
-	require.Positive(t, blocked.RetryAfter)
+	require.Positive(t, leapgatetest.RequireBlocked(t, err, "webhook-breaker").RetryAfter)
 	require.EqualValues(t, 5, asked.Load())
 	status, err := call(t, client, well.URL)
 	require.NoError(t, err)
@@ -117,10 +115,8 @@ func TestWebhooks_AHostThatHangsHoldsFiveCallsAndNoMore(t *testing.T) {
 	for range 5 {
 		<-begun
 	}
-	var blocked *leapgate.BlockError
 	_, err := call(t, client, slow.URL)
-	require.ErrorAs(t, err, &blocked)
-	require.Equal(t, "webhook-places", blocked.RuleID)
+	leapgatetest.RequireBlocked(t, err, "webhook-places")
 	_, err = call(t, client, well.URL)
 	require.NoError(t, err)
 	close(end)

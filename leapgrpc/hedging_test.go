@@ -18,6 +18,7 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/leapgrpc"
+	"github.com/leapgate-go/leapgate/limit"
 )
 
 // hedge makes each call twice at once, and takes the first answer.
@@ -174,29 +175,37 @@ func TestStreamClient_EndsWithAnErrorOfSendMsgOrHeader(t *testing.T) {
 	})
 }
 
-// What an interceptor of this package refuses behind another was not sent: no server has asked to wait.
-func TestClient_ARefusalOfAnInterceptorBehindMakesNobodyWait(t *testing.T) {
+// What an interceptor of this package refuses behind another was not sent: it says nothing about the server, which
+// has not asked to wait.
+func TestClient_ARefusalOfAnInterceptorBehindSaysNothingAboutTheServer(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, by network) {
 		t.Helper()
-		inner := leapgrpc.Must(leapgrpc.Config{Gate: gateWith(t,
-			flow.Rule{ID: "one", Resource: unary, Threshold: 1, Interval: time.Minute},
-			flow.Rule{ID: "none", Resource: duplex, Threshold: 1, Interval: time.Minute},
-		)})
-		w := by.start(t, setup{client: leapgrpc.Must(leapgrpc.Config{}), dial: []grpc.DialOption{
-			grpc.WithChainUnaryInterceptor(inner.UnaryClient), grpc.WithChainStreamInterceptor(inner.StreamClient),
-		}})
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		for range 3 {
-			if err := w.call(t); err != nil {
-				require.Equal(t, "one", leapgrpc.Blocked(err).RuleID)
+		full, err := limit.NewInFlight(limit.Config{Name: "full", Limit: 0, MaxLimit: 1})
+		require.NoError(t, err)
+		for _, cfg := range []leapgrpc.Config{
+			{Limits: []leapgrpc.Limit{{InFlight: full}}}, // Unavailable
+			{Gate: gateWith(t, flow.Rule{Resource: unary, Threshold: 0}, flow.Rule{Resource: duplex, Threshold: 0})},
+		} {
+			inner, gate := leapgrpc.Must(cfg), gateWith(t)
+			w := by.start(t, setup{client: leapgrpc.Must(leapgrpc.Config{Gate: gate}), dial: []grpc.DialOption{
+				grpc.WithChainUnaryInterceptor(inner.UnaryClient), grpc.WithChainStreamInterceptor(inner.StreamClient),
+			}})
+			for range 2 {
+				require.ErrorIs(t, w.call(t), leapgate.ErrBlocked)
+				_, err := w.FullDuplexCall(t.Context())
+				require.ErrorIs(t, err, leapgate.ErrBlocked)
 			}
-			if _, err := w.FullDuplexCall(ctx); err != nil {
-				require.Equal(t, "none", leapgrpc.Blocked(err).RuleID)
+			for _, name := range []string{unary, duplex} {
+				assert.EqualValues(t, 2, snapshot(gate, name).Ignored, name)
+				assert.Zero(t, snapshot(gate, name).Exception, name)
 			}
 		}
-		_, err := w.EmptyCall(t.Context(), new(pb.Empty))
+		one := leapgrpc.Must(leapgrpc.Config{Gate: gateWith(t, flow.Rule{Resource: unary, Threshold: 1, Interval: time.Minute})})
+		w := by.start(t, setup{client: leapgrpc.Must(leapgrpc.Config{}), dial: []grpc.DialOption{grpc.WithChainUnaryInterceptor(one.UnaryClient)}})
+		require.NoError(t, w.call(t))
+		require.ErrorIs(t, w.call(t), leapgate.ErrBlocked)
+		_, err = w.EmptyCall(t.Context(), new(pb.Empty))
 		require.NotErrorIs(t, err, leapgate.ErrBlocked, "a method that no rule limits")
 	})
 }

@@ -112,8 +112,10 @@ type Config struct {
 	Exempt func(Call) Exemption
 
 	// Outcome says how a call has ended, by the error that its handler, or the server, has
-	// returned; it is not asked what the Outcome of the gate says. It is not asked of calls that the caller has canceled: these are ignored. It must be safe for
-	// concurrent use. If it panics, the call has failed. Nil is [DefaultOutcome].
+	// returned; it is not asked what the Outcome of the gate says. It is not asked of calls that
+	// the caller has canceled, nor of those of a client that an interceptor behind has refused: these
+	// are ignored. It must be safe for concurrent use. If it panics, the call has failed. Nil is
+	// [DefaultOutcome].
 	Outcome func(error) leapgate.Outcome
 
 	// NoDetails leaves out the details of the status of refusals; the code, and the pushback,

@@ -60,9 +60,10 @@ func (x *Interceptors) outcomeOf(ctx context.Context, err error) leapgate.Outcom
 	return x.outcome(err)
 }
 
-// outcomeOfOwn is how an outgoing call has ended.
+// outcomeOfOwn is how an outgoing call has ended. What an interceptor behind has refused was not sent, and so
+// says nothing about the server.
 func (x *Interceptors) outcomeOfOwn(ctx context.Context, err error) leapgate.Outcome {
-	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+	if err != nil && (errors.Is(ctx.Err(), context.Canceled) || errors.Is(err, leapgate.ErrBlocked)) {
 		return leapgate.Ignored
 	}
 	return x.outcome(err)

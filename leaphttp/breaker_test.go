@@ -14,6 +14,7 @@ import (
 	"github.com/leapgate-go/leapgate/breaker"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
+	"github.com/leapgate-go/leapgate/leapgatetest"
 	"github.com/leapgate-go/leapgate/leaphttp"
 )
 
@@ -142,9 +143,8 @@ func TestTransport_WhatOpensABreaker(t *testing.T) {
 			}
 			require.Equal(t, []any{"open", 3}, []any{stateOf(gate, "GET a"), calls}, "the server is spared")
 			_, err := send(t, rt, "http://a/")
-			var blocked *leapgate.BlockError
-			require.ErrorAs(t, err, &blocked)
-			require.Equal(t, []any{"b", 503, 3200 * time.Millisecond}, []any{blocked.RuleID, blocked.Status, blocked.RetryAfter})
+			blocked := leapgatetest.RequireBlocked(t, err, "b")
+			require.Equal(t, []any{503, 3200 * time.Millisecond}, []any{blocked.Status, blocked.RetryAfter})
 		})
 	}
 }

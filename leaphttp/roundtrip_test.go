@@ -16,6 +16,7 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
+	"github.com/leapgate-go/leapgate/leapgatetest"
 	"github.com/leapgate-go/leapgate/leaphttp"
 )
 
@@ -97,9 +98,8 @@ func TestTransport_RefusalThroughAClient(t *testing.T) {
 			return b, err
 		}
 		b, err := post("a")
-		var blocked *leapgate.BlockError
-		require.ErrorAs(t, err, &blocked)
-		require.Equal(t, []any{"none", 429, 1}, []any{blocked.RuleID, blocked.Status, b.closed})
+		blocked := leapgatetest.RequireBlocked(t, err, "none")
+		require.Equal(t, []any{429, 1}, []any{blocked.Status, b.closed})
 
 		_, err = post("b")
 		require.NoError(t, err, "its turn comes at once")

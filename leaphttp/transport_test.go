@@ -18,6 +18,7 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
+	"github.com/leapgate-go/leapgate/leapgatetest"
 	"github.com/leapgate-go/leapgate/leaphttp"
 	"github.com/leapgate-go/leapgate/limit"
 )
@@ -217,9 +218,7 @@ func TestTransport_Gate(t *testing.T) {
 	require.NoError(t, err)
 	for range 5 {
 		_, err = send(t, rt, "http://limited/b")
-		var blocked *leapgate.BlockError
-		require.ErrorAs(t, err, &blocked)
-		require.Equal(t, "r", blocked.RuleID)
+		leapgatetest.RequireBlocked(t, err, "r")
 	}
 	require.Equal(t, 1, s.calls)
 	require.EqualValues(t, 2, l.Peek("limited").Remaining, "what the gate refused was refunded")
