@@ -134,7 +134,9 @@ func TestEdits_OfWhatWasChangedElsewhere(t *testing.T) {
 		defer d.Close()
 		gates.Enter(t, g, "a")
 		time.Sleep(1500 * time.Millisecond)
-		file := func(rules ...flow.Rule) { require.NoError(t, g.ReplaceRules("rules.yaml", leapgate.Rules{Flow: rules})) }
+		file := func(rules ...flow.Rule) {
+			require.NoError(t, g.ReplaceRules("rules.yaml", leapgate.Rules{Flow: rules}))
+		}
 		file(flow.Rule{ID: "kept", Resource: "a*", Match: rule.Glob, Threshold: 5, Source: "rules.yaml"})
 		time.Sleep(time.Second)
 		version := get(t, d, "rule?kind=flow&id=own")["version"].(string)
