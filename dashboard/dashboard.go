@@ -18,11 +18,21 @@
 // The handler costs nothing while nobody looks: it reads totals that the gate keeps anyway, a
 // second apart, once for all viewers, in a goroutine that lives as long as there are any.
 // Entries never notice.
+//
+// With [Config.KeepHistory] it also reads while nobody looks, and keeps the last hour of each
+// resource and each of its rules in steps of 5 s, the last minute by seconds, and how many calls wanted
+// in, by the seconds of the hour, in at most [Config.HistoryBytes]. So a page that is opened or loaded
+// again begins with them. Two resources can be looked at side by side, steps be had as CSV, and the
+// line of a limit be dragged in a chart, by hand or with the arrow keys: the page says about how many
+// calls it would have refused there in the last hour, and from to, and those who may edit can try or
+// set it. What a limit refuses depends on where in their seconds calls lay, which is not kept: where
+// that decides, the page says so. Call [Dashboard.Close] when the program ends.
 package dashboard
 
 import (
 	"crypto/rand"
 	"hash/maphash"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -65,7 +75,7 @@ type Dashboard struct {
 	knownVersion string
 	estimating   estimates
 
-	hostFault, limiterFault, sourceFault sync.Once // each is logged once
+	hostFault, limiterFault, sourceFault, pastFault sync.Once // each is logged once
 }
 
 // New makes a dashboard. It starts no goroutine, unless KeepHistory is set. The error, if any, is [ErrConfig] and says
@@ -112,6 +122,12 @@ func (d *Dashboard) keepPast() {
 			if d.editing.TryLock() { // an edit may take long, and notes what is changed meanwhile
 				d.noteChanges(at, ruleKey{})
 				d.editing.Unlock()
+			}
+			if d.past.lost() > 0 {
+				d.pastFault.Do(func() {
+					d.cfg.Logger.Warn("leapgate: not all of the history fits into Config.HistoryBytes of the dashboard, and some resources have none. This is logged once",
+						slog.Int("bytes", d.cfg.HistoryBytes))
+				})
 			}
 			return at, all
 		}, stop)

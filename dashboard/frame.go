@@ -22,10 +22,11 @@ type reading struct {
 	ruleSources  []byte               // JSON
 	load         []byte               // JSON
 	limiters     [visibilities][]byte // JSON
+	forgotten    int64                // resources without their history
 }
 
 func (d *Dashboard) read() reading {
-	r := reading{resources: d.gate.Snapshot()}
+	r := reading{resources: d.gate.Snapshot(), forgotten: d.past.lost()}
 	r.at = d.timeOf(r.resources)
 	rules := d.loaded()
 	r.rules = rules
@@ -64,6 +65,8 @@ type frameEncoder struct {
 	newStates    bool
 	newLoad      bool
 	newLimiters  bool
+	forgotten    int64
+	newForgotten bool
 	sums         map[ruleKey]ruleFigures
 	bounds       map[ruleKey]ruleset.Figure
 
@@ -127,6 +130,8 @@ func (e *frameEncoder) update(r reading) {
 	e.newSources = !bytes.Equal(e.ruleSources, r.ruleSources)
 	e.newLoad = !bytes.Equal(e.load, r.load)
 	e.newLimiters = !bytes.Equal(e.limiters[keysShown], r.limiters[keysShown])
+	e.newForgotten = e.forgotten != r.forgotten
+	e.forgotten = r.forgotten
 	e.at, e.rulesVersion, e.ruleSources, e.load, e.limiters = r.at, r.rulesVersion, r.ruleSources, r.load, r.limiters
 	clear(e.delta[:])
 	clear(e.full[:])
@@ -254,6 +259,9 @@ func (e *frameEncoder) encode(out []byte, s visibility, full bool) []byte {
 	}
 	if full && len(e.load) > len("{}") || !full && e.newLoad {
 		out = append(append(out, `,"load":`...), e.load...)
+	}
+	if full && e.forgotten > 0 || e.newForgotten {
+		out = strconv.AppendInt(append(out, `,"forgotten":`...), e.forgotten, 10)
 	}
 	if full || e.newLimiters {
 		out = append(append(out, `,"limiters":`...), e.limiters[s]...)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/leapgate-go/leapgate/internal/history"
 )
@@ -157,16 +158,24 @@ func (d *Dashboard) serveHistory(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if format == "csv" {
-		writeCSV(w, v.Resource)
+		writeCSV(w, v.Resource, name+" "+span)
 		return
 	}
 	answer(w, http.StatusOK, v)
 }
 
+// fileName returns a name for a file that is good everywhere: letters, digits, and "-" for all else.
+func fileName(name string) string {
+	words := strings.FieldsFunc(clip(name, maxShown), func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+	return strings.Join(words, "-")
+}
+
 // writeCSV writes steps as a table with a header, its times as in the rest of the API.
-func writeCSV(w http.ResponseWriter, v rowsView) {
+func writeCSV(w http.ResponseWriter, v rowsView, name string) {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-	w.Header().Set("Content-Disposition", `attachment; filename="history.csv"`)
+	w.Header().Set("Content-Disposition", `attachment; filename="`+fileName("history "+name)+`.csv"`)
 	w.Header().Set("Cache-Control", "no-store")
 	out := csv.NewWriter(w)
 	_ = out.Write(v.Columns) // what cannot be written has no reader

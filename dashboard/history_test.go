@@ -222,6 +222,7 @@ func TestHistory_AsATable(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		w := askPast(d, "format=csv&span=demand&name="+url.QueryEscape("=a,b"))
 		require.Equal(t, "text/csv; charset=utf-8", w.Header().Get("Content-Type"))
+		require.Equal(t, `attachment; filename="history-a-b-demand.csv"`, w.Header().Get("Content-Disposition"))
 		lines, err := csv.NewReader(w.Body).ReadAll()
 		require.NoError(t, err)
 		require.Equal(t, []string{"at", "demand"}, lines[0])

@@ -1,8 +1,11 @@
 package dashboard_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,7 +192,11 @@ func TestHistory_OfMoreThanFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const resources, seconds = 400, 600
 		g := leapgate.Must(leapgate.Config{})
-		d := keeping(t, g, 1<<20)
+		var log bytes.Buffer
+		d, err := dashboard.New(g, dashboard.Config{KeepHistory: true, HistoryBytes: 1 << 20, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		require.NoError(t, err)
+		defer d.Close()
+		synctest.Wait()
 		names := numbered("n", resources)
 		for second := range seconds {
 			for i, name := range names {
@@ -210,6 +217,11 @@ func TestHistory_OfMoreThanFit(t *testing.T) {
 		require.Greater(t, kept, 50)
 		require.LessOrEqual(t, forgotten, int64(resources), "nobody begins in vain")
 		require.LessOrEqual(t, dashboard.HistoryBytes(d), 1<<20)
+		require.Equal(t, 1, strings.Count(log.String(), "HistoryBytes"), log.String())
+		client, _ := serve(t, d)
+		watching := watch(t, client)
+		require.Equal(t, forgotten, watching.next().Forgotten)
+		watching.cancel()
 
 		// A new one begins when others are idle.
 		for range 70 {

@@ -80,6 +80,16 @@ func (p *past) forget() {
 	}
 }
 
+// lost returns how many resources have lost their history for want of room.
+func (p *past) lost() int64 {
+	if p == nil {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.forgotten
+}
+
 func (p *past) forgetOne(r *resourcePast) {
 	p.drop(r)
 	p.forgotten++

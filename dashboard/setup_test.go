@@ -211,6 +211,7 @@ type frame struct {
 	States       [][]any             `json:"states"`
 	Load         json.RawMessage     `json:"load"`
 	Limiters     json.RawMessage     `json:"limiters"`
+	Forgotten    int64               `json:"forgotten"`
 }
 
 type change struct {

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"net/url"
@@ -19,8 +20,12 @@ func appendNumber(b []byte, f float64) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return append(b, "null"...)
 	}
-	if a := math.Abs(f); a >= 1e15 || a != 0 && a < 1e-6 {
+	a := math.Abs(f)
+	if a >= 1e15 || a != 0 && a < 1e-6 {
 		return strconv.AppendFloat(b, f, 'e', -1, 64)
+	}
+	if whole := int64(f); float64(whole) == f {
+		return strconv.AppendInt(b, whole, 10)
 	}
 	return strconv.AppendFloat(b, f, 'f', -1, 64)
 }
@@ -31,7 +36,16 @@ type millis time.Duration
 func (m millis) MarshalJSON() ([]byte, error) { return appendMillis(nil, time.Duration(m)), nil }
 
 func appendMillis(b []byte, d time.Duration) []byte {
-	return appendNumber(b, float64(d.Round(time.Microsecond).Microseconds())/1000)
+	micros := d.Round(time.Microsecond).Microseconds()
+	if micros < 0 {
+		b, micros = append(b, '-'), -micros
+	}
+	b = strconv.AppendInt(b, micros/1000, 10)
+	if rest := micros % 1000; rest != 0 {
+		b = append(b, '.', byte('0'+rest/100), byte('0'+rest/10%10), byte('0'+rest%10))
+		b = bytes.TrimRight(b, "0")
+	}
+	return b
 }
 
 type stamp time.Time

@@ -76,12 +76,16 @@ function update() {
   view.update(store);
 }
 
+let missing = false; // about could not be read
+
 async function askAbout() {
   const hidden = about.hiddenKeys;
+  missing = false;
   try {
-    Object.assign(about, { who: undefined }, await request("about"));
+    Object.assign(about, { who: undefined, known: true }, await request("about"));
   } catch {
-    return; // the stream tells what is wrong
+    missing = true; // it is asked for again with the next frame
+    return;
   }
   if (hidden && !about.hiddenKeys) stream.restart();
   setText($("title"), shown(about.title));
@@ -182,6 +186,7 @@ const stream = follow({
     await pace.part(); // it has just been read
     await store.take(frame, pace);
     if (!store.kinds.length) askKinds();
+    if (missing) askAbout();
     sources(store.ruleSources);
     await judge(store, pace);
     announce();

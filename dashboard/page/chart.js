@@ -296,7 +296,7 @@ export class Chart {
           ? svg("path", { class: look, d: stairs(l.values.map((v) => v === null ? null : Math.min(v, top)), x, y) })
           : svg("line", { class: look, x1: edge.left, x2: right, y1: here, y2: here }),
         far && svg("path", { class: "thread", d: `M${right + 1} ${here}L${right + 6} ${here}V${round(labels[i] - 4)}H${right + 1}` }),
-        svg("text", { class: look, x: right - 2, y: labels[i], "text-anchor": "end", text: clip(shown(l.label), (right - edge.left) / 8) }),
+        svg("text", { class: look, x: right - 2, y: labels[i], "text-anchor": "end", text: clip(shown(l.label), Math.min(40, (right - edge.left) / 13)) }),
       ].filter(Boolean);
     });
   }

@@ -8,6 +8,7 @@ export class RuleList {
     this.changed = changed;
     this.rules = [];
     this.version = "";
+    this.state = "asked"; // or known, or failed
   }
 
   /** update asks again if the store knows of other rules. */
@@ -21,9 +22,10 @@ export class RuleList {
     this.loading = true;
     try {
       ({ rules: this.rules, version: this.version } = await request("rules"));
+      this.state = "known";
       this.changed();
     } catch {
-      // It is asked again with the next frame.
+      this.state = "failed"; // it is asked again with the next frame
     } finally {
       this.loading = false;
     }

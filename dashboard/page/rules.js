@@ -112,13 +112,21 @@ export class RulesView {
     this.table.hidden = items.length === 0;
     const { edit } = this.context.about.capabilities;
     this.adds.update();
-    setText(this.note, edit ? "" : "Rules are read-only here: the program does not let this page change them.");
-    this.note.hidden = edit;
+    const { known } = this.context.about;
+    setText(this.note, edit || !known ? "" : "Rules are read-only here: the program does not let this page change them.");
+    this.note.hidden = edit || !known;
     setText(this.matched, (want ? `${count(items.length)} of ${count(all.length)}` : "") + (place && items.length > 1 ? (want ? " · " : "") + "Order held while you choose" : ""));
     this.none.hidden = items.length > 0;
-    setText(this.none, want ? "No rule has an ID or a resource like that." : "There are no rules: everything passes, and is counted.");
+    setText(this.none, want && this.list.state === "known" ? "No rule has an ID or a resource like that." : none[this.list.state]);
   }
 }
+
+// none says why there are no rules to be seen, by the state of the list.
+const none = {
+  asked: "The rules are being read …",
+  failed: "The rules could not be read. They are asked for again.",
+  known: "There are no rules: everything passes, and is counted.",
+};
 
 /** figures are those of a rule for its panel. */
 export function figures({ live }) {

@@ -25,6 +25,12 @@ type grafana struct {
 		Title   string
 		GridPos struct{ X, Y, W, H int }
 		Targets []struct{ Expr string }
+
+		FieldConfig struct {
+			Defaults struct {
+				Custom struct{ Stacking struct{ Mode string } }
+			}
+		}
 	}
 	Templating struct {
 		List []struct {
@@ -167,4 +173,20 @@ func rules(t *testing.T, file string) (records, alerts map[string]string) {
 		}
 	}
 	return records, alerts
+}
+
+// 50 passed and 40 blocked reads as 90 wanted, beside the thresholds.
+func TestDashboard_ChartsWhatIsWanted(t *testing.T) {
+	t.Parallel()
+	for _, p := range readDashboard(t).Panels {
+		if p.ID != 14 {
+			continue
+		}
+		var results []string
+		for _, target := range p.Targets {
+			results = append(results, regexp.MustCompile(`result="[a-z]+"`).FindAllString(target.Expr, -1)...)
+		}
+		require.Equal(t, []string{`result="pass"`, `result="block"`}, results)
+		require.Equal(t, "normal", p.FieldConfig.Defaults.Custom.Stacking.Mode)
+	}
 }

@@ -160,6 +160,20 @@ func TestMetrics_TellWhatThePageShows(t *testing.T) {
 	require.Contains(t, w.Body.String(), `leapgate_limiter_decisions_total{answer="allowed",gate="shop",limiter="logins"} 1`)
 }
 
+func TestMetrics_TellOfTheRuleFile(t *testing.T) {
+	t.Parallel()
+	shop, err := newShop()
+	require.NoError(t, err)
+	defer shop.close()
+	shop.rules, err = newRuleFile(shop, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	metrics, err := newMetrics(shop)
+	require.NoError(t, err)
+	w := httptest.NewRecorder()
+	metrics.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	require.Regexp(t, `leapgate_rules_last_load_successful{gate="shop",source=".*shop.yaml"} 1`, w.Body.String())
+}
+
 func TestRun_ForATime(t *testing.T) {
 	t.Parallel()
 	var out, errs strings.Builder

@@ -128,10 +128,11 @@ func serve(ctx context.Context, listener net.Listener, token, trouble string, ou
 }
 
 func newMetrics(shop *shop) (http.Handler, error) {
-	collector, err := leapprom.New(shop.gate, leapprom.Config{
-		Gate:     "shop",
-		Limiters: []leapprom.Limiter{shop.perAddress, shop.logins},
-	})
+	cfg := leapprom.Config{Gate: "shop", Limiters: []leapprom.Limiter{shop.perAddress, shop.logins}}
+	if shop.rules != nil {
+		cfg.RuleSources = []leapprom.RuleSource{shop.rules.watcher}
+	}
+	collector, err := leapprom.New(shop.gate, cfg)
 	if err != nil {
 		return nil, err
 	}

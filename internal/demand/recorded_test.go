@@ -62,6 +62,7 @@ func TestRefused_RecordedTraffic(t *testing.T) {
 	for _, traffic := range []struct{ file, layout string }{
 		{"azure_llm_code.csv", "2006-01-02 15:04:05.9999999"},
 		{"azure_llm_conv.csv", "2006-01-02 15:04:05.9999999"},
+		{"azure_llm_code.csv+azure_llm_conv.csv", "2006-01-02 15:04:05.9999999"}, // one program that serves both
 		{"access.log", "02/Jan/2006:15:04:05 -0700"},
 	} {
 		t.Run(traffic.file, func(t *testing.T) {
@@ -70,9 +71,13 @@ func TestRefused_RecordedTraffic(t *testing.T) {
 			if traffic.file == "access.log" {
 				cut = logged
 			}
-			times := recorded(t, traffic.file, traffic.layout, cut)
+			var times []int64
+			for file := range strings.SplitSeq(traffic.file, "+") {
+				times = append(times, recorded(t, file, traffic.layout, cut)...)
+			}
+			slices.Sort(times)
 			require.Greater(t, len(times), 300)
-			if traffic.file == "access.log" { // in whole seconds
+			if traffic.file == "access.log" { // in whole seconds: their places within them are drawn
 				rng := rand.New(rand.NewPCG(1, 1))
 				for i := range times {
 					times[i] += rng.Int64N(second)
