@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command replay prints what leapgate replay takes for a million lines: the time of the processor
 // as seconds and as a ratio to its floor, which is to read the lines and to split them, and the memory of
 // the process at its most.
@@ -59,7 +61,7 @@ func measure(turns, lines int) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder)
+	defer func() { _ = os.RemoveAll(folder) }() // nothing is left that matters
 	program := filepath.Join(folder, "leapgate")
 	if out, err := exec.Command("go", "build", "-o", program, "github.com/leapgate-go/leapgate/cmd/leapgate").CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)

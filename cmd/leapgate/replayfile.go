@@ -19,8 +19,8 @@ type outFile struct {
 // createFile opens what becomes a file. What is there and no file, such as a pipe, is written as
 // it is.
 func createFile(name string) (o *outFile, err error) {
-	if real, err := filepath.EvalSymlinks(name); err == nil {
-		name = real
+	if followed, err := filepath.EvalSymlinks(name); err == nil {
+		name = followed
 	}
 	o = &outFile{name: name}
 	mode := fs.FileMode(0o644)
