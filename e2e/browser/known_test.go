@@ -70,7 +70,8 @@ func TestHandles(t *testing.T) {
 	gate := newShop(t)
 	require.NoError(t, gate.LoadFlowRules([]flow.Rule{
 		{ID: "far", Resource: "cache.get", Threshold: 2000},
-		{ID: "one", Resource: "GET /search", Threshold: 60}, {ID: "two", Resource: "GET /search", Threshold: 61},
+		{ID: "one", Resource: "GET /search", Threshold: 60},
+		{ID: "two", Resource: "GET /search", Threshold: 61},
 		{ID: "paced", Resource: "GET /orders", Threshold: 500, Behavior: flow.Pace},
 	}))
 	s := serve(t, gate, dashboard.Config{KeepHistory: true})
