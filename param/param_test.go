@@ -73,9 +73,6 @@ func (w *world) pass(k int, opts ...leapgate.EntryOption) (passed int) {
 	return passed
 }
 
-// at sets the clock to so many milliseconds after the start.
-func (w *world) at(ms int64) { w.clock.Set(gatetest.Start + ms*int64(time.Millisecond)) }
-
 func (w *world) snapshot() stat.RuleSnapshot {
 	w.Helper()
 	for _, s := range gates.Snapshot(w, w.Gate, "r").Rules {
