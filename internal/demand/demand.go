@@ -59,6 +59,9 @@ const (
 	// the least that they are away from the limit: on one call in exact.
 	paced = 0.8
 	exact = 200
+
+	// clumped is what they differ by at least where calls come in clumps, which may differ from each other.
+	clumped = 1.1
 )
 
 // Calls are those that came, by the second.
@@ -92,7 +95,10 @@ func (c *Calls) spreads() (spreads [3]float64) {
 	if between < paced {
 		spreads = [...]float64{between / 2, between, min(1, 2*between)}
 	} else {
-		spreads = [...]float64{min(1, between), likely, min(max(between, likely), 3)}
+		spreads = [...]float64{min(1, between), likely, likely}
+	}
+	if between > clumped {
+		spreads[2] = min(1.25*between, 3)
 	}
 	if c.Shaped {
 		spreads[0] = 0

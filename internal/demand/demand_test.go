@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/quota"
 )
 
@@ -62,7 +63,7 @@ func holds(t *testing.T, times []int64, late time.Duration, w Window, limit int6
 	assert.GreaterOrEqual(t, told.High, refused, "%v limit %d: %+v", w, limit, told)
 	assert.LessOrEqual(t, told.Low, told.Likely)
 	assert.GreaterOrEqual(t, told.High, told.Likely)
-	if refused > many && refused > int64(len(times)/50) { // of fewer, it is said that it cannot be known
+	if refused > many && refused > int64(len(times)/15) { // of fewer, it may not be known, and is said to be wide
 		assert.LessOrEqual(t, float64(told.High-told.Low), 0.2*float64(refused), "%v limit %d: %+v", w, limit, told)
 	}
 }
@@ -90,7 +91,11 @@ func TestPlayer_AgreesWithTheQuota(t *testing.T) {
 
 func TestRefused_CallsAtRandom(t *testing.T) {
 	t.Parallel()
-	for seed, rate := range []float64{0.5, 5, 40, 200} {
+	rates := []float64{0.5, 5, 40, 200}
+	if gatetest.Race { // nothing here runs at once
+		rates = rates[:1]
+	}
+	for seed, rate := range rates {
 		times := atRandom(rand.New(rand.NewPCG(uint64(seed), 1)), 600, func(int64) float64 { return rate })
 		for _, w := range windows {
 			for _, share := range []float64{0.5, 0.8} {
@@ -123,7 +128,11 @@ func evenly(rng *rand.Rand, seconds int64, rate float64) (times []int64) {
 func TestRefused_HoldsFarFromTheMean(t *testing.T) {
 	t.Parallel()
 	const seconds = 1800
-	for _, rate := range []float64{3, 20, 100} {
+	rates := []float64{3, 20, 100}
+	if gatetest.Race { // nothing here runs at once
+		rates = rates[1:2]
+	}
+	for _, rate := range rates {
 		rng := rand.New(rand.NewPCG(uint64(rate), 1))
 		for name, times := range map[string][]int64{
 			"at random": atRandom(rng, seconds, func(int64) float64 { return rate }),

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate/internal/gatetest"
 )
 
 const hour = 3600 * second
@@ -88,7 +90,11 @@ func TestRefused_RecordedTraffic(t *testing.T) {
 				for _, w := range windows {
 					mean := float64(len(times)) / 3600 * w.Interval.Seconds()
 					last := int64(-1)
-					for _, share := range []float64{0.3, 0.6, 0.8, 1, 1.2, 1.5, 2, 2.5, 3, 4} {
+					shares := []float64{0.3, 0.6, 0.8, 1, 1.2, 1.5, 2, 2.5, 3, 4}
+					if gatetest.Race { // nothing here runs at once
+						shares = []float64{2}
+					}
+					for _, share := range shares {
 						if limit := int64(mean * share); limit != last {
 							last = limit
 							holds(t, times, late, w, limit)
