@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,8 +141,8 @@ func TestHistory_OfManyRulesThatAreGone(t *testing.T) {
 func TestHistory_WhereTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		began, back := time.Now(), time.Duration(0)
-		g := leapgate.Must(leapgate.Config{Now: func() int64 { return int64(1e18) + int64(time.Since(began)-back) }})
+		began, back := time.Now(), new(atomic.Int64)
+		g := leapgate.Must(leapgate.Config{Now: func() int64 { return int64(1e18) + int64(time.Since(began)) - back.Load() }})
 		d := keeping(t, g, 0)
 		seconds := func(n int) {
 			for range n {
@@ -151,7 +152,7 @@ func TestHistory_WhereTheClockIsSetBack(t *testing.T) {
 			}
 		}
 		seconds(60)
-		back = 3 * time.Hour
+		back.Store(int64(3 * time.Hour))
 		seconds(60)
 		for span, calls := range map[string]float64{"hour": 50 * 8, "minute": 55 * 8, "demand": 55 * 8} {
 			v := pastOf(t, d, "name=x&span="+span).Resource
@@ -190,7 +191,7 @@ func TestHistory_HasThePeakOfThoseThatWait(t *testing.T) {
 func TestHistory_OfMoreThanFit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const resources, seconds = 400, 600
+		const resources, seconds = 1000, 90
 		g := leapgate.Must(leapgate.Config{})
 		var log bytes.Buffer
 		d, err := dashboard.New(g, dashboard.Config{KeepHistory: true, HistoryBytes: 1 << 20, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -200,7 +201,7 @@ func TestHistory_OfMoreThanFit(t *testing.T) {
 		names := numbered("n", resources)
 		for second := range seconds {
 			for i, name := range names {
-				callTimes(g, name, 1+(i*7+second*13)%4)
+				callTimes(g, name, 1+(i+second)%2)
 			}
 			time.Sleep(time.Second)
 		}
