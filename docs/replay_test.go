@@ -2,17 +2,21 @@ package docs_test
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/dashboard"
 	"github.com/leapgate-go/leapgate/leaphttp"
+	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/rulefile"
 	"github.com/leapgate-go/leapgate/whatif/accesslog"
 )
@@ -54,6 +58,54 @@ func TestReplay_OfTheLogOfTheMiddleware(t *testing.T) {
 		requests++
 	}
 	require.Equal(t, 2, requests)
+}
+
+// watched loads the rules and limits of a file, and does so again whenever the file changes. The page shows both. Close
+// the watcher and the page when the program ends.
+func watched(path string, gate *leapgate.Gate, perClient *limit.RateLimiter) (*rulefile.Watcher, *dashboard.Dashboard, error) {
+	watcher, err := rulefile.Watch(rulefile.Config{
+		Path: path, Gate: gate,
+		Limits: map[string]rulefile.Limiter{"per-client": perClient},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	page, err := dashboard.New(gate, dashboard.Config{
+		Limiters:    []dashboard.Limiter{perClient},
+		RuleSources: []dashboard.RuleSource{watcher},
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, watcher.Close())
+	}
+	return watcher, page, nil
+}
+
+// What the page has for shadow is loaded, limits too, and the dashboard has them.
+func TestReplay_LimitsInShadow(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "rules.yaml")
+	page, err := os.ReadFile("replay.md")
+	require.NoError(t, err)
+	shadow, _, _ := bytes.Cut(bytes.Split(page, []byte("```yaml\n"))[2], []byte("```"))
+	require.NoError(t, os.WriteFile(name, shadow, 0o600))
+	gate := leapgate.Must(leapgate.Config{})
+	defer gate.Close()
+	perClient, err := limit.NewCounter(limit.Config{Name: "per-client", Limit: 1, MaxLimit: 100, Window: time.Minute})
+	require.NoError(t, err)
+	watcher, dash, err := watched(name, gate, perClient)
+	require.NoError(t, err)
+	defer watcher.Close()
+	defer dash.Close()
+	for range 51 {
+		d, err := perClient.AllowN(t.Context(), "192.0.2.1", 1)
+		require.NoError(t, err)
+		require.True(t, d.Allowed)
+	}
+	w := httptest.NewRecorder()
+	dash.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/leapgate/api/v1/limiters", http.NoBody))
+	require.Contains(t, w.Body.String(), `"per-client"`)
+	require.Contains(t, w.Body.String(), `"shadow"`)
+	require.Len(t, gate.FlowRules(), 1)
 }
 
 // The rules of the page are good.
