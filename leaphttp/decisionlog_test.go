@@ -234,3 +234,24 @@ func TestDecisionLog_HasTheCosts(t *testing.T) {
 		require.Equal(t, []int64{400, 500, 400}, costs, "the last is refused")
 	})
 }
+
+// Without a gate too, what is refused has the name of what is admitted, if the routes are given.
+func TestDecisionLog_NamesRoutesWithoutAGate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		one, err := limit.NewCounter(limit.Config{Name: "one", Limit: 1, Window: time.Hour})
+		require.NoError(t, err)
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /orders/{id}", func(http.ResponseWriter, *http.Request) {})
+		h := leaphttp.Handler(mux, leaphttp.Config{DecisionLog: &log, Mux: mux, Limits: []leaphttp.Limit{{Limiter: one}}})
+		for range 2 {
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/orders/7", http.NoBody))
+		}
+		synctest.Wait()
+		lines := linesOf(t, log.String())
+		require.Len(t, lines, 2)
+		require.Equal(t, "GET /orders/{id}", lines[0].Resource)
+		require.Equal(t, "GET /orders/{id}", lines[1].Resource, "which is refused by %s", lines[1].Refused)
+	})
+}

@@ -91,7 +91,8 @@ type Config struct {
 	Limits []Limit
 
 	// Mux, for a middleware around a ServeMux, finds the route of a request that has
-	// not yet been routed. Not together with Route.
+	// not yet been routed. Not together with Route. Without a Gate, it names requests for
+	// DecisionLog.
 	Mux *http.ServeMux
 
 	// Route, for other routers, returns the pattern of the route, such as "/orders/{id}",
@@ -202,8 +203,8 @@ func newMiddleware(cfg Config, faults *faults) *middleware {
 			field string
 			set   bool
 		}{
-			{"Mux", cfg.Mux != nil},
-			{"Route", cfg.Route != nil},
+			{"Mux", cfg.Mux != nil && cfg.DecisionLog == nil},
+			{"Route", cfg.Route != nil && cfg.DecisionLog == nil},
 			{"Origin", cfg.Origin != nil},
 			{"Args", cfg.Args != nil},
 			{"Status", cfg.Status != nil},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/internal/charging"
 	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/system"
@@ -194,12 +195,8 @@ func (l *lane) begin(c *call) {
 
 // charge asks the limits.
 func (l *lane) charge(c *call) bool {
-	if len(l.limits) == 0 || c.key == noKey {
-		return true
-	}
-	key := l.tables.keys.text(c.key)
 	for i, limiter := range l.limits {
-		d, err := limiter.AllowN(background, key, c.cost)
+		d, err := limiter.AllowN(background, l.keyOf(c), c.cost)
 		switch {
 		case err != nil:
 			l.fail(err)
@@ -216,6 +213,14 @@ func (l *lane) charge(c *call) bool {
 	return true
 }
 
+// keyOf is the key for limits. Calls without one share one, as in leaphttp.
+func (l *lane) keyOf(c *call) string {
+	if c.key == noKey {
+		return charging.UnknownKey
+	}
+	return l.tables.keys.text(c.key)
+}
+
 // fail notes an error that should not be: what is asked is bounded before.
 func (l *lane) fail(err error) {
 	if l.err == nil {
@@ -226,7 +231,7 @@ func (l *lane) fail(err error) {
 func (l *lane) refund(c *call) {
 	for i, d := range c.charged {
 		if d.Charged > 0 {
-			_ = l.limits[i].Refund(background, l.tables.keys.text(c.key), d, d.Charged)
+			_ = l.limits[i].Refund(background, l.keyOf(c), d, d.Charged)
 		}
 	}
 }

@@ -124,8 +124,12 @@ func ruleNotes(r *RuleReport, of *ruleTally, cfg *Config) (notes []string) {
 		note("%s.", text)
 	}
 	if e := r.Exact; e != nil && e.Stricter+e.Laxer > 0 {
-		note("Counted exactly, at most %v in any %v would have blocked %d: of these requests the rule blocks %d that an exact count admits, and admits %d that it blocks.",
-			r.Threshold, r.Interval, e.Blocked, e.Stricter, e.Laxer)
+		these := "requests"
+		if cfg.Retries > 0 {
+			these = "requests, each as often as it came,"
+		}
+		note("Counted exactly, at most %v in any %v would have blocked %d: of these %s the rule blocks %d that an exact count admits, and admits %d that it blocks.",
+			r.Threshold, r.Interval, e.Blocked, these, e.Stricter, e.Laxer)
 	}
 	if of.maxKeys > 0 && of.rated {
 		for _, b := range of.bounds {
@@ -164,7 +168,7 @@ func (s *side) notes(r *Report, cfg *Config) (notes []string) {
 		note("%s had been refused then. That is demand all the same; how long it would have taken is not known.", many(y.refused, "request"))
 	}
 	if y.keyless > 0 {
-		note("%s without a key: limits per key do not see them, and rules on arguments take them for calls without one.", many(y.keyless, "request"))
+		note("%s without a key: limits count them as one key, rules on arguments take them for calls without one, and they are in no figure per key.", many(y.keyless, "request"))
 	}
 	if r.Traffic.Late > 0 {
 		note("%s out of order: taken for as late as the one before.", many(r.Traffic.Late, "request"))

@@ -117,7 +117,7 @@ type RuleReport struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Exact is what a rule would have refused of the same requests if at most its threshold
+// Exact is what a rule would have refused of the same calls, with those that came again, if at most its threshold
 // passed in any Interval, wherever that begins.
 type Exact struct {
 	Blocked int64 `json:"blocked"`

@@ -52,8 +52,8 @@ func newTables(named []string) *tables {
 func (t *tables) read(r *Request) (request, error) {
 	at := r.At.UnixNano()
 	switch {
-	case !time.Unix(0, at).Equal(r.At):
-		return request{}, fmt.Errorf("whatif: a request at %v; want a time from 1678 to 2262", r.At)
+	case at < 0 || !time.Unix(0, at).Equal(r.At):
+		return request{}, fmt.Errorf("whatif: a request at %v; want a time from 1970 to 2262", r.At)
 	case r.Resource == "":
 		return request{}, fmt.Errorf("whatif: a request at %v of %s has no resource; want what it asked for", r.At, escape.Quoted(r.Key))
 	case r.Duration < 0 || r.Cost < 0:

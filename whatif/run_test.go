@@ -456,3 +456,23 @@ func TestSuggest_GoesByTheKeys(t *testing.T) {
 	require.Contains(t, text.String(), "suggested: 2, which would have blocked 97.7 %, of 10 keys")
 	require.Contains(t, text.String(), "tested on 7 other requests: it would have blocked 71.4 %, of 1 key")
 }
+
+// A limit counts requests without a key as those of one, as the middleware does.
+func TestRun_RequestsWithoutAKeyShareOneInLimits(t *testing.T) {
+	t.Parallel()
+	nobody := get(0)
+	nobody.Key = ""
+	r := run(t, whatif.Config{Limits: perKey(5, time.Minute)}, append(times(20, nobody), get(1))...)
+	require.EqualValues(t, 15, r.Rules[0].Blocked)
+	require.Contains(t, fmt.Sprint(r.Notes), "20 requests without a key: limits count them as one key")
+}
+
+func TestRun_TimesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, year := range []int{1, 1969, 2263} {
+		r := get(0)
+		r.At = time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+		_, err := whatif.Run(t.Context(), whatif.Config{}, of(r))
+		require.ErrorContains(t, err, "want a time from 1970 to 2262")
+	}
+}

@@ -312,7 +312,7 @@ func TestReplay_LogWithoutKeys(t *testing.T) {
 	require.Equal(t, 0, got.code, got.err)
 	require.Contains(t, got.out, "no limit for each key in 1m: no request has a key\n")
 	require.NotContains(t, got.out, "share one")
-	require.Contains(t, got.out, "20 requests without a key: limits per key do not see them")
+	require.Contains(t, got.out, "20 requests without a key: limits count them as one key")
 	for _, more := range [][]string{{"-suggest"}, {}} {
 		html := invoke("", append(append(format, more...), "-html", "-", log)...).out
 		require.Contains(t, html, "No request has a key, so there is no limit per key to suggest.")

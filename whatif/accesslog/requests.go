@@ -14,7 +14,7 @@ import (
 
 // Requests is a [whatif.Source]: it yields the requests in the order of their arrival. Those that
 // arrived at the same time come in an order that does not depend on that of their lines, and
-// that is no order by client or path: by a sum of the line.
+// that is no order by client or path: by a sum of the line. A Log is read by one goroutine at a time.
 func (l *Log) Requests(yield func(whatif.Request, error) bool) {
 	if err := l.requests(func(r whatif.Request) bool { return yield(r, nil) }); err != nil {
 		yield(whatif.Request{}, err)
