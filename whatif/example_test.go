@@ -96,6 +96,7 @@ func ExampleSuggest() {
 	//   30     48       40 %    1
 	//   50     8        6.67 %  1
 	//   100    0        0 %     0
+	//   The table counts in windows of the clock. A limiter slides, so it usually blocks somewhat more.
 	//   suggested: 100, which would have blocked 0 %, of 0 keys
 	//   It is of only 2 keys: with fewer than 1000, a few of them decide what the busiest are like.
 	//

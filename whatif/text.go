@@ -185,6 +185,7 @@ func (p *printer) curve(c *Curve) {
 		p.table("  %d\t%d\t%s\t%d\n", at.Limit, at.Blocked, percent(at.Share), at.Keys)
 	}
 	p.end()
+	p.line("  The table counts in windows of the clock. A limiter slides, so it usually blocks somewhat more.")
 	p.line("  suggested: %d, which would have blocked %s, of %s", c.Suggested.Limit, percent(c.Suggested.Share), many(int64(c.Suggested.Keys), "key"))
 	if c.Warning != "" {
 		p.line("  %s", c.Warning)

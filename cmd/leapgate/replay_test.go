@@ -98,7 +98,7 @@ func TestReplay_RulesOfTheCommandLine(t *testing.T) {
 	require.Equal(t, 0, got.code)
 	require.Empty(t, got.err)
 	for _, want := range []string{
-		"7 lines: 5 requests, 2 that cannot be read\n  2 with no field where one should be that can be read\n", `access.log:3: " \"curl\""`,
+		"7 lines: 5 requests, 2 that cannot be read\n  2 with a field that is missing or cannot be read\n", `access.log:3: " \"curl\""`,
 		"in format combined", "5 requests of 1 key", "blocked 1 of 5", "/api=2/1m",
 	} {
 		require.Contains(t, got.out, want)

@@ -65,7 +65,16 @@ type Format interface {
 type Fault string
 
 // Error reads: no status that can be read.
-func (f Fault) Error() string { return "no " + string(f) + " that can be read" }
+func (f Fault) Error() string {
+	switch f {
+	case NoField:
+		return "a field that is missing or cannot be read"
+	case TooLong:
+		return "a length of more than 1 MiB"
+	default:
+		return "no " + string(f) + " that can be read"
+	}
+}
 
 // The faults of a line.
 const (
@@ -74,9 +83,9 @@ const (
 	NoRequest  Fault = "request"
 	NoStatus   Fault = "status"
 	NoCost     Fault = "cost"
-	NoField    Fault = "field where one should be"
+	NoField    Fault = "field"
 	NoJSON     Fault = "JSON object"
-	TooLong    Fault = "line, since it is too long,"
+	TooLong    Fault = "length"
 )
 
 // ErrNoRequest is the error for a good line that is about something else than a request, such as

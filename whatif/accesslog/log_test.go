@@ -202,7 +202,7 @@ func TestOpen_NothingToRead(t *testing.T) {
 	require.ErrorContains(t, err, "has no request that can be read as caddy: all 1 lines are about something else")
 	f, _ = Named("nginx")
 	_, err = Open([]string{logFile(t, combined(1, "a", "/"))}, Options{Format: f})
-	require.ErrorContains(t, err, "1 lines with no field where one should be that can be read")
+	require.ErrorContains(t, err, "1 lines with a field that is missing or cannot be read")
 }
 
 func TestOpen_Faults(t *testing.T) {
