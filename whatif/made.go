@@ -1,7 +1,9 @@
 package whatif
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -47,7 +49,7 @@ func timeOf(at int64) time.Time { return time.Unix(0, at).UTC() }
 func (y *tally) traffic() Traffic {
 	t := Traffic{
 		Requests: y.requests, Refused: y.refused, Late: y.tables.late,
-		Resources: y.seen(), Keys: y.tables.keys.len(), Keyless: y.keyless, BusiestMinute: y.minute.report(),
+		Resources: y.seen(), TopResources: y.topResources(), Keys: y.tables.keys.len(), Keyless: y.keyless, BusiestMinute: y.minute.report(),
 		Top: y.top(&y.byKey, &y.byKey, &y.blockedByKey),
 	}
 	if y.requests > 0 {
@@ -67,6 +69,22 @@ func (y *tally) seen() (n int) {
 		}
 	}
 	return n
+}
+
+func (y *tally) topResources() []ResourceCount {
+	top := make([]ResourceCount, 0, most+1)
+	for number, count := range y.resources.all {
+		if *count == 0 || len(top) == most && *count < top[most-1].Requests {
+			continue
+		}
+		r := ResourceCount{y.tables.resources.text(number), *count}
+		at, _ := slices.BinarySearchFunc(top, r, func(a, b ResourceCount) int {
+			return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Resource, b.Resource))
+		})
+		top = slices.Insert(top, at, r)
+		top = top[:min(most, len(top))]
+	}
+	return top
 }
 
 func (s *side) ruleReport(of *ruleTally, cfg *Config) RuleReport {

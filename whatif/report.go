@@ -45,13 +45,20 @@ type Traffic struct {
 	// Late is how many came out of order, and were taken for as late as the one before.
 	Late int64 `json:"late,omitempty"`
 
-	Resources int        `json:"resources"`
-	Keys      int        `json:"keys"`
-	Keyless   int64      `json:"keyless,omitempty"` // requests without a key
-	Top       []KeyCount `json:"top"`               // the ten keys with the most requests, most first; Blocked by all rules
-	TopShare  float64    `json:"topShare"`
+	Resources    int             `json:"resources"`
+	TopResources []ResourceCount `json:"topResources"` // the ten with the most requests, most first
+	Keys         int             `json:"keys"`
+	Keyless      int64           `json:"keyless,omitempty"` // requests without a key
+	Top          []KeyCount      `json:"top"`               // the ten keys with the most requests, most first; Blocked by all rules
+	TopShare     float64         `json:"topShare"`
 
 	BusiestMinute Minute `json:"busiestMinute"`
+}
+
+// ResourceCount is a resource and how many requests it had.
+type ResourceCount struct {
+	Resource string `json:"resource"` // as the log has it: escape it before it is shown
+	Requests int64  `json:"requests"`
 }
 
 // KeyCount is a key and how many requests it had.

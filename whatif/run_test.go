@@ -299,7 +299,7 @@ func TestRun_WholeReport(t *testing.T) {
 	require.InDelta(t, -1, u.Headroom, 1e-9)
 	require.Equal(t, &whatif.Exact{Blocked: 3}, u.Exact)
 	require.Equal(t, whatif.Traffic{
-		Requests: 7, First: midnight, Last: midnight.Add(119 * time.Second), Resources: 1, Keys: 2,
+		Requests: 7, First: midnight, Last: midnight.Add(119 * time.Second), Resources: 1, TopResources: []whatif.ResourceCount{{"GET /a", 7}}, Keys: 2,
 		Top: []whatif.KeyCount{{"a", 6, 3}, {"b\x1b[31m", 1, 0}}, TopShare: 6. / 7, BusiestMinute: whatif.Minute{At: midnight, Requests: 4},
 	}, r.Traffic)
 	require.Contains(t, fmt.Sprint(r.Notes), "One key has 85.7 % of all requests: is it a proxy")
@@ -475,4 +475,18 @@ func TestRun_TimesThatAreRefused(t *testing.T) {
 		_, err := whatif.Run(t.Context(), whatif.Config{}, of(r))
 		require.ErrorContains(t, err, "want a time from 1970 to 2262")
 	}
+}
+
+func TestRun_ResourcesWithTheMostRequests(t *testing.T) {
+	t.Parallel()
+	var all []whatif.Request
+	for i := range 12 {
+		r := get(0)
+		r.Resource = fmt.Sprintf("GET /%c", 'a'+i)
+		all = append(all, times(1+i/2, r)...)
+	}
+	top := run(t, whatif.Config{}, all...).Traffic.TopResources
+	require.Len(t, top, 10)
+	require.Equal(t, []whatif.ResourceCount{{"GET /k", 6}, {"GET /l", 6}, {"GET /i", 5}}, top[:3])
+	require.Equal(t, whatif.ResourceCount{Resource: "GET /d", Requests: 2}, top[9])
 }

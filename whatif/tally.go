@@ -22,7 +22,8 @@ type tally struct {
 	byKey                                                  column[uint32] // requests
 	blockedByKey                                           column[uint32]
 	rules                                                  []ruleTally
-	byRes                                                  [][]*bound // by the number of the resource
+	byRes                                                  [][]*bound    // by the number of the resource
+	resources                                              column[int64] // requests
 	curves                                                 []*windows
 }
 
@@ -167,6 +168,7 @@ func (y *tally) comes(now int64, r *request, p *place) {
 			c.add(now, r.key, r.cost)
 		}
 	}
+	*y.resources.at(r.resource)++
 	for _, b := range y.boundsOf(r.resource, p) {
 		b.requests++
 		if b.wanted == nil {

@@ -101,6 +101,13 @@ func (p *printer) traffic(t *Traffic) {
 	if len(t.Top) > 0 {
 		p.line("busiest key %s with %s of them", escape.Quoted(t.Top[0].Key), percent(t.TopShare))
 	}
+	if len(t.TopResources) > 1 {
+		p.table("  resource\trequests\n")
+		for _, r := range t.TopResources {
+			p.table("  %s\t%d\n", escape.Text(r.Resource), r.Requests)
+		}
+		p.end()
+	}
 }
 
 func (p *printer) rules(r *Report) {

@@ -46,7 +46,7 @@ cannot be read, or nothing in the log.
 	prepare: func(flags *flag.FlagSet) func([]string, streams) int {
 		r := &replay{spool: accesslog.DefaultSpoolMax}
 		flags.StringVar(&r.rules, "rules", "", "the rules of a `file` or folder")
-		flags.Func("rule", "a `rule`, prefix=threshold/interval, such as /api=60/1m, for all paths that begin so; with ,strict wherever the interval begins, with ,per-key for each key; may be given again", appendTo(&r.rule))
+		flags.Func("rule", "a `rule`, prefix=threshold/interval, such as /api=60/1m, for all paths that begin so, and that no longer prefix of another counts; with ,strict wherever the interval begins, with ,per-key for each key; may be given again", appendTo(&r.rule))
 		flags.StringVar(&r.against, "against", "", "compare with the rules of a `file`: those before")
 		flags.BoolVar(&r.suggest, "suggest", false, "suggest a limit per key")
 		flags.Func("train", "suggest from the requests of a `period`, such as 2024-05-12..2024-05-17: dates or times, the end not included, either may be left out", periodInto(&r.train))
