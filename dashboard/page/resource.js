@@ -152,8 +152,8 @@ export class ResourceView {
   #edits({ rules, edits = [], at, started }) {
     if (started !== this.started) this.versions.clear(); // those of another process mean nothing
     this.started = started;
-    const marks = edits.map(({ at, kind, id, action, who, what }) => ({
-      key: `${at} ${kind} ${id}`, at: Date.parse(at), label: "edit", minor: true, text: `${shown(id)}: ${shown(what || action)}${who ? ", by " + shown(who) : ""}`, quiet: true,
+    const marks = edits.map(({ at, kind, id, action, who, source, what }) => ({
+      key: `${at} ${kind} ${id}`, at: Date.parse(at), label: "edit", minor: true, text: `${shown(id)}: ${shown(what || action)}${who || source ? ", by " + shown(who || source) : ""}`, quiet: true,
     }));
     for (const rule of rules) {
       const before = this.versions.get(ruleKey(rule));

@@ -121,7 +121,7 @@ function stepOf(threshold) {
 /** tell says what a threshold would have done: fewer refused or more, with the range. */
 export function tell({ threshold, untold, blocked, seconds }) {
   if (!blocked) return `At ${number(threshold)}: what it would have refused cannot be told: ${untold}.`;
-  const { now, then, low, high } = blocked;
+  const { now, then, low, high, wide } = blocked;
   const time = lately(seconds);
   const more = then > now;
   const [about, from, to] = more ? [then - now, low - now, high - now] : [now - then, now - high, now - low];
@@ -130,5 +130,5 @@ export function tell({ threshold, untold, blocked, seconds }) {
   const [word, opposite] = more ? ["more", "fewer"] : ["fewer", "more"];
   const range = from === to ? "" : other ? ` (${said(from)} ${opposite} to ${said(to)} ${word})` : ` (${said(from)} to ${said(to)})`;
   if (about === 0 && !range) return `At ${number(threshold)}: as many refused in the last ${time}, ${count(now)}.`;
-  return `At ${number(threshold)}: ${range ? "about " : ""}${said(about)}${range} ${word} refused in the last ${time}.`;
+  return `At ${number(threshold)}: ${range ? "about " : ""}${said(about)}${range} ${word} refused in the last ${time}.${wide ? ` That is wide: ${wide}.` : ""}`;
 }
