@@ -63,7 +63,7 @@ func holds(t *testing.T, times []int64, late time.Duration, w Window, limit int6
 	assert.GreaterOrEqual(t, told.High, refused, "%v limit %d: %+v", w, limit, told)
 	assert.LessOrEqual(t, told.Low, told.Likely)
 	assert.GreaterOrEqual(t, told.High, told.Likely)
-	if refused > many && refused > int64(len(times)/15) { // of fewer, it may not be known, and is said to be wide
+	if refused > many && refused > int64(len(times)/10) { // of fewer, it may not be known, and is said to be wide
 		assert.LessOrEqual(t, float64(told.High-told.Low), 0.2*float64(refused), "%v limit %d: %+v", w, limit, told)
 	}
 }
