@@ -129,7 +129,7 @@ type trial struct {
 // A machine that is late in nearly all trials cannot judge times: the test is skipped then.
 func inTime(t *testing.T, try func(timeout time.Duration) trial) {
 	t.Helper()
-	const trials = 6
+	const trials = 4
 	timeout, prompt := leapredis.DefaultTimeout, 0
 	var seen trial
 	for range trials {
@@ -142,7 +142,7 @@ func inTime(t *testing.T, try func(timeout time.Duration) trial) {
 			return
 		}
 		t.Logf("not clean: timers alone were up to %v late; %q", seen.late, seen.doubts)
-		timeout = min(2*timeout, 16*leapredis.DefaultTimeout)
+		timeout = min(4*timeout, 16*leapredis.DefaultTimeout)
 	}
 	if prompt < 2 {
 		t.Skipf("this machine made timers alone late in %d of %d trials, up to %v in the last", trials-prompt, trials, seen.late)

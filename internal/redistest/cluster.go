@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Cluster is three primaries, which share the 16,384 slots, and a replica of each.
@@ -53,11 +54,28 @@ func StartCluster(program Program, args ...string) (c *Cluster, err error) {
 			return c, err
 		}
 		// The primary is not known until they have met.
-		if err := await(func() error { _, err := replica.Do("CLUSTER", "REPLICATE", id.(string)); return err }); err != nil {
+		if err := c.awaitMet(buses[0], func() error { _, err := replica.Do("CLUSTER", "REPLICATE", id.(string)); return err }); err != nil {
 			return c, err
 		}
 	}
-	return c, c.Await()
+	return c, c.awaitMet(buses[0], c.isWell)
+}
+
+// awaitMet waits until a try succeeds, and has all nodes meet the first one again every two
+// seconds: on a machine that stands still for a second, a node forgets one that it is about to meet.
+func (c *Cluster) awaitMet(bus int, try func() error) error {
+	met := time.Now()
+	return await(func() error {
+		err := try()
+		if err == nil || time.Since(met) < 2*time.Second {
+			return err
+		}
+		met = time.Now()
+		for _, node := range c.Nodes[1:] {
+			err = errors.Join(err, c.meet(node, bus))
+		}
+		return err
+	})
 }
 
 // introduce gives a primary its slots, and has all meet the first node.
@@ -74,37 +92,42 @@ func (c *Cluster) introduce(i int, node *Server, buses []int) error {
 	if i == 0 {
 		return nil
 	}
-	_, err := node.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(c.Nodes[0].port), strconv.Itoa(buses[0]))
+	return c.meet(node, buses[0])
+}
+
+// meet has a node meet the first one, whose bus is given.
+func (c *Cluster) meet(node *Server, bus int) error {
+	_, err := node.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(c.Nodes[0].port), strconv.Itoa(bus))
 	return err
 }
 
 // Await waits until all nodes that run say that the cluster is well, and every replica
 // is in step with its primary.
-func (c *Cluster) Await() error {
-	return await(func() error {
-		for i, node := range c.Nodes {
-			if !node.Runs() {
-				continue
-			}
-			cluster, err := node.Info("cluster", "CLUSTER", "INFO")
-			if err != nil {
-				return err
-			}
-			replication, err := node.Info("replication", "INFO", "replication")
-			if err != nil {
-				return err
-			}
-			switch {
-			case cluster["cluster_state"] != "ok" || cluster["cluster_known_nodes"] != strconv.Itoa(len(c.Nodes)):
-				return fmt.Errorf("redistest: node %d: the cluster is %v", i, cluster)
-			case replication["role"] == "slave" && replication["master_link_status"] != "up":
-				return fmt.Errorf("redistest: node %d is not in step: %v", i, replication)
-			case replication["role"] == "master" && replication["connected_slaves"] == "0" && i < primaries && c.Nodes[i+primaries].Runs():
-				return fmt.Errorf("redistest: node %d has no replica yet", i)
-			}
+func (c *Cluster) Await() error { return await(c.isWell) }
+
+func (c *Cluster) isWell() error {
+	for i, node := range c.Nodes {
+		if !node.Runs() {
+			continue
 		}
-		return nil
-	})
+		cluster, err := node.Info("cluster", "CLUSTER", "INFO")
+		if err != nil {
+			return err
+		}
+		replication, err := node.Info("replication", "INFO", "replication")
+		if err != nil {
+			return err
+		}
+		switch {
+		case cluster["cluster_state"] != "ok" || cluster["cluster_known_nodes"] != strconv.Itoa(len(c.Nodes)):
+			return fmt.Errorf("redistest: node %d: the cluster is %v", i, cluster)
+		case replication["role"] == "slave" && replication["master_link_status"] != "up":
+			return fmt.Errorf("redistest: node %d is not in step: %v", i, replication)
+		case replication["role"] == "master" && replication["connected_slaves"] == "0" && i < primaries && c.Nodes[i+primaries].Runs():
+			return fmt.Errorf("redistest: node %d has no replica yet", i)
+		}
+	}
+	return nil
 }
 
 // Info returns the fields of what a command such as INFO says. The name is for errors.

@@ -15,7 +15,7 @@ import (
 )
 
 // patience is how long a server may take to do what it was told.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // Server is one redis-server. Its methods may be called at any time; each waits for the
 // one before it.
