@@ -235,7 +235,7 @@ func TestE2E_InFlightIsRenewedByItsCaller(t *testing.T) {
 			t.Parallel()
 			server := v.start(t)
 			cfg := usual(leapredis.Config{Limit: 1, LeaseTime: 4 * time.Second, WhenAway: leapredis.Deny})
-			l, err := leapredis.NewInFlight(ways[0].client(t, server.Addr()), cfg)
+			l, err := leapredis.NewInFlight(patient(t, server.Addr()), cfg)
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, l.Close()) })
 			place, d, err := l.Acquire(t.Context(), "a")

@@ -122,6 +122,18 @@ func (w way) client(t *testing.T, addrs ...string) leapredis.Client {
 	return client
 }
 
+// patient is a client of a server that answers whatever it is asked: a machine that stands still for
+// a second ends no call.
+func patient(t *testing.T, addr string) leapredis.Client {
+	t.Helper()
+	options := viarueidis.Options(addr)
+	options.ConnWriteTimeout = time.Minute
+	client, err := rueidis.NewClient(options)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return viarueidis.New(client)
+}
+
 func newCounter(t *testing.T, client leapredis.Client, cfg leapredis.Config) *leapredis.RateLimiter {
 	t.Helper()
 	l, err := leapredis.NewCounter(client, usual(cfg))
@@ -156,7 +168,7 @@ func usual(cfg leapredis.Config) leapredis.Config {
 		cfg.Prefix = "test:"
 	}
 	if cfg.Timeout == 0 {
-		cfg.Timeout = 5 * time.Second
+		cfg.Timeout = 20 * time.Second
 	}
 	switch cfg.Instances {
 	case 0:
