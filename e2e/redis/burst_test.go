@@ -48,7 +48,7 @@ func TestE2E_BurstWhileAProcessIsKilled(t *testing.T) {
 			server := v.start(t)
 			cfg := leapredis.Config{Prefix: "burst:", Limit: most, Burst: burst, Window: time.Second, WhenAway: leapredis.Deny}
 			c := hire(t, 4, job{
-				Addrs: []string{server.Addr()}, Limiters: []portable{{Config: cfg}}, Kinds: []string{"burst"},
+				Addrs: []string{server.Addr()}, Silent: patience, Limiters: []portable{{Config: cfg}}, Kinds: []string{"burst"},
 				Goroutines: 8, Lasting: 6 * time.Second,
 			})
 			c.begin()
@@ -80,7 +80,7 @@ func TestE2E_BurstDecidesAsTheTwinInMemory(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			server := v.start(t)
-			client := patient(t, server.Addr())
+			client := ways[0].client(t, server.Addr())
 			for _, cfg := range []leapredis.Config{{Limit: 1000, Burst: 7}, {Limit: 333, Burst: 1}, {Limit: 7, Burst: 20, Window: 50 * time.Millisecond}} {
 				cfg.Prefix, cfg.WhenAway, cfg.LeaseTime = "twin"+time.Duration(cfg.Limit).String(), leapredis.Deny, time.Millisecond
 				remote := newBurst(t, client, cfg)

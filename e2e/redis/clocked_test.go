@@ -66,7 +66,7 @@ func onTables(t *testing.T, cfg leapredis.Config, test func(x *table)) {
 		name := map[bool]string{false: "counter", true: "log"}[isLog]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			x := &table{t: t, clock: &clocked{Client: patient(t, server.Addr())}, carry: 2, window: cfg.Window}
+			x := &table{t: t, clock: &clocked{Client: ways[0].client(t, server.Addr())}, carry: 2, window: cfg.Window}
 			cfg := cfg
 			cfg.Prefix, cfg.LeaseTime = name+":", time.Millisecond
 			twinCfg := limit.Config{Name: cfg.Name, Limit: cfg.Limit, Window: cfg.Window, Now: func() int64 { return x.clock.now.Load() * 1000 }}
@@ -337,7 +337,7 @@ func TestCounter_ArithmeticAgreesWithRationalNumbers(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			// Of any size, not mostly large ones.
 			upTo := func(most int64) int64 { return random.Int64N(min(most, 1<<random.IntN(50))) + 1 }
-			client := &clocked{Client: patient(t, server.Addr())}
+			client := &clocked{Client: ways[0].client(t, server.Addr())}
 			edges := 0
 			for trial := range 250 {
 				length := max(limit.MinWindow.Microseconds(), upTo(limit.MaxWindow.Microseconds()))

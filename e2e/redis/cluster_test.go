@@ -38,7 +38,7 @@ func TestCluster_ALostPrimaryTakesNoOtherAlong(t *testing.T) {
 					cluster := versions[0].startCluster(t,
 						"--cluster-require-full-coverage", "no", "--cluster-replica-no-failover", "yes")
 					defer func() { require.NoError(t, cluster.Close()) }()
-					c := newCounter(t, w.client(t, cluster.Addrs()...), leapredis.Config{
+					c := newCounter(t, w.prompt(t, cluster.Addrs()...), leapredis.Config{
 						Limit: 1 << 40, Window: time.Hour, Timeout: timeout, Instances: 4,
 					})
 					p := placed(t, cluster)

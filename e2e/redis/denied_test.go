@@ -11,14 +11,10 @@ import (
 	"testing"
 	"time"
 
-	goredis "github.com/redis/go-redis/v9"
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/internal/redistest"
 	"github.com/leapgate-go/leapgate/leapredis"
-	"github.com/leapgate-go/leapgate/leapredis/viagoredis"
-	"github.com/leapgate-go/leapgate/leapredis/viarueidis"
 	"github.com/leapgate-go/leapgate/limit"
 )
 
@@ -69,24 +65,6 @@ func (w way) asUser(t *testing.T, server *redistest.Server, user string, command
 	_, err := server.Do(acl...)
 	require.NoError(t, err)
 	return w.as(t, user, "secret", server.Addr())
-}
-
-// as connects as a user of a server, or of a Cluster.
-func (w way) as(t *testing.T, user, password string, addrs ...string) leapredis.Client {
-	t.Helper()
-	if w.name == "go-redis" {
-		client := goredis.NewUniversalClient(&goredis.UniversalOptions{
-			Addrs: addrs, IsClusterMode: len(addrs) > 1, Username: user, Password: password,
-		})
-		t.Cleanup(func() { _ = client.Close() })
-		return viagoredis.New(client)
-	}
-	options := viarueidis.Options(addrs...)
-	options.Username, options.Password = user, password
-	client, err := rueidis.NewClient(options)
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	return viarueidis.New(client)
 }
 
 // A user who may not run one of the commands of a script is not decided for: that counts as

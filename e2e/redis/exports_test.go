@@ -42,7 +42,7 @@ func TestExports_TenAtATimeByAllProcesses(t *testing.T) {
 	var processes []*httptest.Server
 	begun, goOn := make(chan struct{}, 20), make(chan bool)
 	for range 2 {
-		places, err := sharedPlaces(patient(t, server.Addr()))
+		places, err := sharedPlaces(ways[0].client(t, server.Addr()))
 		require.NoError(t, err)
 		defer places.Close()
 		export := exportRows(func(http.ResponseWriter) bool {

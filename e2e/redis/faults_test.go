@@ -171,7 +171,7 @@ func suffer(t *testing.T, f fault, w way, timeout time.Duration) trial {
 	t.Helper()
 	l := newLine(t)
 	lines := new(journal)
-	c := newCounter(t, w.client(t, l.proxy.Addr()), leapredis.Config{
+	c := newCounter(t, w.prompt(t, l.proxy.Addr()), leapredis.Config{
 		Name: "orders", Limit: 1 << 40, Window: time.Hour, Timeout: timeout, Instances: 4, Logger: slog.New(lines),
 	})
 	warmUp(t, c)
@@ -241,7 +241,7 @@ func TestFaults_Policies(t *testing.T) {
 func endure(t *testing.T, policy leapredis.Policy, isLog bool, timeout time.Duration) trial {
 	t.Helper()
 	l := newLine(t)
-	client := ways[0].client(t, l.proxy.Addr())
+	client := ways[0].prompt(t, l.proxy.Addr())
 	cfg := leapredis.Config{Limit: 40, Window: time.Hour, Timeout: timeout, Instances: 4, WhenAway: policy}
 	var c limiter
 	if isLog {
@@ -308,7 +308,7 @@ func TestFaults_CancelledCallsAreNone(t *testing.T) {
 	t.Parallel()
 	for _, w := range ways {
 		l := newLine(t)
-		c := newCounter(t, w.client(t, l.proxy.Addr()), leapredis.Config{Limit: 1 << 40, Window: time.Hour})
+		c := newCounter(t, w.prompt(t, l.proxy.Addr()), leapredis.Config{Limit: 1 << 40, Window: time.Hour})
 		warmUp(t, c)
 		l.set(redistest.Fault{ToClient: redistest.Stream{Latency: 100 * time.Millisecond}})
 		gatetest.AtOnce(50, func(int) {
@@ -343,7 +343,7 @@ func TestFaults_Failover(t *testing.T) {
 func survive(t *testing.T, w way, timeout time.Duration) trial {
 	t.Helper()
 	cluster := versions[0].startCluster(t)
-	c := newCounter(t, w.client(t, cluster.Addrs()...), leapredis.Config{
+	c := newCounter(t, w.prompt(t, cluster.Addrs()...), leapredis.Config{
 		Limit: 1 << 40, Window: time.Hour, Timeout: timeout, WhenAway: leapredis.Deny, Instances: 4,
 	})
 	warmUp(t, c)

@@ -38,7 +38,7 @@ func (v version) subjects(window time.Duration) []subject {
 }
 
 func jobOf(subjects []subject, addrs []string) job {
-	j := job{Addrs: addrs, Goroutines: goroutines}
+	j := job{Addrs: addrs, Silent: patience, Goroutines: goroutines}
 	for _, s := range subjects {
 		j.Limiters = append(j.Limiters, portable{Config: s.cfg})
 		j.Kinds = append(j.Kinds, map[bool]string{true: "log"}[s.isLog])
@@ -137,6 +137,7 @@ func failOver(t *testing.T, behind time.Duration) {
 		cfg.Prefix = keptBy(t, cluster, 0, subjects[i])
 	}
 	j := jobOf(subjects, cluster.Addrs())
+	j.Silent = 0
 	j.Lasting = 10 * time.Second
 	j.Pause = 25 * time.Millisecond // 5,000 a second: none is at its limit when the primary is killed
 	c := hire(t, processes, j)
@@ -206,7 +207,7 @@ func acknowledged(all []admission, killed int64) (before, after, last int64) {
 // keptBy finds a prefix whose hot key a node of the cluster keeps.
 func keptBy(t *testing.T, cluster *redistest.Cluster, node int, s subject) string {
 	t.Helper()
-	client := ways[0].client(t, cluster.Addrs()...)
+	client := ways[0].prompt(t, cluster.Addrs()...)
 	for i := range 100 {
 		cfg := s.cfg
 		cfg.Prefix = fmt.Sprintf("%d-%s", i, s.cfg.Prefix)

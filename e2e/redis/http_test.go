@@ -25,7 +25,7 @@ func TestAll_WithALocalLimit(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			server := v.start(t)
-			client := patient(t, server.Addr())
+			client := ways[0].client(t, server.Addr())
 			for name, remote := range v.kinds(t, client, leapredis.Config{Name: "shared", Limit: 3, Window: time.Hour}) {
 				local, err := limit.NewLog(limit.Config{Name: "local", Limit: 5, Window: time.Hour})
 				require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestHTTP_TwoServersShareALimit(t *testing.T) {
 	t.Parallel()
 	server := versions[0].start(t)
 	handler := func() *httptest.Server {
-		shared := newCounter(t, patient(t, server.Addr()), leapredis.Config{Name: "shared", Limit: 4, Window: time.Hour})
+		shared := newCounter(t, ways[0].client(t, server.Addr()), leapredis.Config{Name: "shared", Limit: 4, Window: time.Hour})
 		local, err := limit.NewLog(limit.Config{Name: "local", Limit: 3, Window: time.Hour})
 		require.NoError(t, err)
 		s := httptest.NewServer(leaphttp.Handler(

@@ -114,7 +114,7 @@ func TestE2E_InFlightWhileAProcessIsKilled(t *testing.T) {
 			server := v.start(t)
 			cfg := leapredis.Config{Prefix: "exports:", Limit: most, LeaseTime: lease, WhenAway: leapredis.Deny}
 			j := job{
-				Addrs: []string{server.Addr()}, InFlight: &flight{Config: portable{Config: cfg}, Keep: true},
+				Addrs: []string{server.Addr()}, Silent: patience, InFlight: &flight{Config: portable{Config: cfg}, Keep: true},
 				Goroutines: kept, Lasting: time.Minute,
 			}
 			field := func(name string) int {
@@ -202,12 +202,9 @@ func TestE2E_InFlightByTheREADME(t *testing.T) {
 				_, d, err := l.Acquire(t.Context(), "foreign")
 				require.NoError(t, err)
 				require.True(t, d.Degraded && !d.Allowed)
-				for range 200 {
-					if log.count("holds=string") > 0 {
-						break
-					}
-					sleep(t, 5*time.Millisecond)
-				}
+				awaiting(t, "of what type the value of another is has been asked, or denied", func() bool {
+					return denied(t, server) != nil || log.count("holds=string") > 0
+				})
 				require.NoError(t, l.Close())
 				return denied(t, server)
 			}
@@ -235,7 +232,7 @@ func TestE2E_InFlightIsRenewedByItsCaller(t *testing.T) {
 			t.Parallel()
 			server := v.start(t)
 			cfg := usual(leapredis.Config{Limit: 1, LeaseTime: 4 * time.Second, WhenAway: leapredis.Deny})
-			l, err := leapredis.NewInFlight(patient(t, server.Addr()), cfg)
+			l, err := leapredis.NewInFlight(ways[0].client(t, server.Addr()), cfg)
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, l.Close()) })
 			place, d, err := l.Acquire(t.Context(), "a")

@@ -115,7 +115,7 @@ func TestKeys_Expire(t *testing.T) {
 			t.Parallel()
 			server := v.start(t)
 			cfg := leapredis.Config{Limit: 1000, Window: 200 * time.Millisecond}
-			kinds := v.kinds(t, patient(t, server.Addr()), cfg)
+			kinds := v.kinds(t, ways[0].client(t, server.Addr()), cfg)
 			for _, l := range kinds {
 				for range 50 {
 					d, err := l.AllowN(t.Context(), hot, 2)

@@ -96,42 +96,66 @@ func (v version) startCluster(t *testing.T, args ...string) *redistest.Cluster {
 // way is a client library.
 type way struct {
 	name string
-	dial func(addrs []string) (leapredis.Client, func(), error)
+	dial func(to connection) (leapredis.Client, func(), error)
+}
+
+// connection is to a server, or to a Cluster.
+type connection struct {
+	addrs          []string
+	user, password string
+	silent         time.Duration // for how long it may be, before it is given up; 0: for how long it is in use
 }
 
 var ways = []way{{"rueidis", viaRueidis}, {"go-redis", viaGoRedis}}
 
-func viaRueidis(addrs []string) (leapredis.Client, func(), error) {
-	client, err := rueidis.NewClient(viarueidis.Options(addrs...))
+func viaRueidis(to connection) (leapredis.Client, func(), error) {
+	options := viarueidis.Options(to.addrs...)
+	options.Username, options.Password = to.user, to.password
+	if to.silent > 0 {
+		options.ConnWriteTimeout, options.Dialer.Timeout = to.silent, to.silent
+	}
+	client, err := rueidis.NewClient(options)
 	if err != nil {
 		return nil, nil, err
 	}
 	return viarueidis.New(client), client.Close, nil
 }
 
-func viaGoRedis(addrs []string) (leapredis.Client, func(), error) {
-	client := goredis.NewUniversalClient(&goredis.UniversalOptions{Addrs: addrs, IsClusterMode: len(addrs) > 1})
+func viaGoRedis(to connection) (leapredis.Client, func(), error) {
+	client := goredis.NewUniversalClient(&goredis.UniversalOptions{
+		Addrs: to.addrs, IsClusterMode: len(to.addrs) > 1, Username: to.user, Password: to.password,
+		DialTimeout: to.silent, ReadTimeout: to.silent, WriteTimeout: to.silent,
+	})
 	return viagoredis.New(client), func() { _ = client.Close() }, nil
 }
 
+// patience is for servers that answer whatever they are asked: a machine that stands still for
+// seconds ends no call.
+const patience = time.Minute
+
 func (w way) client(t *testing.T, addrs ...string) leapredis.Client {
 	t.Helper()
-	client, hangUp, err := w.dial(addrs)
+	return w.connect(t, connection{addrs: addrs, silent: patience})
+}
+
+// prompt is a client of servers that may be away.
+func (w way) prompt(t *testing.T, addrs ...string) leapredis.Client {
+	t.Helper()
+	return w.connect(t, connection{addrs: addrs})
+}
+
+// as connects as a user of a server, or of a Cluster.
+func (w way) as(t *testing.T, user, password string, addrs ...string) leapredis.Client {
+	t.Helper()
+	return w.connect(t, connection{addrs, user, password, patience})
+}
+
+func (w way) connect(t *testing.T, to connection) leapredis.Client {
+	t.Helper()
+	client, hangUp, err := w.dial(to)
 	require.NoError(t, err)
 	t.Cleanup(hangUp)
 	return client
-}
-
-// patient is a client of a server that answers whatever it is asked: a machine that stands still for
-// a second ends no call.
-func patient(t *testing.T, addr string) leapredis.Client {
-	t.Helper()
-	options := viarueidis.Options(addr)
-	options.ConnWriteTimeout = time.Minute
-	client, err := rueidis.NewClient(options)
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	return viarueidis.New(client)
 }
 
 func newCounter(t *testing.T, client leapredis.Client, cfg leapredis.Config) *leapredis.RateLimiter {

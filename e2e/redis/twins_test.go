@@ -74,7 +74,7 @@ func onPairs(t *testing.T, cfg leapredis.Config, test func(p *pair)) {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			server := v.start(t)
-			client := patient(t, server.Addr())
+			client := ways[0].client(t, server.Addr())
 			for _, storage := range append([]leapredis.Storage{leapredis.Auto}, v.storages...) {
 				isLog, name := storage != leapredis.Auto, "log "+storage.String()
 				if !isLog {

@@ -28,6 +28,7 @@ const workerEnv = "LEAPGATE_E2E_WORKER"
 // they can.
 type job struct {
 	Addrs      []string
+	Silent     time.Duration // as in connection
 	Limiters   []portable
 	Kinds      []string      // of each: counter, log or burst
 	InFlight   *flight       // in place of all limiters
@@ -71,7 +72,7 @@ func work(in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal(text, &j); err != nil {
 		return err
 	}
-	client, hangUp, err := viaRueidis(j.Addrs)
+	client, hangUp, err := viaRueidis(connection{addrs: j.Addrs, silent: j.Silent})
 	if err != nil {
 		return err
 	}
