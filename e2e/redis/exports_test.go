@@ -15,12 +15,8 @@ import (
 	"github.com/leapgate-go/leapgate/leapredis"
 )
 
-// sharedPlaces has room for ten exports of each tenant at a time, by all processes together.
-func sharedPlaces(client leapredis.Client) (*leapredis.InFlight, error) {
-	return leapredis.NewInFlight(client, leapredis.Config{
-		Name: "exports", Limit: 10, Prefix: "exports:", LeaseTime: time.Minute,
-	})
-}
+// sharedPlaces is room for ten exports of each tenant at a time, by all processes together.
+var sharedPlaces = leapredis.Config{Name: "exports", Limit: 10, Prefix: "exports:", LeaseTime: time.Minute}
 
 // exportRows has a part of the export written, well within the time of a lease, and then
 // another, for as long as the place is its own.
@@ -42,7 +38,7 @@ func TestExports_TenAtATimeByAllProcesses(t *testing.T) {
 	var processes []*httptest.Server
 	begun, goOn := make(chan struct{}, 20), make(chan bool)
 	for range 2 {
-		places, err := sharedPlaces(ways[0].client(t, server.Addr()))
+		places, err := leapredis.NewInFlight(ways[0].client(t, server.Addr()), usual(sharedPlaces))
 		require.NoError(t, err)
 		defer places.Close()
 		export := exportRows(func(http.ResponseWriter) bool {
