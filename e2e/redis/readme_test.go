@@ -183,7 +183,7 @@ func TestE2E_ReadmeACLInACluster(t *testing.T) {
 	for _, v := range versions {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
-			cluster := v.startCluster(t)
+			cluster := v.startCluster(t, steady...)
 			for _, w := range ways {
 				for _, node := range cluster.Nodes {
 					become(t, node, append(aclOf(t, "All limiters", "NewCounter"), aclOfClient(t, v, w)...))

@@ -60,7 +60,7 @@ func TestSentinel_Failover(t *testing.T) {
 			sentinels := startSentinels(t, host, port)
 
 			l := newLog(t, way.client(t, sentinels), leapredis.Config{
-				Limit: 20, Window: time.Hour, WhenAway: leapredis.Deny, Timeout: 50 * time.Millisecond,
+				Limit: 20, Window: time.Hour, WhenAway: leapredis.Deny, Timeout: time.Second,
 			})
 			awaiting(t, "the limiter has a server", func() bool {
 				d, err := l.Peek(t.Context(), "a")

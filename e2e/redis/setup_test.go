@@ -83,6 +83,9 @@ func (v version) start(t *testing.T, args ...string) *redistest.Server {
 	return server
 }
 
+// steady is for a Cluster that loses no server: none is replaced while the machine stands still.
+var steady = []string{"--cluster-node-timeout", "60000", "--cluster-replica-no-failover", "yes"}
+
 func (v version) startCluster(t *testing.T, args ...string) *redistest.Cluster {
 	t.Helper()
 	program, err := v.program(t)
@@ -219,10 +222,10 @@ func (v version) kinds(t *testing.T, client leapredis.Client, cfg leapredis.Conf
 	return all
 }
 
-// awaiting calls try until it is true, for at most a minute: what should come soon.
+// awaiting calls try until it is true, for at most three minutes: what should come soon.
 func awaiting(t *testing.T, what string, try func() bool) {
 	t.Helper()
-	require.Eventually(t, try, time.Minute, 2*time.Millisecond, what)
+	require.Eventually(t, try, 3*time.Minute, 2*time.Millisecond, what)
 }
 
 // sleep waits for real time to pass, which the servers' windows are made of.

@@ -230,7 +230,7 @@ func (p *pair) next() {
 
 func TestTwins_WithinTheLimitBeyondItAndAfterTheWindow(t *testing.T) {
 	t.Parallel()
-	onPairs(t, leapredis.Config{Name: "ten", Limit: 10, Window: 3 * time.Second}, func(p *pair) {
+	onPairs(t, leapredis.Config{Name: "ten", Limit: 10, Window: 8 * time.Second}, func(p *pair) {
 		p.next()
 		for i := range int64(10) {
 			require.Equal(p.t, 9-i, p.allow("a", 1).remote.Remaining)
