@@ -34,7 +34,7 @@ func TestMinute_IsThereAtOnce(t *testing.T) {
 	p.until("that of a rule", length(".spark-line.pass")+" > 20")
 	ask[bool](p, `location.hash = "#/rule/flow/orders-qps", true`)
 	p.until("the seconds of the rule", points("block")+" > 20")
-	require.Regexp(t, `^In the last (minute|[2-5]\d s): refused \d\d+ `, ask[string](p, `document.querySelector(".shares").textContent`))
+	require.Regexp(t, `^In the last (minute|[2-5]\d s): refused [\d,]{2,} `, ask[string](p, `document.querySelector(".shares").textContent`))
 	require.Less(t, time.Since(began), 15*time.Second, "sooner than by looking")
 }
 
