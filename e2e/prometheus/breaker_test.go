@@ -39,23 +39,23 @@ func breakers(force breaker.Force) leapgate.Rules {
 }
 
 // breakOften makes calls that succeed while the first breaker is closed, for a while, and then fail
-// until it is open.
+// until it is open. It ends when that is closed, since no time ends this state: a change of which
+// nobody is told until the next call is none of the tally.
 func (p *program) breakOften(ctx context.Context, t *testing.T) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	begin, state, force := time.Now(), "closed", breaker.None
 	for {
-		select {
-		case <-ctx.Done():
+		<-tick.C
+		now, over := stateOf(p.second, "cycles"), ctx.Err() != nil
+		if over && now == "closed" && state == now { // and a call was made since it is
 			return
-		case <-tick.C:
 		}
-		now := stateOf(p.second, "cycles")
 		if now != state {
 			begin, state = time.Now(), now
 		}
-		length, fails := time.Duration(0), state == "closed" && time.Since(begin) > stateTime
+		length, fails := time.Duration(0), !over && state == "closed" && time.Since(begin) > stateTime
 		if state == "open" { // the next that passes is the probe
 			length = stateTime
 		}

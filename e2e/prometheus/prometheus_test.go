@@ -142,12 +142,15 @@ func (s *server) checkNoneWentBack(t *testing.T, native bool) {
 	require.Equal(t, native, histograms > 0)
 }
 
-// checkData checks that an expression has a value, and one that is a number. On a busy machine a
-// scrape may take too long, and then there is none until the next.
+// checkData checks that an expression has had a value, and one that is a number, in the last two
+// minutes. On a busy machine a scrape may take too long, and then there is none until the next; and
+// the load is over soon.
 func (s *server) checkData(t *testing.T, what, expression string) {
 	t.Helper()
 	eventually(t, what+": a number of "+expression, func() bool {
-		return slices.ContainsFunc(s.query(t, expression), func(r result) bool { return !math.IsNaN(r.Value.float(t)) })
+		return slices.ContainsFunc(s.lately(t, expression), func(r result) bool {
+			return slices.ContainsFunc(r.Values, func(v sample) bool { return !math.IsNaN(v.float(t)) })
+		})
 	})
 }
 

@@ -147,6 +147,18 @@ func (s *server) query(t *testing.T, expression string) []result {
 	return data.Result
 }
 
+// lately returns the values that an expression has had in each second of the last two minutes.
+func (s *server) lately(t *testing.T, expression string) []result {
+	t.Helper()
+	seconds := func(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
+	now := time.Now()
+	var data struct{ Result []result }
+	s.api(t, "query_range", url.Values{
+		"query": {expression}, "step": {"1s"}, "start": {seconds(now.Add(-2 * time.Minute))}, "end": {seconds(now)},
+	}, &data)
+	return data.Result
+}
+
 // value returns that of an expression with one series, 0 if it has none.
 func (s *server) value(t *testing.T, expression string) float64 {
 	t.Helper()
