@@ -32,8 +32,8 @@ func greed(t *testing.T, what string) (cells []string) {
 
 // What a client gets of its limit that calls again as soon as it may, for ever.
 func TestReadme_WhatAGreedyClientGets(t *testing.T) {
-	if gatetest.Race {
-		t.Skip("one goroutine at a time: nothing for the race detector")
+	if gatetest.Race || testing.Short() {
+		t.Skip("long, and one goroutine at a time: nothing for the race detector")
 	}
 	t.Parallel()
 	each(t, func(k kind) {

@@ -254,10 +254,7 @@ func TestEviction_ForgetsNoWarmth(t *testing.T) {
 // lifts no rule, and loses no count. Not parallel: see gatetest.LiveHeap.
 func TestEviction_AMillionNames(t *testing.T) {
 	const places = 10_000
-	calls := 1_000_000
-	if gatetest.Race {
-		calls = 100_000 // the detector finds what it finds
-	}
+	calls := gatetest.Rounds(1_000_000)
 	c := gatetest.NewClock()
 	g := gates.Small(t, c, places, flow.Rule{Resource: "guarded", Threshold: 1, Interval: 24 * time.Hour})
 	require.True(t, gates.Enter(t, g, "guarded"))

@@ -92,7 +92,7 @@ func TestPlayer_AgreesWithTheQuota(t *testing.T) {
 func TestRefused_CallsAtRandom(t *testing.T) {
 	t.Parallel()
 	rates := []float64{0.5, 5, 40, 200}
-	if gatetest.Race { // nothing here runs at once
+	if gatetest.Race || testing.Short() { // nothing here runs at once
 		rates = rates[:1]
 	}
 	for seed, rate := range rates {
