@@ -146,6 +146,12 @@ func (p *pair) allow(key string, n int64) charged {
 	remote, err := p.remote.AllowN(p.t.Context(), key, n)
 	p.lastSeen = micros()
 	require.NoError(p.t, err)
+	if !p.isLog && p.lastSeen-p.lastSent > p.window.Microseconds()/4 { // nobody can tell in which window it was
+		require.NoError(p.t, p.remote.Reset(p.t.Context(), key))
+		p.local.Reset(key)
+		remote.Charged = 0
+		return charged{remote: remote, local: remote}
+	}
 	at, ok := p.at(key, remote)
 	if !ok { // neither holds anything of the key now
 		require.GreaterOrEqual(p.t, micros()-p.lastSent+slack, remote.ResetAfter.Microseconds(), "%+v is lost", remote)
@@ -205,13 +211,19 @@ func bothTell(local, remote limit.Decision) (time.Duration, time.Duration) {
 }
 
 // refund gives back to both, unless the window of a counter may have turned: whether
-// there is something to give back then, the twins see differently. It reports whether it did.
+// there is something to give back then, the twins see differently. It reports whether it did. If
+// it has turned on the way, since the machine stood still, both forget the key.
 func (p *pair) refund(key string, c charged, n int64) bool {
 	p.t.Helper()
 	if !p.within(c) {
 		return false
 	}
 	require.NoError(p.t, p.remote.Refund(p.t.Context(), key, c.remote, n))
+	if !p.within(c) {
+		require.NoError(p.t, p.remote.Reset(p.t.Context(), key))
+		p.local.Reset(key)
+		return true
+	}
 	require.NoError(p.t, p.local.Refund(p.t.Context(), key, c.local, n))
 	return true
 }
