@@ -123,7 +123,7 @@ export function tell({ threshold, untold, blocked, seconds }) {
   if (!blocked) return `At ${number(threshold)}: what it would have refused cannot be told: ${untold}.`;
   const { now, then, low, high, wide } = blocked;
   const time = lately(seconds);
-  const more = then > now;
+  const more = then > now || then === now && high > now;
   const [about, from, to] = more ? [then - now, low - now, high - now] : [now - then, now - high, now - low];
   const other = from < 0 && to > 0;
   const said = (v) => count(Math.round(Math.abs(v)));

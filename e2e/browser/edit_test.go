@@ -181,7 +181,7 @@ func TestRule_ReadOnly(t *testing.T) {
 	file := `[...document.querySelectorAll(".rule")].find((r) => r.querySelector(".title").textContent === "of-a-file")`
 	editable.until("why not this one", file+`.innerText.includes("read-only: kept in rules.yaml")`)
 	require.False(t, ask[bool](editable, file+`.querySelector(".edit").checkVisibility()`))
-	require.True(t, ask[bool](editable, `document.querySelector(".rule .edit").checkVisibility()`), "the others can be changed")
+	editable.until("that the others can be changed", `document.querySelector(".rule .edit").checkVisibility()`)
 
 	closed := open(t, serve(t, gate, dashboard.Config{}).url+"#/rules")
 	closed.allowed(`status of 403`)

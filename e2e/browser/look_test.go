@@ -120,9 +120,11 @@ func TestResource_ChartsMove(t *testing.T) {
 	p.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 5, 5))
 	p.until("no cross", `!`+rates+`.querySelector(".cross")`)
 	p.do(chromedp.Focus(chromedp.CSS(".chart.wide .plot")))
-	p.press(kb.ArrowLeft)
-	p.press(kb.ArrowLeft)
-	require.Regexp(t, `^\d\d:\d\d:\d\d: pass \d+, block \d+$`, ask[string](p, `document.activeElement.getAttribute("aria-valuetext")`))
+	reads := func() bool {
+		p.press(kb.ArrowLeft)
+		return ask[bool](p, `/^\d\d:\d\d:\d\d: pass \d+, block \d+$/.test(document.activeElement.getAttribute("aria-valuetext"))`)
+	}
+	require.True(t, reads() || reads() || reads(), "of three seconds, not all are missing")
 	p.press(kb.Escape)
 	p.until("no cross", `!`+rates+`.querySelector(".cross")`)
 	p.click(".chart.wide summary")

@@ -89,7 +89,7 @@ func TestOverview_WhatNeedsAttentionComesFirst(t *testing.T) {
 	p := open(t, serve(t, newTroubled(t), dashboard.Config{}).url)
 	p.until("the worst first, and the others by name", `String(`+names+`) === "opens,fails,blocks,full,waits,also well,other,well"`)
 	for name, want := range map[string]string{
-		"opens": `^open `, "fails": `^failing \d+(\.\d)? % of the calls$`, "blocks": `^blocking \d+ % by few$`, "full": `^saturated 100 % of places$`,
+		"opens": `^open `, "fails": `^failing \d+(\.\d)? % of the calls$`, "blocks": `^blocking \d+(\.\d)? % by few$`, "full": `^saturated 100 % of places$`,
 		"waits": `^waiting [1-3] calls?`, "well": `^$`, "other": `^$`,
 	} {
 		p.until(name+" says why", `new RegExp(`+quote(want)+`).test(`+why(name)+`)`)

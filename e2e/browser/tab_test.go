@@ -22,7 +22,7 @@ import (
 )
 
 // patience is how long a test waits for what must come. The machine may be loaded.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // chromium is the browser of all tests. Each opens tabs in it, with storage of their own.
 var chromium context.Context // chromedp keeps the browser in it
