@@ -184,9 +184,19 @@ func (p *tab) until(what, expression string) {
 	}
 }
 
+// click clicks an element, again if it moved away under the mouse.
 func (p *tab) click(selector string) {
 	p.t.Helper()
-	p.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+	ask[bool](p, `(window.clicked = false, addEventListener("click", (e) => { window.clicked ||= Boolean(e.target.closest(`+quote(selector)+`)) }, {capture: true}), true)`)
+	for began := time.Now(); ; {
+		p.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+		if ask[bool](p, "window.clicked !== false") {
+			return
+		}
+		if time.Since(began) > patience {
+			p.fail("in vain clicked %s", selector)
+		}
+	}
 }
 
 // press presses keys, wherever the focus is.
