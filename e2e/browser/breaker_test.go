@@ -116,7 +116,7 @@ func TestBreaker_Outage(t *testing.T) {
 	p.until("an open breaker in the list", badge+`.textContent === "open" && `+badge+`.checkVisibility()`)
 	p.until("a link to it, wherever its row is", `document.querySelector(".warning.away a").hash === "`+ofBank+`"`)
 	p.until("words for those who do not see it", `document.querySelector("#announce").textContent === "Open: bank.pay."`)
-	require.Equal(t, 1, ask[int](p, `[...document.querySelectorAll(".row .badge")].filter((e) => e.checkVisibility()).length`))
+	p.is(1, `[...document.querySelectorAll(".row .badge")].filter((e) => e.checkVisibility()).length`)
 	p.shootAll("outage-list")
 
 	b.hangs.Store(true) // the next probes say nothing
@@ -146,7 +146,7 @@ func TestBreaker_Outage(t *testing.T) {
 		}
 	}
 	require.Regexp(t, `^\d\d:\d\d:\d\d: (.+; )?bank: closed → open: \d+ of \d+ calls failed in 5s`, said())
-	require.Regexp(t, `^bank: closed → open: `, ask[string](p, rateChart+`.querySelector(".marks").textContent`))
+	p.matches(`^bank: closed → open: `, rateChart+`.querySelector(".marks").textContent`)
 	p.shoot("marks-read")
 	p.press(kb.Escape)
 	p.click(".chart.wide summary")
@@ -210,7 +210,7 @@ func TestBreaker_Force(t *testing.T) {
 	p.until("who asks", `document.activeElement.id === "dialog-token"`)
 	p.press("open-sesame\r")
 	p.until("what is missing", `document.querySelector("#dialog-reason").getAttribute("aria-invalid") === "true"`)
-	require.Equal(t, "reason is missing; want why force goes from none to open, in up to 500 characters", ask[string](p, `document.querySelector("#dialog-reason-fault").textContent`))
+	p.is("reason is missing; want why force goes from none to open, in up to 500 characters", `document.querySelector("#dialog-reason-fault").textContent`)
 	require.Equal(t, "dialog-reason", ask[string](p, "document.activeElement.id"))
 	require.Equal(t, breaker.None, b.gate.Rules().Breaker[0].Force)
 	p.shootAll("force-without-reason")
@@ -220,7 +220,7 @@ func TestBreaker_Force(t *testing.T) {
 	p.press("\r")
 	p.until("forced open", closed+` && `+stateOf+`.textContent === "open" && `+position+` === "none=false,open=true,closed=false"`)
 	require.Equal(t, breaker.Open, b.gate.Rules().Breaker[0].Force)
-	require.Equal(t, "force: open", ask[string](p, `document.querySelector(".rule .turned").textContent`))
+	p.is("force: open", `document.querySelector(".rule .turned").textContent`)
 	p.until("words for those who do not see it", `["Force of the rule is open.", "Open: bank.pay."].includes(document.querySelector("#announce").textContent)`)
 	p.until("nothing passes", `document.querySelector("#total-pass").textContent === "0"`)
 	p.until("the mark", `document.querySelector(".chart.wide .marks").textContent.endsWith("bank: closed → open: forced open by the rule")`)
@@ -318,7 +318,7 @@ func TestBreaker_ServerLostAndBack(t *testing.T) {
 	p.shoot("open-lost")
 	s.start(newBank(t, nil).gate, dashboard.Config{})
 	p.until("the state at the other server", `document.querySelector("#connection").dataset.state === "live" && `+stateOf+`.textContent === "closed"`)
-	require.True(t, ask[bool](p, `document.querySelector(".rule .change").hidden`), "that one has never changed")
+	p.is(true, `document.querySelector(".rule .change").hidden`) // that one has never changed
 	p.until("the mark of what was seen", rateChart+`.querySelector("line.mark[data-state=open]")`)
 	ask[bool](p, `location.hash = "#/", true`)
 	p.until("all is well", names+`.length === 3 && ![...document.querySelectorAll(".row .badge")].some((e) => e.checkVisibility())`)

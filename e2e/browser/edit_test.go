@@ -103,7 +103,7 @@ func TestRule_IsEdited(t *testing.T) {
 	p.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll(".rule")].find((r) => r.querySelector(".title").textContent === "stop").querySelector(".remove").focus()`))
 	p.press("\r")
 	p.until("the question", `document.querySelector("dialog h2")?.textContent === "Remove stop?"`)
-	require.Equal(t, "The log will say that it was ann.", ask[string](p, `document.querySelector("dialog .who").textContent`))
+	p.is("The log will say that it was ann.", `document.querySelector("dialog .who").textContent`)
 	p.shoot("remove")
 	p.click("dialog button[type=submit]")
 	p.until("the rule gone", `![...document.querySelectorAll(".rule .title")].some((h) => h.textContent === "stop")`)

@@ -62,14 +62,14 @@ func TestForm_OfEachKind(t *testing.T) {
 	var kinds []kind
 	require.NoError(t, json.Unmarshal([]byte(ask[string](p, `fetch("api/v1/kinds").then((r) => r.json()).then((v) => JSON.stringify(v.kinds))`)), &kinds))
 	require.GreaterOrEqual(t, len(kinds), 2)
-	p.until("a button for each kind", `document.querySelectorAll("button.add").length === `+jsonOf(t, len(kinds)))
+	p.until("a button for each kind", `document.querySelectorAll("button.add").length === `+quote(len(kinds)))
 	closed := `!document.querySelector("dialog")`
 	kept := func(field string) any {
 		return ask[any](p, `fetch("api/v1/rules").then((r) => r.json()).then((v) => v.rules[0]?.rule[`+quote(field)+`] ?? null)`)
 	}
 	for i, k := range kinds {
 		field, good, better, bad := k.required(t)
-		p.click("button.add:nth-of-type(" + jsonOf(t, i+1) + ")")
+		p.click("button.add:nth-of-type(" + quote(i+1) + ")")
 		p.until("the form", `/^Add an? `+k.Name+` rule$/.test(document.querySelector("dialog h2")?.textContent)`)
 		for _, f := range k.Fields {
 			require.True(t, ask[bool](p, `Boolean(document.querySelector("#rule-`+f.Name+`"))`), "%s of %s rules", f.Name, k.Name)
@@ -83,9 +83,9 @@ func TestForm_OfEachKind(t *testing.T) {
 		p.fill("#rule-"+field, bad)
 		p.click("dialog button[type=submit]")
 		p.until("the fault at its field", `document.querySelector("#rule-`+field+`").getAttribute("aria-invalid") === "true"`)
-		require.Contains(t, ask[string](p, `document.querySelector("#rule-`+field+`-fault").textContent`), field+` is "`+bad+`"; want `)
+		p.until("what is wrong", `document.querySelector("#rule-`+field+`-fault").textContent.includes(`+quote(field+` is "`+bad+`"; want `)+`)`)
 		require.Equal(t, "rule-"+field, ask[string](p, "document.activeElement.id"))
-		require.Equal(t, 1, ask[int](p, `document.querySelectorAll("dialog [aria-invalid=true]").length`))
+		p.is(1, `document.querySelectorAll("dialog [aria-invalid=true]").length`)
 		require.Zero(t, gate.Rules().Len())
 		p.shoot("fault-" + k.Name)
 
@@ -173,7 +173,7 @@ func TestForm_OfAKindThatIsRegisteredLater(t *testing.T) {
 	p := open(t, server.URL+"/leapgate/#/rules")
 	p.allowed(`status of 422`)
 	p.until("its rule", `document.querySelector(".rule .note")?.textContent === "Refuses every 3rd call · on a"`)
-	require.Equal(t, "3", ask[string](p, `document.querySelector(".rule .threshold dd").textContent`), "what it must have")
+	p.is("3", `document.querySelector(".rule .threshold dd").textContent`) // what it must have
 	p.click("button.add")
 	p.until("the form", `document.querySelector("dialog h2")?.textContent === "Add an every-nth rule"`)
 	require.Equal(t, "ID,Resource,Every,After,Memory,Counts,Loud,Share", ask[string](p, `String([...document.querySelectorAll("dialog .fields label")].map((l) => l.textContent).filter((l) => l !== "Token"))`))
@@ -209,11 +209,4 @@ func TestForm_OfAKindThatIsRegisteredLater(t *testing.T) {
 	p.until("saved", `!document.querySelector("dialog")`)
 	require.Equal(t, map[string]any{"query": "kind=every-nth&id=x", "resource": "a", "nth": 5.0, "share": 0.5}, last(3))
 	require.True(t, strings.HasPrefix(ask[string](p, "document.title"), "Rules"))
-}
-
-func jsonOf(t *testing.T, v any) string {
-	t.Helper()
-	data, err := json.Marshal(v)
-	require.NoError(t, err)
-	return string(data)
 }

@@ -34,7 +34,7 @@ func TestMinute_IsThereAtOnce(t *testing.T) {
 	p.until("that of a rule", length(".spark-line.pass")+" > 20")
 	ask[bool](p, `location.hash = "#/rule/flow/orders-qps", true`)
 	p.until("the seconds of the rule", points("block")+" > 20")
-	require.Regexp(t, `^In the last (minute|[2-5]\d s): refused [\d,]{2,} `, ask[string](p, `document.querySelector(".shares").textContent`))
+	p.matches(`^In the last (minute|[2-5]\d s): refused [\d,]{2,} `, `document.querySelector(".shares").textContent`)
 	require.Less(t, time.Since(began), 15*time.Second, "sooner than by looking")
 }
 
@@ -57,7 +57,7 @@ func TestRule_WithAPattern(t *testing.T) {
 	e.Exit()
 	p := open(t, serve(t, gate, dashboard.Config{KeepHistory: true}).url+"#/rule/flow/tenants")
 	p.until("where it refuses, first", `/^tenant\/a\s/.test(document.querySelector(".bound tbody tr").textContent.replace("tenant/a", "tenant/a ")) && Number(document.querySelector(".bound tbody td:nth-child(4)").textContent) > 0`)
-	require.Equal(t, "#/resource/tenant%2Fb", ask[string](p, `[...document.querySelectorAll(".bound a")].find((a) => a.textContent === "tenant/b").getAttribute("href")`))
+	p.is("#/resource/tenant%2Fb", `[...document.querySelectorAll(".bound a")].find((a) => a.textContent === "tenant/b").getAttribute("href")`)
 	p.until("its last refusal", `/^Last refusal .*on "tenant\/a"/.test(document.querySelector(".rule .last").textContent)`)
 	p.click(`.choice button[value="hour"]`)
 	p.until("its hour", `/^In the last \d+ s: refused [1-9]/.test(document.querySelector(".shares").textContent) && `+points("block")+" > 1")
@@ -77,7 +77,7 @@ func TestHandles(t *testing.T) {
 	s := serve(t, gate, dashboard.Config{KeepHistory: true})
 	p := open(t, s.url+"#/resource/cache.get")
 	p.until("its handle", `document.querySelector(".handle")?.ariaValueText === "2,000/s"`)
-	require.Contains(t, ask[string](p, `document.querySelector(".chart.wide .beyond").textContent`), "far 2,000/s")
+	p.matches("far 2,000/s", `document.querySelector(".chart.wide .beyond").textContent`)
 	p.do(chromedp.Focus(chromedp.CSS(".handle")))
 	p.press(kb.ArrowDown)
 	p.until("another limit", `document.querySelector(".handle").ariaValueNow === "1900" && document.querySelector(".chart.wide").textContent.includes("far at 1,900/s?")`)
@@ -86,7 +86,7 @@ func TestHandles(t *testing.T) {
 	p.until("they are apart", `(() => { const [a, b] = [...document.querySelectorAll(".handle")].map((h) => h.getBoundingClientRect().top); return Math.abs(a - b) >= 24 })()`)
 	ask[bool](p, `location.hash = "`+ofOrders+`", true`)
 	p.until("its limit", `document.querySelector(".chart.wide").textContent.includes("paced 500/s")`)
-	require.Equal(t, 0, ask[int](p, `document.querySelectorAll(".handle").length`))
+	p.is(0, `document.querySelectorAll(".handle").length`)
 	require.False(t, ask[bool](p, `document.querySelector(".trial").checkVisibility()`))
 }
 

@@ -57,9 +57,9 @@ func TestLoad_IsSeenWithItsBounds(t *testing.T) {
 	p.until("the bounds", `document.querySelectorAll(".load text.threshold").length === 2`)
 	require.Equal(t, []string{"busy: CPU 90 %", "tried: CPU 50 %"},
 		ask[[]string](p, `[...document.querySelectorAll(".load text.threshold")].map((e) => e.textContent).sort()`))
-	require.Equal(t, 1, ask[int](p, `document.querySelectorAll(".load text.threshold.shadow").length`))
-	require.Equal(t, "Above the chart: busy: scheduling latency 1.5 s", ask[string](p, `document.querySelectorAll(".load .beyond")[1].textContent`))
-	require.Equal(t, "75 % 0 % 40 %", ask[string](p, `[...document.querySelectorAll(".load .chart:first-child .key b")].map((e) => e.textContent).join(" ")`))
+	p.is(1, `document.querySelectorAll(".load text.threshold.shadow").length`)
+	p.is("Above the chart: busy: scheduling latency 1.5 s", `document.querySelectorAll(".load .beyond")[1].textContent`)
+	p.is("75 % 0 % 40 %", `[...document.querySelectorAll(".load .chart:first-child .key b")].map((e) => e.textContent).join(" ")`)
 	p.shoot("load")
 	look := func(string) {}
 	if os.Getenv("AXE") != "" {

@@ -60,7 +60,7 @@ func TestRows_MoveFilterAndSort(t *testing.T) {
 	require.Equal(t, "filter", ask[string](p, "document.activeElement.id"), "/ goes to the filter")
 	p.press("SEAR")
 	p.until("one row", `String(`+names+`) === "GET /search"`)
-	require.Equal(t, "1 of 3", ask[string](p, `document.querySelector("#matched").textContent`))
+	p.is("1 of 3", `document.querySelector("#matched").textContent`)
 	p.press(kb.Escape)
 	p.until("all rows", names+".length === 3")
 	p.fill("#filter", "no such thing")
@@ -98,7 +98,7 @@ func TestResource_ChartsMove(t *testing.T) {
 
 	rates := `document.querySelector(".chart.wide")`
 	p.until("the threshold as a line", rates+`.querySelector("text.threshold")?.textContent === "orders-qps 60/s"`)
-	require.Contains(t, ask[string](p, rates+".textContent"), "orders-qps, candidate 40/s")
+	p.matches("orders-qps, candidate 40/s", rates+".textContent")
 	p.until("a threshold for calls in flight", `document.querySelectorAll(".chart")[2].textContent.includes("orders-places 20")`)
 	p.until("blocks in the chart", `/block: \d+ now/.test(`+rates+`.querySelector(".unseen").textContent)`)
 	line := ask[string](p, rates+`.querySelector(".line.pass").getAttribute("d")`)
@@ -145,7 +145,7 @@ func TestResource_ChartsMove(t *testing.T) {
 	p.shoot("refusals")
 	blocked := `[...document.querySelectorAll(".rule")].map((r) => r.querySelector(".block dd").textContent.replaceAll(",", ""))`
 	p.until("blocks that grow", `Number(`+blocked+`[0]) > 20`)
-	require.Equal(t, "orders-qps,orders-places", ask[string](p, `String([...document.querySelectorAll(".rule .title")].map((h) => h.textContent))`))
+	p.is("orders-qps,orders-places", `String([...document.querySelectorAll(".rule .title")].map((h) => h.textContent))`)
 	require.False(t, ask[bool](p, `[...document.querySelectorAll("button.add, .acts")].some((e) => e.checkVisibility())`), "nothing can be changed")
 	require.Contains(t, p.text(), "Rules are read-only here")
 	total, err := strconv.ParseInt(strings.ReplaceAll(ask[string](p, `[...document.querySelectorAll(".panel dt")].find((d) => d.textContent === "Pass").nextSibling.textContent`), ",", ""), 10, 64)
@@ -177,7 +177,7 @@ func TestLimiters_ShowWhomTheyRefuse(t *testing.T) {
 	p.until("its answers", `[...document.querySelectorAll(".limiter dl.figures > div")].slice(0, 2).map((f) => f.innerText.replace(/\s+/, " ")).join() === "Allowed 12,Refused 12"`)
 	offenders := `[...document.querySelectorAll(".frequent tr")].map((r) => r.children[0].textContent + "=" + r.children[1].textContent)`
 	p.until("the worst first", offenders+`[0] === "192.0.2.7=6"`)
-	require.Equal(t, 4, ask[int](p, offenders+".length"))
+	p.is(4, offenders+".length")
 	_, err = counter.Allow(t.Context(), "192.0.2.7")
 	require.NoError(t, err)
 	p.until("one more", offenders+`[0] === "192.0.2.7=7"`)

@@ -100,7 +100,7 @@ func TestOverview_WhatNeedsAttentionComesFirst(t *testing.T) {
 	require.Equal(t, "rgba(0, 0, 0, 0)", edge("well"))
 	colours := map[string]bool{edge("opens"): true, edge("blocks"): true, edge("waits"): true}
 	require.Len(t, colours, 3, "as bad as it is")
-	require.Equal(t, "opens,fails", ask[string](p, `String([...document.querySelectorAll(".warning.away a")].map((a) => a.textContent))`))
+	p.is("opens,fails", `String([...document.querySelectorAll(".warning.away a")].map((a) => a.textContent))`)
 	p.until("exceptions", `[...document.querySelectorAll(".row")].find((r) => r.querySelector("a").textContent === "fails").querySelector(".cell.exception.some")`)
 	p.until("exceptions of all", `Number(document.querySelector("#total-exception").textContent) > 0`)
 	p.until("what waits", `Number(document.querySelector("#total-waiting").textContent) > 0`)

@@ -67,7 +67,7 @@ func TestGuard_WithAState(t *testing.T) {
 	require.NoError(t, gate.Do(t.Context(), "a", func(context.Context) error { return nil }))
 	p := open(t, serve(t, gate, dashboard.Config{}).url+"#/resource/a")
 	p.until("the state", `document.querySelector(".rule .badge.state")?.textContent === "closed"`)
-	require.True(t, ask[bool](p, `document.querySelector(".rule .change").hidden`), "nothing has changed")
+	p.is(true, `document.querySelector(".rule .change").hidden`) // nothing has changed
 	state.Set(math.MinInt64/2, "half-open", "<b>3</b> of 4")
 	p.until("the other state", `document.querySelector(".rule .badge.state").textContent === "half-open"`)
 	p.until("why", `/^closed → half-open .* ago: <b>3<\/b> of 4 · changes: 1$/.test(document.querySelector(".rule .change").textContent)`)

@@ -39,18 +39,19 @@ func TestSource_RefusedAndGoodAgain(t *testing.T) {
 	ask[bool](p, `location.hash = "#/rules", true`)
 	panel := `document.querySelector(".source")`
 	p.until("a good source", panel+`?.querySelector(".badge.good")?.textContent === "in force"`)
-	require.Regexp(t, `^1 rule, loaded \d+ \w+ 20\d\d, \d\d:\d\d:\d\d \((now|\d+ s ago)\)\.$`, ask[string](p, panel+`.querySelector(".note:last-child").textContent`))
-	require.Equal(t, path, ask[string](p, panel+`.querySelector(".title").textContent`))
+	p.matches(`^1 rule, loaded \d+ \w+ 20\d\d, \d\d:\d\d:\d\d \((now|\d+ s ago)\)\.$`, panel+`.querySelector(".note:last-child").textContent`)
+	p.is(path, panel+`.querySelector(".title").textContent`)
 	p.shoot("source-good")
 
 	write("flow:\n  - id: of-the-file\n    resource: GET /orders\n    threshold: -1\n    intervall: 1s\n")
 	_ = watcher.Reload()
 	p.until("words in every view", `document.querySelector("#trouble").checkVisibility()`)
-	require.Contains(t, ask[string](p, `document.querySelector("#trouble").innerText`), path+" is refused: its latest change is not in force.")
+	p.until("what is refused", `document.querySelector("#trouble").innerText.includes(`+quote(path+" is refused: its latest change is not in force.")+`)`)
 	p.until("words for those who do not see it", `document.querySelector("#announce").textContent.includes("is refused: its latest change is not in force")`)
 	p.until("a refused source", panel+`.querySelector(".badge.away")?.textContent === "refused"`)
-	require.Regexp(t, `^What it holds has been refused since \d+ \w+ 20\d\d, \d\d:\d\d:\d\d \((now|\d+ s ago)\):$`, ask[string](p, panel+`.querySelector(".note").textContent`))
-	require.Regexp(t, `^Still in force: 1 rule, loaded \d+ `, ask[string](p, panel+`.querySelector(".note:last-child").textContent`))
+	p.matches(`^What it holds has been refused since \d+ \w+ 20\d\d, \d\d:\d\d:\d\d \((now|\d+ s ago)\):$`, panel+`.querySelector(".note").textContent`)
+	p.matches(`^Still in force: 1 rule, loaded \d+ `, panel+`.querySelector(".note:last-child").textContent`)
+	p.is(2, `document.querySelectorAll(".faults li").length`)
 	faults := ask[[]string](p, `[...document.querySelectorAll(".faults li")].map((l) => l.textContent)`)
 	require.Len(t, faults, 2)
 	require.Regexp(t, `^line 4, column \d+: flow rule "of-the-file": threshold is -1; want `, faults[0])
@@ -82,9 +83,9 @@ func TestSource_RefusedAndGoodAgain(t *testing.T) {
 	p = open(t, serve(t, gate, dashboard.Config{RuleSources: []dashboard.RuleSource{watcher, missing}}).url+"#/rules")
 	p.until("two sources", `document.querySelectorAll(".source").length === 2`)
 	second := `document.querySelectorAll(".source")[1]`
-	require.Equal(t, "refused", ask[string](p, second+`.querySelector(".badge").textContent`))
-	require.Equal(t, "No rules have been loaded from it.", ask[string](p, second+`.querySelector(".note:last-child").textContent`))
-	require.Contains(t, ask[string](p, `document.querySelector("#trouble").innerText`), "missing.yaml is refused: no rules could be loaded from it.")
+	p.is("refused", second+`.querySelector(".badge").textContent`)
+	p.is("No rules have been loaded from it.", second+`.querySelector(".note:last-child").textContent`)
+	p.matches(`missing\.yaml is refused: no rules could be loaded from it\.`, `document.querySelector("#trouble").innerText`)
 
 	// A clock of the gate that is not that of the wall does not matter.
 	began := time.Now()
@@ -165,11 +166,11 @@ func TestSource_CommentsThatWouldBeLost(t *testing.T) {
 		}
 		require.Less(t, time.Since(began), patience)
 	}
-	require.Equal(t, "Comments in "+path+" are kept.", ask[string](p, `document.querySelector("dialog .comments").innerText`))
+	p.is("Comments in "+path+" are kept.", `document.querySelector("dialog .comments").innerText`)
 	p.fill("#rule-threshold", "900")
 	p.click("dialog button[type=submit]")
 	p.until("saved", `!document.querySelector("dialog")`)
-	require.Equal(t, "The rule is saved.", ask[string](p, `document.querySelector("#toast").innerText`), "seen, and not only heard")
+	p.is("The rule is saved.", `document.querySelector("#toast").innerText`) // seen, and not only heard
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, "# the shop\nflow:\n  - {id: of-the-file, resource: GET /orders, threshold: 900} # many\n", string(data))

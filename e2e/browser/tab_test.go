@@ -184,6 +184,18 @@ func (p *tab) until(what, expression string) {
 	}
 }
 
+// is waits until an expression has a value: what the page draws of one answer comes in parts.
+func (p *tab) is(want any, expression string) {
+	p.t.Helper()
+	p.until(fmt.Sprint(want), "("+expression+") === "+quote(want))
+}
+
+// matches waits until an expression matches a pattern.
+func (p *tab) matches(pattern, expression string) {
+	p.t.Helper()
+	p.until(pattern, "new RegExp("+quote(pattern)+").test("+expression+")")
+}
+
 // click clicks an element, again if it moved away under the mouse.
 func (p *tab) click(selector string) {
 	p.t.Helper()
@@ -270,9 +282,9 @@ func (p *tab) image() []byte {
 	return image
 }
 
-// quote returns a text as a literal of the page's language.
-func quote(text string) string {
-	b, err := json.Marshal(text)
+// quote returns a value as a literal of the page's language.
+func quote(v any) string {
+	b, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
 	}

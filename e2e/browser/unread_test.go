@@ -49,5 +49,5 @@ func TestUnread_IsNotTakenForNothing(t *testing.T) {
 
 	p.do(chromedp.Evaluate[chromedp.Void](`location.hash = "#/resource/a"`))
 	p.until("the label of the limit", `!!document.querySelector("text.threshold")`)
-	require.True(t, ask[bool](p, `[...document.querySelectorAll("text.threshold")].every((l) => l.getBBox().x >= 0)`))
+	p.is(true, `[...document.querySelectorAll("text.threshold")].every((l) => l.getBBox().x >= 0)`)
 }
