@@ -62,7 +62,7 @@ func TestForm_OfEachKind(t *testing.T) {
 	var kinds []kind
 	require.NoError(t, json.Unmarshal([]byte(ask[string](p, `fetch("api/v1/kinds").then((r) => r.json()).then((v) => JSON.stringify(v.kinds))`)), &kinds))
 	require.GreaterOrEqual(t, len(kinds), 2)
-	p.until("a button for each kind", `document.querySelectorAll("button.add").length === `+quote(len(kinds)))
+	p.is(len(kinds), `document.querySelectorAll("button.add").length`)
 	closed := `!document.querySelector("dialog")`
 	kept := func(field string) any {
 		return ask[any](p, `fetch("api/v1/rules").then((r) => r.json()).then((v) => v.rules[0]?.rule[`+quote(field)+`] ?? null)`)

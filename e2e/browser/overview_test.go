@@ -92,7 +92,7 @@ func TestOverview_WhatNeedsAttentionComesFirst(t *testing.T) {
 		"opens": `^open `, "fails": `^failing \d+(\.\d)? % of the calls$`, "blocks": `^blocking \d+(\.\d)? % by few$`, "full": `^saturated 100 % of places$`,
 		"waits": `^waiting [1-3] calls?`, "well": `^$`, "other": `^$`,
 	} {
-		p.until(name+" says why", `new RegExp(`+quote(want)+`).test(`+why(name)+`)`)
+		p.matches(want, why(name))
 	}
 	edge := func(name string) string {
 		return ask[string](p, `getComputedStyle([...document.querySelectorAll(".row")].find((r) => r.querySelector("a").textContent === `+quote(name)+`), "::before").backgroundColor`)

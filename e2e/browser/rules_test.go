@@ -5,7 +5,6 @@ package browser
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
@@ -69,7 +68,7 @@ func TestThreshold_IsDragged(t *testing.T) {
 		p.press(kb.ArrowUp)
 	}
 	require.Equal(t, "63", ask[string](p, handle+".ariaValueNow"))
-	// What was refused is known by whole samples: after a late one it may be as many.
+	// The server takes a sample each second. After a late one, the answer may be "as many".
 	p.until("fewer", `/^At 63: ((about \d+ \(\d+( more)? to \d+( fewer)?\)|\d+) fewer|as many) refused in the last (minute|\d+ s)[.,]/.test(`+says+`)`)
 	p.until("the line beside the one that holds", `document.querySelector(".chart.wide").textContent.includes("orders-qps at 63/s?")`)
 	p.matches("63/s: At 63: ", handle+".ariaValueText")
@@ -78,14 +77,14 @@ func TestThreshold_IsDragged(t *testing.T) {
 	p.press(kb.Escape)
 	p.until("given up", `!`+says+` && `+handle+`.ariaValueNow === "60"`)
 
-	for began := time.Now(); ask[float64](p, `Number(`+handle+`.ariaValueNow)`) <= 65; { // again if it moved away under the mouse
-		require.Less(t, time.Since(began), patience)
+	p.repeat("a higher limit, though the handle may move away under the mouse", func() string {
 		at := ask[[]float64](p, `(() => { const b = `+handle+`.getBoundingClientRect(); return [b.left + b.width / 2, b.top + b.height / 2] })()`)
 		p.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, at[0], at[1], chromedp.ButtonLeft))
 		p.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]-30, chromedp.ButtonLeft))
 		p.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]-60, chromedp.ButtonLeft))
 		p.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, at[0], at[1]-60, chromedp.ButtonLeft))
-	}
+		return ask[string](p, `Number(`+handle+`.ariaValueNow) > 65 ? "" : "it is "+`+handle+`.ariaValueNow`)
+	})
 	p.until("is told", `/^At \d+: ((about )?\d.* fewer|as many) refused/.test(`+says+`)`)
 	p.shoot("dragged")
 	to := ask[float64](p, `Number(`+handle+`.ariaValueNow)`)
@@ -96,7 +95,8 @@ func TestThreshold_IsDragged(t *testing.T) {
 	p.until("the candidate", `!document.querySelector("dialog")`)
 	require.InDelta(t, to, gate.Rules().Flow[0].Candidate, 0)
 	require.InDelta(t, 60, gate.Rules().Flow[0].Threshold, 0)
-	p.matches(fmt.Sprintf("orders-qps, candidate %v/s", to), `document.querySelector(".chart.wide").textContent`) // who has not read the rule again may not change it
+	// Until the page has read the rule again, the server refuses its next change.
+	p.matches(fmt.Sprintf("orders-qps, candidate %v/s", to), `document.querySelector(".chart.wide").textContent`)
 
 	p.do(chromedp.Focus(chromedp.CSS(".handle")))
 	p.press(kb.ArrowUp)

@@ -89,8 +89,11 @@ func open(t *testing.T, url string, scripts ...string) *tab {
 		}
 	}()
 	p.size(1280, 800, false)
-	// Violations of the policy are told to the page too, and not all of them to the console.
-	scripts = append(scripts, `addEventListener("securitypolicyviolation", (e) => console.error("violates " + e.violatedDirective + ": " + e.blockedURI + " " + e.sample))`)
+	scripts = append(scripts,
+		// Violations of the policy are told to the page too, and not all of them to the console.
+		`addEventListener("securitypolicyviolation", (e) => console.error("violates " + e.violatedDirective + ": " + e.blockedURI + " " + e.sample))`,
+		// What click wants is toClick until it is clicked.
+		`addEventListener("click", (e) => { if (window.toClick && e.target.closest(window.toClick)) window.toClick = "" }, {capture: true})`)
 	for _, script := range scripts {
 		_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
 		require.NoError(t, err)
@@ -173,18 +176,26 @@ func ask[T any](p *tab, expression string) T {
 // and then, for the page has no event that tells of all that may be waited for.
 func (p *tab) until(what, expression string) {
 	p.t.Helper()
+	p.repeat(what+"\n"+expression, func() string {
+		return ask[string](p, `(() => { try { return (`+expression+`) ? "" : "it is not true" } catch (error) { return String(error) } })()`)
+	})
+}
+
+// repeat does something until it returns no reason to do it again.
+func (p *tab) repeat(what string, do func() (why string)) {
+	p.t.Helper()
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) { // between looks at a real browser
-		why := ask[string](p, `(() => { try { return (`+expression+`) ? "" : "it is not true" } catch (error) { return String(error) } })()`)
+		why := do()
 		if why == "" {
 			return
 		}
 		if time.Since(began) > patience {
-			p.fail("in vain waited for: %s\n%s\n%s", what, expression, why)
+			p.fail("in vain waited for: %s\n%s", what, why)
 		}
 	}
 }
 
-// is waits until an expression has a value: what the page draws of one answer comes in parts.
+// is waits until an expression has a value. The page draws one answer in several parts.
 func (p *tab) is(want any, expression string) {
 	p.t.Helper()
 	p.until(fmt.Sprint(want), "("+expression+") === "+quote(want))
@@ -196,19 +207,14 @@ func (p *tab) matches(pattern, expression string) {
 	p.until(pattern, "new RegExp("+quote(pattern)+").test("+expression+")")
 }
 
-// click clicks an element, again if it moved away under the mouse.
+// click clicks an element, and does so again if the element moved away under the mouse.
 func (p *tab) click(selector string) {
 	p.t.Helper()
-	ask[bool](p, `(window.clicked = false, addEventListener("click", (e) => { window.clicked ||= Boolean(e.target.closest(`+quote(selector)+`)) }, {capture: true}), true)`)
-	for began := time.Now(); ; {
+	ask[bool](p, "window.toClick = "+quote(selector)+", true")
+	p.repeat("a click on "+selector, func() string {
 		p.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
-		if ask[bool](p, "window.clicked !== false") {
-			return
-		}
-		if time.Since(began) > patience {
-			p.fail("in vain clicked %s", selector)
-		}
-	}
+		return ask[string](p, `window.toClick ? "something else was clicked" : ""`)
+	})
 }
 
 // press presses keys, wherever the focus is.
