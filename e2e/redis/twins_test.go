@@ -147,8 +147,7 @@ func (p *pair) allow(key string, n int64) charged {
 	p.lastSeen = micros()
 	require.NoError(p.t, err)
 	if !p.isLog && p.lastSeen-p.lastSent > p.window.Microseconds()/4 { // nobody can tell in which window it was
-		require.NoError(p.t, p.remote.Reset(p.t.Context(), key))
-		p.local.Reset(key)
+		p.forget(key)
 		remote.Charged = 0
 		return charged{remote: remote, local: remote}
 	}
@@ -210,6 +209,13 @@ func bothTell(local, remote limit.Decision) (time.Duration, time.Duration) {
 	return up(local.MoreAfter), remote.MoreAfter
 }
 
+// forget makes both forget a key.
+func (p *pair) forget(key string) {
+	p.t.Helper()
+	require.NoError(p.t, p.remote.Reset(p.t.Context(), key))
+	p.local.Reset(key)
+}
+
 // refund gives back to both, unless the window of a counter may have turned: whether
 // there is something to give back then, the twins see differently. It reports whether it did. If
 // it has turned on the way, since the machine stood still, both forget the key.
@@ -220,8 +226,7 @@ func (p *pair) refund(key string, c charged, n int64) bool {
 	}
 	require.NoError(p.t, p.remote.Refund(p.t.Context(), key, c.remote, n))
 	if !p.within(c) {
-		require.NoError(p.t, p.remote.Reset(p.t.Context(), key))
-		p.local.Reset(key)
+		p.forget(key)
 		return true
 	}
 	require.NoError(p.t, p.local.Refund(p.t.Context(), key, c.local, n))
@@ -314,8 +319,7 @@ func TestTwins_RefundSettleReset(t *testing.T) {
 		require.False(p.t, p.allow("a", 1).remote.Allowed)
 
 		early := p.allow("b", 100)
-		require.NoError(p.t, p.remote.Reset(ctx, "b"))
-		p.local.Reset("b")
+		p.forget("b")
 		p.allow("b", 100)
 		require.True(p.t, p.refund("b", early, 100))
 		require.False(p.t, p.allow("b", 1).remote.Allowed, "a refund of what was charged before the reset changes nothing")
