@@ -23,7 +23,7 @@ func TestReload_HammerPatternsModesAndEvictions(t *testing.T) {
 	t.Parallel()
 	const limit, calls, callers = 25, 60, 8
 	rounds := 40
-	if testing.Short() { // under the race detector, all are wanted
+	if testing.Short() { // the race detector wants all of them
 		rounds = 8
 	}
 	stay := flow.Rule{ID: "stay", Resource: "a", Threshold: limit}

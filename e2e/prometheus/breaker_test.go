@@ -39,8 +39,8 @@ func breakers(force breaker.Force) leapgate.Rules {
 }
 
 // breakOften makes calls that succeed while the first breaker is closed, for a while, and then fail
-// until it is open. It ends when that is closed, since no time ends this state: a change of which
-// nobody is told until the next call is none of the tally.
+// until it is open. It ends while that breaker is closed. Other states end with time, and such a change is
+// not counted before the next call.
 func (p *program) breakOften(ctx context.Context, t *testing.T) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
