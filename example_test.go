@@ -52,7 +52,12 @@ func ExampleMust() {
 	gate := leapgate.Must(leapgate.Config{
 		MaxResources: 500,
 		Logger:       slog.Default(),
-		IsException:  func(err error) bool { return !errors.Is(err, context.DeadlineExceeded) },
+		Outcome: func(err error) leapgate.Outcome {
+			if errors.Is(err, context.DeadlineExceeded) {
+				return leapgate.Ignored
+			}
+			return leapgate.Failure
+		},
 	})
 	defer gate.Close()
 	fmt.Println(len(gate.Snapshot()), "resources")

@@ -87,10 +87,6 @@ type Config struct {
 	// the caller, and take it for a Failure if not. It must be safe for concurrent use.
 	Outcome func(error) Outcome
 
-	// IsException is Outcome with two values: Failure if it reports true, and Success. One
-	// of both may be set.
-	IsException func(error) bool
-
 	// Memory is where flow rules with Strategy MemoryAdaptive read how much memory is in use;
 	// package memory has a sampler. Nil: it is not known, and their thresholds stand.
 	Memory Memory
@@ -259,9 +255,6 @@ func New(cfg Config) (*Gate, error) {
 			faults = append(faults, fmt.Errorf("%w: Guards[%d] %s", ErrConfig, i, fault))
 		}
 	}
-	if cfg.Outcome != nil && cfg.IsException != nil {
-		faults = append(faults, fmt.Errorf("%w: Outcome and IsException are both set; want one of them", ErrConfig))
-	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
@@ -279,7 +272,6 @@ func New(cfg Config) (*Gate, error) {
 		Now:          cfg.Now,
 		MaxResources: cfg.MaxResources,
 		Outcome:      cfg.Outcome,
-		IsException:  cfg.IsException,
 		Logger:       cfg.Logger,
 		Sleep:        cfg.Sleep,
 		Guards:       guards,
@@ -371,8 +363,8 @@ func (g *Gate) Do(ctx context.Context, name string, fn func(context.Context) err
 }
 
 // Call runs fn as one call into a resource of g, and returns what fn returns. If a rule
-// refuses the call, fn does not run and the error is a [*BlockError]. What an error of
-// fn counts as, Config.Outcome says; a panic is always a failure, and goes on.
+// blocks the call, fn does not run and the error is a [*BlockError]. Config.Outcome
+// classifies the error of fn. A panic of fn always counts as a failure and is not recovered.
 func Call[T any](ctx context.Context, g *Gate, name string, fn func(context.Context) (T, error), opts ...EntryOption) (T, error) {
 	return CallOr(ctx, g, name, fn, nil, opts...)
 }

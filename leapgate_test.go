@@ -197,39 +197,6 @@ func TestCall_GivesTheResultOrTheBlock(t *testing.T) {
 	require.Zero(t, n)
 }
 
-func TestIsException_DefaultLeavesOutTheCallersOwnCancellation(t *testing.T) {
-	t.Parallel()
-	g := gates.New(t, gatetest.NewClock())
-	wrapped := fmt.Errorf("query: %w", context.Canceled)
-
-	e, err := g.Entry("SetError")
-	require.NoError(t, err)
-	e.SetError(wrapped)
-	e.Exit()
-	require.Zero(t, gates.Snapshot(t, g, "SetError").Exception)
-
-	// Something canceled this, but not the caller.
-	_ = g.Do(t.Context(), "not the caller's", func(context.Context) error { return wrapped })
-	require.Equal(t, int64(1), gates.Snapshot(t, g, "not the caller's").Exception)
-
-	ctx, cancel := context.WithCancel(t.Context())
-	_ = g.Do(ctx, "the caller's", func(context.Context) error { cancel(); return wrapped })
-	require.Zero(t, gates.Snapshot(t, g, "the caller's").Exception)
-
-	_ = g.Do(t.Context(), "deadline", func(context.Context) error { return context.DeadlineExceeded })
-	require.Equal(t, int64(1), gates.Snapshot(t, g, "deadline").Exception)
-}
-
-func TestIsException_GivenOneDecides(t *testing.T) {
-	t.Parallel()
-	notFound := errors.New("not found")
-	g := leapgate.Must(leapgate.Config{IsException: func(err error) bool { return !errors.Is(err, notFound) }})
-	for _, err := range []error{notFound, context.Canceled, errors.New("it broke"), nil} {
-		_ = g.Do(t.Context(), "orders", func(context.Context) error { return err })
-	}
-	require.Equal(t, int64(2), gates.Snapshot(t, g, "orders").Exception)
-}
-
 func TestOutcome_DefaultKnowsWhoseCancellationItWas(t *testing.T) {
 	t.Parallel()
 	g := gates.New(t, gatetest.NewClock())
@@ -264,6 +231,8 @@ func TestOutcome_DefaultKnowsWhoseCancellationItWas(t *testing.T) {
 		e.SetOutcome(leapgate.Success)
 	}))
 
+	_ = g.Do(t.Context(), "deadline", func(context.Context) error { return context.DeadlineExceeded })
+	require.Equal(t, int64(1), gates.Snapshot(t, g, "deadline").Exception)
 	_ = g.Do(t.Context(), "somebody else's", func(context.Context) error { return canceled })
 	require.Equal(t, int64(1), gates.Snapshot(t, g, "somebody else's").Exception)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -307,13 +307,15 @@ func TestHandler_GoroutineEnds(t *testing.T) {
 	require.Equal(t, []int64{1, 1, 0}, []int64{s.Success, s.Exception, s.Concurrency})
 }
 
-func TestHandler_IsExceptionDecides(t *testing.T) {
+func TestHandler_OutcomeDecides(t *testing.T) {
 	t.Parallel()
 	var seen []error
-	gate := leapgate.Must(leapgate.Config{IsException: func(err error) bool {
+	gate := leapgate.Must(leapgate.Config{Outcome: func(err error) leapgate.Outcome {
 		seen = append(seen, err)
-		var status leaphttp.StatusError
-		return errors.As(err, &status) && status != 503
+		if err == leaphttp.StatusError(503) { //nolint:errorlint // it is not wrapped
+			return leapgate.Success
+		}
+		return leapgate.Failure
 	}})
 	for _, status := range []int{500, 503} {
 		get(leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }),

@@ -74,7 +74,7 @@ type Config struct {
 	// they took, unless the client has hung up while it waited for a turn: otherwise it
 	// could take every turn for nothing.
 	//
-	// How a call ends is up to the gate's Outcome, or IsException. It gets a [StatusError] for
+	// How a call ends is up to the gate's Outcome. It gets a [StatusError] for
 	// an answer of 500 or more, [ErrPanic] for a panic, and what [SetError] got: by default
 	// all of these are failures. If the client has hung up, it gets context.Canceled instead
 	// of the first two, which is ignored by default: they may be due to that.

@@ -49,8 +49,8 @@ type TransportConfig struct {
 	//
 	// Nil: a 429 is ignored, since it is the caller's quota that is used up, and so says nothing
 	// of how the server is. A 501 is a success. For any other status of 500 or more the gate's
-	// Outcome, or IsException, gets a [StatusError], and for an error that error: by default these
-	// are failures, context.DeadlineExceeded too. Everything else is a success.
+	// Outcome gets a [StatusError], and for an error that error: by default these are failures,
+	// context.DeadlineExceeded too. Everything else is a success.
 	Outcome func(*http.Response, error) leapgate.Outcome
 
 	// Limits are asked before the gate, as those of [Config], but with the request's

@@ -73,9 +73,8 @@ type Config struct {
 	// context.Canceled for them, which is ignored by default. It must be safe for concurrent use. If it panics,
 	// the call has failed.
 	//
-	// Nil: [sql.ErrNoRows] is a success, and for anything else the gate's Outcome, or IsException,
-	// is asked. By default that makes them failures, driver.ErrBadConn and
-	// context.DeadlineExceeded too.
+	// Nil: [sql.ErrNoRows] is a success, and for anything else the gate's Outcome is asked. By default
+	// that makes them failures, driver.ErrBadConn and context.DeadlineExceeded too.
 	Outcome func(error) leapgate.Outcome
 }
 

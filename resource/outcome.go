@@ -35,13 +35,3 @@ func outcomeOf(err error) Outcome {
 		return Failure
 	}
 }
-
-// byException makes a classifier of outcomes of one of exceptions.
-func byException(isException func(error) bool) func(error) Outcome {
-	return func(err error) Outcome {
-		if err != nil && isException(err) {
-			return Failure
-		}
-		return Success
-	}
-}

@@ -27,7 +27,6 @@ type Config struct {
 	MaxResources int                                        // places for resources that no rule names; below 1: 10,000
 	Sleep        func(context.Context, time.Duration) error // how calls wait; nil is a timer
 	Outcome      func(error) Outcome                        // how a call ended that returned an error; nil: context.Canceled is Ignored, others Failure
-	IsException  func(error) bool                           // the same with two values: Failure, or Success; not with Outcome
 	Logger       *slog.Logger                               // for faults of Plugged; nil is slog.Default()
 	Guards       []Guard                                    // asked in this order, trusted
 	Plugged      []Guard                                    // asked after them, called under recover
@@ -97,11 +96,7 @@ func NewRegistry(cfg Config) *registry { //nolint:revive // what users have no u
 		max:        cfg.MaxResources,
 		remembered: newRemembered(cfg.MaxResources),
 	}
-	switch {
-	case g.outcome != nil:
-	case cfg.IsException != nil:
-		g.outcome = byException(cfg.IsException)
-	default:
+	if g.outcome == nil {
 		g.outcome, g.ignoresOwn = outcomeOf, true
 	}
 	for _, guard := range cfg.Plugged {
