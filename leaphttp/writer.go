@@ -2,6 +2,7 @@ package leaphttp
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -72,29 +73,21 @@ func newRecorder(w http.ResponseWriter, r *http.Request) *recorder {
 	return &recorder{ResponseWriter: w, request: r, unread: r.ProtoMajor == 1 && r.ContentLength != 0}
 }
 
-// writer returns the recorder with the optional methods that the writer under it has:
-// handlers ask for them. What is not here is found through Unwrap.
+// writer returns the recorder with Flush and Hijack only if the writer under it has them, because
+// handlers check for them. Writers that have neither, such as that of http.TimeoutHandler, are not made
+// to promise them.
 //
-// Each type has one pointer, so that making it an interface costs nothing.
+// Each type has one pointer, so that making it an interface allocates nothing.
 func (c *recorder) writer() http.ResponseWriter {
 	_, flusher := c.ResponseWriter.(http.Flusher)
 	_, hijacker := c.ResponseWriter.(http.Hijacker)
-	_, pusher := c.ResponseWriter.(http.Pusher)
 	switch {
-	case flusher && hijacker && pusher:
-		return all{c}
 	case flusher && hijacker: // HTTP/1
 		return flushHijack{c}
-	case flusher && pusher: // HTTP/2
-		return flushPush{c}
-	case hijacker && pusher:
-		return hijackPush{c}
-	case flusher:
+	case flusher: // HTTP/2
 		return flush{c}
 	case hijacker:
 		return hijack{c}
-	case pusher: // http.TimeoutHandler
-		return push{c}
 	default:
 		return c
 	}
@@ -103,34 +96,27 @@ func (c *recorder) writer() http.ResponseWriter {
 type (
 	flush       struct{ *recorder }
 	hijack      struct{ *recorder }
-	push        struct{ *recorder }
 	flushHijack struct{ *recorder }
-	flushPush   struct{ *recorder }
-	hijackPush  struct{ *recorder }
-	all         struct{ *recorder }
 )
 
 func (w flush) Flush()                  { w.doFlush() }
 func (w flush) FlushError() error       { return w.doFlushError() }
 func (w flushHijack) Flush()            { w.doFlush() }
 func (w flushHijack) FlushError() error { return w.doFlushError() }
-func (w flushPush) Flush()              { w.doFlush() }
-func (w flushPush) FlushError() error   { return w.doFlushError() }
-func (w all) Flush()                    { w.doFlush() }
-func (w all) FlushError() error         { return w.doFlushError() }
 
 func (w hijack) Hijack() (net.Conn, *bufio.ReadWriter, error)      { return w.doHijack() }
 func (w flushHijack) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.doHijack() }
-func (w hijackPush) Hijack() (net.Conn, *bufio.ReadWriter, error)  { return w.doHijack() }
-func (w all) Hijack() (net.Conn, *bufio.ReadWriter, error)         { return w.doHijack() }
 
-func (w push) Push(target string, opts *http.PushOptions) error { return w.doPush(target, opts) }
-
-func (w flushPush) Push(target string, opts *http.PushOptions) error { return w.doPush(target, opts) }
-
-func (w hijackPush) Push(target string, opts *http.PushOptions) error { return w.doPush(target, opts) }
-
-func (w all) Push(target string, opts *http.PushOptions) error { return w.doPush(target, opts) }
+// CloseNotify implements http.CloseNotifier, which is deprecated and which some frameworks require. If the
+// writer under this one does not implement it, the end of the request's context is reported.
+func (c *recorder) CloseNotify() <-chan bool {
+	if notifier, ok := c.ResponseWriter.(http.CloseNotifier); ok { //nolint:staticcheck // see above
+		return notifier.CloseNotify()
+	}
+	closed := make(chan bool, 1)
+	context.AfterFunc(c.request.Context(), func() { closed <- true })
+	return closed
+}
 
 // Unwrap is for [http.ResponseController].
 func (c *recorder) Unwrap() http.ResponseWriter { return c.ResponseWriter }
@@ -201,8 +187,4 @@ func (c *recorder) doHijack() (net.Conn, *bufio.ReadWriter, error) {
 		c.begin(http.StatusSwitchingProtocols) // what the handler says to the client is its own
 	}
 	return conn, buffered, err
-}
-
-func (c *recorder) doPush(target string, opts *http.PushOptions) error {
-	return c.ResponseWriter.(http.Pusher).Push(target, opts)
 }

@@ -26,7 +26,6 @@ import (
 type (
 	flushes  struct{ called *[]string }
 	hijacks  struct{ called *[]string }
-	pushes   struct{ called *[]string }
 	onlyBase struct{ http.ResponseWriter }
 )
 
@@ -37,82 +36,70 @@ func (h hijacks) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return nil, nil, nil
 }
 
-func (p pushes) Push(string, *http.PushOptions) error {
-	*p.called = append(*p.called, "Push")
-	return nil
-}
-
-// TestWriter_HasWhatIsUnderIt: handlers ask for optional methods, and must get neither
-// more nor fewer.
-func TestWriter_HasWhatIsUnderIt(t *testing.T) {
+// TestWriter_FlushesAndHijacksIfTheServerDoes: handlers check for Flush and Hijack, and must see neither
+// more nor fewer than without the middleware.
+func TestWriter_FlushesAndHijacksIfTheServerDoes(t *testing.T) {
 	t.Parallel()
 	var called []string
-	f, h, p := flushes{&called}, hijacks{&called}, pushes{&called}
+	f, h := flushes{&called}, hijacks{&called}
 	plain := func() http.ResponseWriter { return onlyBase{httptest.NewRecorder()} }
-	for _, c := range []struct {
-		w    http.ResponseWriter
-		want string
-	}{
-		{plain(), ""},
-		{struct {
+	for want, w := range map[string]http.ResponseWriter{
+		"": plain(),
+		"Flush Flush": struct {
 			http.ResponseWriter
 			flushes
-		}{plain(), f}, "Flush"},
-		{struct {
+		}{plain(), f},
+		"Hijack Hijack": struct {
 			http.ResponseWriter
 			hijacks
-		}{plain(), h}, "Hijack"},
-		{struct {
-			http.ResponseWriter
-			pushes
-		}{plain(), p}, "Push"},
-		{struct {
+		}{plain(), h},
+		"Flush Hijack Flush Hijack": struct {
 			http.ResponseWriter
 			flushes
 			hijacks
-		}{plain(), f, h}, "Flush Hijack"},
-		{struct {
-			http.ResponseWriter
-			flushes
-			pushes
-		}{plain(), f, p}, "Flush Push"},
-		{struct {
-			http.ResponseWriter
-			hijacks
-			pushes
-		}{plain(), h, p}, "Hijack Push"},
-		{struct {
-			http.ResponseWriter
-			flushes
-			hijacks
-			pushes
-		}{plain(), f, h, p}, "Flush Hijack Push"},
+		}{plain(), f, h},
 	} {
 		called = nil
-		var seen []string
 		leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			if f, ok := w.(http.Flusher); ok {
 				f.Flush()
-				seen = append(seen, "Flush")
 			}
 			if h, ok := w.(http.Hijacker); ok {
 				_, _, _ = h.Hijack()
-				seen = append(seen, "Hijack")
-			}
-			if p, ok := w.(http.Pusher); ok {
-				_ = p.Push("/", nil)
-				seen = append(seen, "Push")
 			}
 			control := http.NewResponseController(w)
-			assert.Equal(t, strings.Contains(c.want, "Flush"), control.Flush() == nil)
+			assert.Equal(t, strings.Contains(want, "Flush"), control.Flush() == nil)
 			_, _, err := control.Hijack()
-			assert.Equal(t, strings.Contains(c.want, "Hijack"), err == nil)
+			assert.Equal(t, strings.Contains(want, "Hijack"), err == nil)
 			assert.ErrorIs(t, control.SetReadDeadline(time.Time{}), http.ErrNotSupported)
-		}), leaphttp.Config{Gate: gates.New(t, gatetest.NewClock())}).ServeHTTP(c.w, from("192.0.2.1:1"))
-		require.Equal(t, c.want, strings.Join(seen, " "))
-		if c.want == "Flush Hijack Push" {
-			require.Equal(t, []string{"Flush", "Hijack", "Push", "Flush", "Hijack"}, called)
+		}), leaphttp.Config{Gate: gates.New(t, gatetest.NewClock())}).ServeHTTP(w, from("192.0.2.1:1"))
+		require.Equal(t, want, strings.Join(called, " "))
+	}
+}
+
+// closes is a writer that implements http.CloseNotifier.
+type closes struct {
+	http.ResponseWriter
+	closed chan bool
+}
+
+func (c closes) CloseNotify() <-chan bool { return c.closed }
+
+// TestWriter_CloseNotify: gin's Context.Stream panics if the writer does not implement it.
+func TestWriter_CloseNotify(t *testing.T) {
+	t.Parallel()
+	for _, implemented := range []bool{false, true} {
+		w, closed := http.ResponseWriter(httptest.NewRecorder()), make(chan bool, 1)
+		ctx, hangUp := context.WithCancel(t.Context())
+		if implemented {
+			w, hangUp = closes{w, closed}, func() { closed <- true }
 		}
+		leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			notified := w.(http.CloseNotifier).CloseNotify() //nolint:staticcheck // gin needs it
+			assert.Empty(t, notified)
+			hangUp()
+			assert.True(t, <-notified)
+		}), leaphttp.Config{Gate: gates.New(t, gatetest.NewClock())}).ServeHTTP(w, from("192.0.2.1:1").WithContext(ctx))
 	}
 }
 
