@@ -78,7 +78,7 @@ var benchCases = []benchCase{
 			Gate: leapgate.Must(leapgate.Config{}), Limits: []leaphttp.Limit{{Limiter: counter(tb, "client")}}, Headers: leaphttp.NoHeaders,
 		})
 	}},
-	{"refused", 12, "203.0.113.7:4711", func(tb testing.TB) http.Handler {
+	{"refused", 8, "203.0.113.7:4711", func(tb testing.TB) http.Handler {
 		l, err := limit.NewCounter(limit.Config{Name: "client"})
 		require.NoError(tb, err)
 		return leaphttp.Handler(answer, leaphttp.Config{Gate: leapgate.Must(leapgate.Config{}), Limits: []leaphttp.Limit{{Limiter: l}}})

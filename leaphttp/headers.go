@@ -104,7 +104,7 @@ func policiesOf(l any, name string) []policy {
 		described = d.Describe()
 	}
 	if len(described) == 0 {
-		return []policy{{name: name, quoted: quote(name), problem: problem(http.StatusTooManyRequests, true, []string{name})}}
+		return []policy{{name: name, quoted: quote(name), problem: problem(http.StatusTooManyRequests, []string{name})}}
 	}
 	var policies []policy
 	for _, d := range described {
@@ -112,7 +112,7 @@ func policiesOf(l any, name string) []policy {
 			d.Name = name
 		}
 		quoted := quote(d.Name)
-		p := policy{name: d.Name, quoted: quoted, quota: max(0, d.Limit), problem: problem(http.StatusTooManyRequests, true, []string{d.Name})}
+		p := policy{name: d.Name, quoted: quoted, quota: max(0, d.Limit), problem: problem(http.StatusTooManyRequests, []string{d.Name})}
 		switch {
 		case inFlight:
 			p.rest = `;qu="concurrent-requests"`

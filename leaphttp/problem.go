@@ -56,10 +56,10 @@ func (f *Refusal) passesLater() bool { return f.RetryAfter > 0 && f.RetryAfter !
 func (f *Refusal) WriteProblem(w http.ResponseWriter) {
 	var body []byte
 	p := f.violated
-	if p != nil && f.Status == http.StatusTooManyRequests && f.passesLater() && len(f.Policies) == 1 && f.Policies[0] == p.name {
+	if p != nil && f.Status == http.StatusTooManyRequests && len(f.Policies) == 1 && f.Policies[0] == p.name {
 		body = p.problem
 	} else {
-		body = problem(f.Status, f.passesLater(), f.Policies)
+		body = problem(f.Status, f.Policies)
 	}
 	h := w.Header()
 	h.Del("Content-Encoding") // of an answer that will not be
@@ -79,9 +79,8 @@ type problemDetails struct {
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// problem makes the body. The types are those of draft-ietf-httpapi-ratelimit-headers.
-// retryAfter is whether the answer has that field.
-func problem(status int, retryAfter bool, policies []string) []byte {
+// problem returns the body. Its types are those of draft-ietf-httpapi-ratelimit-headers.
+func problem(status int, policies []string) []byte {
 	p := problemDetails{Type: "about:blank", Title: http.StatusText(status), Status: status, Policies: policies}
 	switch status {
 	case http.StatusTooManyRequests:
@@ -93,9 +92,6 @@ func problem(status int, retryAfter bool, policies []string) []byte {
 	case http.StatusServiceUnavailable:
 		p.Type, p.Title = problemTypes+"temporary-reduced-capacity", "Temporarily reduced capacity"
 		p.Detail = "The service is not able to take this request now."
-	}
-	if p.Detail != "" && retryAfter {
-		p.Detail += " Retry-After tells when to come again."
 	}
 	body, err := json.Marshal(p)
 	if err != nil {

@@ -47,7 +47,7 @@ func TestRun_ServesUntilItIsToldToEnd(t *testing.T) {
 	}
 	status, body := get(0, "/orders/7")
 	require.Equal(t, 429, status, "the 21st of 20 in a minute")
-	require.Contains(t, body, "Retry-After tells when to come again")
+	require.Contains(t, body, `"detail":"Too many requests in this time."`)
 
 	status, body = get(1, "/metrics")
 	require.Equal(t, 200, status)
