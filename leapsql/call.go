@@ -45,6 +45,14 @@ func (c *call) do(f func() error) error {
 	return err
 }
 
+// rows returns the rows of a query that returned err.
+func (c *call) rows(err error) (driver.Rows, error) {
+	if err != nil || c.Rows == nil {
+		return nil, err
+	}
+	return withScanner(c), nil
+}
+
 // drop ends a call of which nothing became, if it has not ended; a nil one too.
 func (c *call) drop() {
 	if c != nil {
@@ -94,7 +102,8 @@ func (c *call) Close() error {
 	return err
 }
 
-// What follows is what only some rows have, and how database/sql does without.
+// The methods below implement the optional interfaces of rows. If the driver's rows lack one, the result is what
+// database/sql assumes in that case. RowsColumnScanner is not among them: see withScanner.
 
 func (c *call) HasNextResultSet() bool {
 	rows, ok := c.Rows.(driver.RowsNextResultSet)

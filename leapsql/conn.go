@@ -7,14 +7,19 @@ import (
 )
 
 // conn is a connection. database/sql calls one method at a time.
+//
+// It implements every optional interface whose absence a method can express in its result, and forwards to
+// raw if raw implements the interface too.
 type conn struct {
 	connector *Connector
 	raw       driver.Conn
-	skipped   *call // that the driver wants to be prepared first; nil: there is none
+	skipped   *call // the call that the driver wants to be prepared first; nil if there is none
 	statement string
+	discard   bool // the connection must not be reused; see BeginTx
 }
 
-// What only some drivers have. database/sql asks for it, and goes another way without.
+// A driver without queryer or execer gets prepared statements instead. database/sql converts arguments
+// differently for them, so conn implements these two only if raw does.
 type (
 	queryer struct{ conn *conn }
 	execer  struct{ conn *conn }
@@ -28,121 +33,36 @@ type (
 	}
 )
 
-// wrap wraps a connection in a type that has what it has. Where it makes no difference
-// to database/sql, because the absence of something can be answered, conn has it always.
+// wrap returns a connection that implements queryer and execer if raw does.
 func wrap(connector *Connector, raw driver.Conn) driver.Conn {
 	c := &conn{connector: connector, raw: raw}
-	q, e := queryer{c}, execer{c}
-	reset, resets := raw.(driver.SessionResetter)
-	valid, validates := raw.(driver.Validator)
-	_, queries := raw.(driver.QueryerContext)
-	if !queries {
-		_, queries = raw.(oldQueryer)
-	}
-	_, executes := raw.(driver.ExecerContext)
-	if !executes {
-		_, executes = raw.(oldExecer)
-	}
-	type (
-		r = driver.SessionResetter
-		v = driver.Validator
-	)
-	switch [4]bool{queries, executes, resets, validates} {
-	case [4]bool{true, true, true, true}:
+	queries := implements[driver.QueryerContext](raw) || implements[oldQueryer](raw)
+	executes := implements[driver.ExecerContext](raw) || implements[oldExecer](raw)
+	switch {
+	case queries && executes:
 		return struct {
 			*conn
 			queryer
 			execer
-			r
-			v
-		}{c, q, e, reset, valid}
-	case [4]bool{true, true, true, false}:
+		}{c, queryer{c}, execer{c}}
+	case queries:
 		return struct {
 			*conn
 			queryer
-			execer
-			r
-		}{c, q, e, reset}
-	case [4]bool{true, true, false, true}:
-		return struct {
-			*conn
-			queryer
-			execer
-			v
-		}{c, q, e, valid}
-	case [4]bool{true, true, false, false}:
-		return struct {
-			*conn
-			queryer
-			execer
-		}{c, q, e}
-	case [4]bool{true, false, true, true}:
-		return struct {
-			*conn
-			queryer
-			r
-			v
-		}{c, q, reset, valid}
-	case [4]bool{true, false, true, false}:
-		return struct {
-			*conn
-			queryer
-			r
-		}{c, q, reset}
-	case [4]bool{true, false, false, true}:
-		return struct {
-			*conn
-			queryer
-			v
-		}{c, q, valid}
-	case [4]bool{true, false, false, false}:
-		return struct {
-			*conn
-			queryer
-		}{c, q}
-	case [4]bool{false, true, true, true}:
+		}{c, queryer{c}}
+	case executes:
 		return struct {
 			*conn
 			execer
-			r
-			v
-		}{c, e, reset, valid}
-	case [4]bool{false, true, true, false}:
-		return struct {
-			*conn
-			execer
-			r
-		}{c, e, reset}
-	case [4]bool{false, true, false, true}:
-		return struct {
-			*conn
-			execer
-			v
-		}{c, e, valid}
-	case [4]bool{false, true, false, false}:
-		return struct {
-			*conn
-			execer
-		}{c, e}
-	case [4]bool{false, false, true, true}:
-		return struct {
-			*conn
-			r
-			v
-		}{c, reset, valid}
-	case [4]bool{false, false, true, false}:
-		return struct {
-			*conn
-			r
-		}{c, reset}
-	case [4]bool{false, false, false, true}:
-		return struct {
-			*conn
-			v
-		}{c, valid}
+		}{c, execer{c}}
 	default:
 		return c
 	}
+}
+
+func implements[T any](v any) bool {
+	_, ok := v.(T)
+	return ok
 }
 
 func (c *conn) unwrap() driver.Conn { return c.raw }
@@ -212,7 +132,7 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	case opts.ReadOnly:
 		return nil, errors.New("sql: driver does not support read-only transactions")
 	}
-	return run(ctx, c.connector, c.connector.begins, func() (driver.Tx, error) {
+	tx, err := run(ctx, c.connector, c.connector.begins, func() (driver.Tx, error) {
 		if ok {
 			return b.BeginTx(ctx, opts)
 		}
@@ -223,6 +143,36 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 		}
 		return tx, err
 	})
+	if err == nil && !(implements[driver.SessionResetter](c.raw) && implements[driver.Validator](c.raw)) {
+		tx = discardingTx{tx, c, ctx}
+	}
+	return tx, err
+}
+
+// discardingTx is a transaction of a driver that lacks SessionResetter or Validator. database/sql discards the
+// connection of such a driver if the context of the transaction ends. For conn, which implements both
+// interfaces, it would keep the connection.
+type discardingTx struct {
+	driver.Tx
+	conn *conn
+	ctx  context.Context //nolint:containedctx // the transaction's: Rollback has none
+}
+
+func (t discardingTx) Rollback() error {
+	t.conn.discard = t.ctx.Err() != nil
+	return t.Tx.Rollback()
+}
+
+func (c *conn) ResetSession(ctx context.Context) error {
+	if r, ok := c.raw.(driver.SessionResetter); ok {
+		return r.ResetSession(ctx)
+	}
+	return nil
+}
+
+func (c *conn) IsValid() bool {
+	v, ok := c.raw.(driver.Validator)
+	return !c.discard && (!ok || v.IsValid())
 }
 
 func (c *conn) Ping(ctx context.Context) error {
@@ -257,20 +207,10 @@ func (q queryer) QueryContext(ctx context.Context, query string, args []driver.N
 		}
 		return err
 	})
-	return q.conn.rows(one, query, err)
-}
-
-// rows returns the rows of a call.
-func (c *conn) rows(one *call, query string, err error) (driver.Rows, error) {
-	switch {
-	case err == driver.ErrSkip: //nolint:errorlint // database/sql compares so
-		c.skip(one, query)
-		return nil, err
-	case err != nil || one.Rows == nil:
-		return nil, err
-	default:
-		return one, nil
+	if err == driver.ErrSkip { //nolint:errorlint // database/sql compares so
+		q.conn.skip(one, query)
 	}
+	return one.rows(err)
 }
 
 func (e execer) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (result driver.Result, err error) {

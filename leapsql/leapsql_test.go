@@ -6,6 +6,11 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -155,30 +160,80 @@ func TestConnector_DriversBehaveAsIfTheyWereNotWrapped(t *testing.T) {
 	}
 }
 
-func TestConnector_ConnectionsHaveWhatTheDriversHave(t *testing.T) {
+// A driver that cannot reset a session loses the connection when the context of a transaction ends.
+func TestConnector_ATransactionWhoseContextEnds(t *testing.T) {
 	t.Parallel()
-	has := func(c any) (has [4]bool) {
-		_, has[0] = c.(driver.SessionResetter)
-		_, has[1] = c.(driver.Validator)
-		_, has[2] = c.(driver.QueryerContext)
-		_, has[3] = c.(driver.ExecerContext)
-		return has
-	}
 	for name, conn := range drivers {
-		db, _ := open(t, &fake{conn: conn}, leapgate.Rules{}, nil)
-		c, err := db.Conn(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, c.Raw(func(c any) error {
-			want := has(leapsql.Raw(c))
-			if name == "old" { // its forms without a context are called by those with one
-				want[2], want[3] = true, true
+		synctest.Test(t, func(t *testing.T) {
+			use := func(db *sql.DB) (open int) {
+				ctx, cancel := context.WithCancel(t.Context())
+				_, err := db.BeginTx(ctx, nil)
+				require.NoError(t, err)
+				cancel()
+				synctest.Wait()
+				tx, err := db.BeginTx(t.Context(), nil)
+				require.NoError(t, err)
+				require.NoError(t, tx.Rollback())
+				return db.Stats().OpenConnections
 			}
-			require.Equal(t, want, has(c), name)
-			return nil
-		}))
-		require.NoError(t, c.Close())
+			bare, wrapped := &fake{conn: conn}, &fake{conn: conn}
+			want := sql.OpenDB(bare)
+			got, _ := open(t, wrapped, leapgate.Rules{}, nil)
+			require.Equal(t, use(want), use(got), name)
+			require.Equal(t, bare.log, wrapped.log, name)
+			require.NoError(t, want.Close())
+		})
 	}
+}
+
+func TestRaw_ReturnsTheConnectionOfTheDriver(t *testing.T) {
+	t.Parallel()
+	var opened driver.Conn
+	db, _ := open(t, &fake{conn: func(c *base) driver.Conn { opened = full(c); return opened }}, leapgate.Rules{}, nil)
+	c, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, c.Raw(func(c any) error {
+		require.Equal(t, opened, leapsql.Raw(c))
+		return nil
+	}))
+	require.NoError(t, c.Close())
 	require.Equal(t, 5, leapsql.Raw(5))
+}
+
+// TestDriver_HasNoInterfaceThatIsNotForwarded fails if this Go version has an interface in database/sql/driver
+// that older ones do not have. If it is optional, the type named below must forward it.
+func TestDriver_HasNoInterfaceThatIsNotForwarded(t *testing.T) {
+	t.Parallel()
+	known := map[string]string{
+		"Driver": "not wrapped", "DriverContext": "not wrapped", "Result": "not wrapped",
+		"Valuer": "not wrapped", "ValueConverter": "not wrapped", "Connector": "Connector",
+		"Conn": "conn", "ConnBeginTx": "conn", "ConnPrepareContext": "conn", "NamedValueChecker": "conn, stmt",
+		"Pinger": "conn", "SessionResetter": "conn", "Validator": "conn",
+		"Execer": "execer", "ExecerContext": "execer", "Queryer": "queryer", "QueryerContext": "queryer",
+		"Tx": "discardingTx", "Stmt": "stmt", "StmtExecContext": "stmt", "StmtQueryContext": "stmt", "ColumnConverter": "stmt",
+		"Rows": "call", "RowsNextResultSet": "call", "RowsColumnTypeDatabaseTypeName": "call", "RowsColumnTypeLength": "call",
+		"RowsColumnTypeNullable": "call", "RowsColumnTypePrecisionScale": "call", "RowsColumnTypeScanType": "call",
+		"RowsColumnScanner": "scanner",
+	}
+	pkg, err := build.Import("database/sql/driver", "", 0)
+	require.NoError(t, err)
+	found := 0
+	for _, name := range pkg.GoFiles {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(pkg.Dir, name), nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			if _, ok := spec.Type.(*ast.InterfaceType); ok && spec.Name.IsExported() {
+				require.Contains(t, known, spec.Name.Name)
+				found++
+			}
+			return false
+		})
+	}
+	require.GreaterOrEqual(t, found, len(known)-1)
 }
 
 // figures are passes, blocks, exceptions, ignored calls and calls in flight.

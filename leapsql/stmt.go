@@ -103,15 +103,10 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 		}
 		return err
 	})
-	switch {
-	case err == driver.ErrSkip: //nolint:errorlint // database/sql compares so
+	if err == driver.ErrSkip { //nolint:errorlint // database/sql compares so
 		one.drop()
-		return nil, err
-	case err != nil || one.Rows == nil:
-		return nil, err
-	default:
-		return one, nil
 	}
+	return one.rows(err)
 }
 
 func (s *stmt) CheckNamedValue(v *driver.NamedValue) error {
