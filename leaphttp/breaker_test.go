@@ -56,7 +56,6 @@ func TestHandler_BreakerThatIsOpen(t *testing.T) {
 		require.Equal(t, retryAfter != "", w.Header().Values("Retry-After") != nil)
 		p := problemOf(t, w)
 		require.True(t, strings.HasSuffix(p.Type, "#temporary-reduced-capacity"), p.Type)
-		require.Equal(t, retryAfter != "", strings.Contains(p.Detail, "Retry-After"))
 		require.NotContains(t, w.Body.String(), "failed", "clients are not told what goes on inside")
 	}
 	for range 3 {

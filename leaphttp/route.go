@@ -3,7 +3,6 @@ package leaphttp
 import (
 	"net/http"
 	"net/url"
-	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -38,10 +37,7 @@ func (m *middleware) routeOf(r *http.Request) (route string) {
 	case m.route != nil:
 		route = m.route(r)
 	case m.mux != nil:
-		_, route = m.mux.Handler(r)
-		if r.Method == http.MethodConnect && route == path.Clean(r.URL.Path)+"/" {
-			route = "" // a redirect, for which the mux returns the path and not the pattern
-		}
+		route = muxRoute(m.mux, r)
 		if m.args != nil {
 			setPathValues(r, route)
 		}
@@ -49,6 +45,25 @@ func (m *middleware) routeOf(r *http.Request) (route string) {
 	if route == "" && m.route == nil {
 		route = r.Pattern
 	}
+	return route
+}
+
+// muxRoute returns the pattern by which a mux routes a request.
+//
+// If the mux redirects a CONNECT request to its path with a slash appended, it returns that path, which the client
+// has chosen, instead of the pattern. A path that ends with a slash is never redirected in this way, so the mux is
+// asked again with the slash. If there was no redirect, both paths have the same pattern.
+func muxRoute(mux *http.ServeMux, r *http.Request) string {
+	_, route := mux.Handler(r)
+	if r.Method != http.MethodConnect || !strings.HasSuffix(route, "/") || strings.HasSuffix(r.URL.EscapedPath(), "/") {
+		return route
+	}
+	u := *r.URL
+	u.Path += "/"
+	if u.RawPath != "" {
+		u.RawPath += "/"
+	}
+	_, route = mux.Handler(&http.Request{Method: r.Method, Host: r.Host, URL: &u})
 	return route
 }
 

@@ -175,20 +175,24 @@ func TestPaths_NoSpellingSlipsThroughExclude(t *testing.T) {
 	}
 }
 
-// For CONNECT a ServeMux returns the path that it would redirect to, which a client can
-// choose, where it returns the pattern otherwise.
-func TestRoute_ConnectNamesNoResource(t *testing.T) {
+// For CONNECT a ServeMux returns the path to which it would redirect, which a client can choose, where it
+// returns the pattern otherwise. Rules on the pattern must bind in all cases.
+func TestRoute_ConnectHasThePatternOfTheMux(t *testing.T) {
 	t.Parallel()
-	gate := gates.New(t, gatetest.NewClock())
 	mux := http.NewServeMux()
-	mux.Handle("/any/{id}/", ok)
-	h := leaphttp.Handler(mux, leaphttp.Config{Gate: gate, Mux: mux})
-	for _, path := range []string{"/any/zz0", "/any/zz1", "/any//zz2", "/any/./zz3"} {
-		r := httptest.NewRequest(http.MethodConnect, "/", http.NoBody)
-		r.URL.Path = path
-		do(h, r)
+	for _, pattern := range []string{"/any/{id}/", "/api/", "/api/exact", "CONNECT /tunnel/{id}/", "/rest/{path...}"} {
+		mux.Handle(pattern, ok)
 	}
-	require.Subset(t, []string{"CONNECT (unmatched)", "CONNECT /any/{id}/"}, resources(gate))
+	for path, want := range map[string]string{
+		"/any/zz0": "/any/{id}/", "/any/zz1/": "/any/{id}/", "/any//zz2": "/any/{id}/", "/any/./zz3": "/any/{id}/",
+		"/any/zz%2F": "/any/{id}/", "/any/a%2Fb/c": "/any/{id}/",
+		"/api": "/api/", "/api/": "/api/", "/api/x": "/api/", "/api/x/": "/api/", "/api/x/..": "/api/", "/api/x/../": "/api/",
+		"/api/exact": "/api/exact", "/tunnel/x": "/tunnel/{id}/", "/rest/": "/rest/{path...}", "/rest/x": "/rest/{path...}", "/": "(unmatched)",
+	} {
+		gate := gates.New(t, gatetest.NewClock())
+		do(leaphttp.Handler(mux, leaphttp.Config{Gate: gate, Mux: mux}), httptest.NewRequest(http.MethodConnect, path, http.NoBody))
+		require.Contains(t, resources(gate), "CONNECT "+want, path)
+	}
 }
 
 func TestPaths_WildcardsOfAServeMuxAreFaults(t *testing.T) {
