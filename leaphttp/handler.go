@@ -92,23 +92,26 @@ func (m *middleware) call(next http.Handler, w http.ResponseWriter, r *http.Requ
 	defer func() {
 		// There is no recover: the panic goes on, with its own stack.
 		if !returned {
-			rec.entry.SetError(failure(r, ErrPanic))
+			rec.entry.SetError(rec.failure(ErrPanic))
 		}
 		if rec.status >= http.StatusInternalServerError {
-			rec.entry.SetError(failure(r, StatusError(rec.status)))
+			rec.entry.SetError(rec.failure(StatusError(rec.status)))
 		}
 		judged = true
 	}()
+	if rec.gated {
+		rec.watchBody(r)
+	}
 	next.ServeHTTP(rec.writer(), r)
 	returned = true
 }
 
-// failure is what the gate gets of a handler that failed with err. If the client has hung
-// up, that may be why, as with the 502 of a reverse proxy: clients must not be able to open a
-// breaker by hanging up.
-func failure(r *http.Request, err error) error {
-	if gone := r.Context().Err(); errors.Is(gone, context.Canceled) {
-		return gone
+// failure returns the error that the gate gets if the handler failed with err. It is context.Canceled if the client
+// has hung up or its body could not be read, because either may be the cause, as with the 502 of a reverse proxy.
+// Otherwise clients could open a breaker.
+func (c *recorder) failure(err error) error {
+	if c.body.failed.Load() || errors.Is(c.request.Context().Err(), context.Canceled) {
+		return context.Canceled
 	}
 	return err
 }

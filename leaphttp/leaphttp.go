@@ -76,8 +76,9 @@ type Config struct {
 	//
 	// How a call ends is up to the gate's Outcome. It gets a [StatusError] for
 	// an answer of 500 or more, [ErrPanic] for a panic, and what [SetError] got: by default
-	// all of these are failures. If the client has hung up, it gets context.Canceled instead
-	// of the first two, which is ignored by default: they may be due to that.
+	// all of these are failures. If the client has hung up, or its body could not be read, Outcome
+	// gets context.Canceled instead of the first two. It is ignored by default, because the client
+	// may have caused the failure.
 	Gate *leapgate.Gate
 
 	// Limits are asked in this order, those that ask another process first. When one

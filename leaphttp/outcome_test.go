@@ -1,6 +1,7 @@
 package leaphttp_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate"
@@ -92,6 +94,66 @@ func TestHandler_ClientThatHangsUpIsIgnored(t *testing.T) {
 			require.Equal(t, c.want, handle(t, gates.New(t, gatetest.NewClock()), c.handler))
 		})
 	}
+}
+
+// A client must not open a breaker by what it sends.
+func TestHandler_BodyThatCannotBeReadIsIgnored(t *testing.T) {
+	t.Parallel()
+	read := func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}
+	const post = "POST / HTTP/1.1\r\nHost: x\r\n"
+	for name, c := range map[string]struct {
+		request string
+		handler http.HandlerFunc
+		want    [4]int64
+	}{
+		"malformed chunk": {post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", read, ignored},
+		"too short":       {post + "Content-Length: 9\r\n\r\nshort", read, ignored},
+		"malformed chunk through a reverse proxy": {
+			post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+			proxy(func(r *http.Request) (*http.Response, error) {
+				_, err := io.Copy(io.Discard, r.Body)
+				return nil, err
+			}).ServeHTTP, ignored,
+		},
+		"malformed chunk, and the handler panics": {post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", func(_ http.ResponseWriter, r *http.Request) {
+			_, err := io.Copy(io.Discard, r.Body)
+			panic(err)
+		}, ignored},
+		"well-formed, and the handler fails": {post + "Content-Length: 5\r\n\r\n12345", func(w http.ResponseWriter, r *http.Request) {
+			read(w, r)
+			w.WriteHeader(http.StatusBadGateway)
+		}, failure},
+		"read after the handler has closed it": {post + "Content-Length: 5\r\n\r\n12345", func(w http.ResponseWriter, r *http.Request) {
+			_ = r.Body.Close()
+			read(w, r)
+		}, failure},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gate := gates.New(t, gatetest.NewClock())
+			r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(c.request)))
+			require.NoError(t, err)
+			func() {
+				defer func() { _ = recover() }()
+				do(leaphttp.Handler(c.handler, leaphttp.Config{Gate: gate}), r)
+			}()
+			require.Equal(t, c.want, ends(gate, "POST (unmatched)"))
+		})
+	}
+}
+
+// Request.ParseForm reads at most 10 MB, unless the body has the type of http.MaxBytesReader.
+func TestHandler_BodyLimitedAroundTheMiddlewareKeepsItsType(t *testing.T) {
+	t.Parallel()
+	do(http.MaxBytesHandler(leaphttp.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		assert.IsType(t, http.MaxBytesReader(nil, nil, 0), r.Body)
+		_, err := io.Copy(io.Discard, r.Body)
+		assert.ErrorAs(t, err, new(*http.MaxBytesError))
+	}), leaphttp.Config{Gate: gates.New(t, gatetest.NewClock())}), 3), httptest.NewRequest(http.MethodPost, "/", strings.NewReader("1234")))
 }
 
 // A client that waits for its answer is told of a failure, and so is the gate.

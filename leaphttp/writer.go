@@ -58,6 +58,7 @@ func recorderOf(w http.ResponseWriter) *recorder {
 type recorder struct {
 	http.ResponseWriter
 	request  *http.Request
+	body     clientBody     // the request's, with a gate
 	entry    resource.Entry // of the gate, if there is one
 	gated    bool
 	resource string       // that the gate was asked for
