@@ -118,6 +118,12 @@ type Config struct {
 	// [DefaultOutcome].
 	Outcome func(error) leapgate.Outcome
 
+	// MinDeadline is the shortest deadline of a call to a server that the server is expected to meet. A call
+	// whose client gave it less time, and that fails after the deadline or with DeadlineExceeded, is ignored.
+	// Otherwise clients could open a breaker with deadlines that are shorter than the handler needs. The
+	// default is 100ms. A negative value means that all deadlines count.
+	MinDeadline time.Duration
+
 	// NoDetails leaves out the details of the status of refusals; the code, and the pushback,
 	// remain.
 	NoDetails bool
@@ -163,6 +169,7 @@ type Config struct {
 }
 
 const (
+	defaultMinDeadline = 100 * time.Millisecond
 	defaultMaxPushback = 10 * time.Second
 	defaultMaxPause    = time.Hour
 	defaultMaxTargets  = 1000
@@ -182,6 +189,7 @@ type Interceptors struct {
 	criticality        func(Call) leapgate.Criticality
 	exempt             func(Call) Exemption
 	outcome            func(error) leapgate.Outcome
+	minDeadline        time.Duration
 	details            bool
 	maxPushback        time.Duration
 	registered         func() map[string]bool // methods, and whether they are streams; nil: not known
@@ -196,7 +204,7 @@ func New(cfg Config) (*Interceptors, error) {
 	var faults faults
 	x := &Interceptors{
 		gate: cfg.Gate, resource: cfg.Resource, origin: cfg.Origin, criticality: cfg.Criticality,
-		exempt: cfg.Exempt, outcome: cfg.Outcome, details: !cfg.NoDetails, maxPushback: cfg.MaxPushback, target: cfg.Target,
+		exempt: cfg.Exempt, outcome: cfg.Outcome, minDeadline: cfg.MinDeadline, details: !cfg.NoDetails, maxPushback: cfg.MaxPushback, target: cfg.Target,
 		pushback: cfg.Pushback,
 	}
 	x.args = args.New[Call](cfg.Args, faults.add)
@@ -210,6 +218,7 @@ func New(cfg Config) (*Interceptors, error) {
 			{"Args", cfg.Args != nil},
 			{"Criticality", cfg.Criticality != nil},
 			{"Outcome", cfg.Outcome != nil},
+			{"MinDeadline", cfg.MinDeadline != 0},
 		} {
 			if useless.set {
 				faults.add("%s is set without a Gate, for which it is; want both", useless.field)
@@ -250,6 +259,9 @@ func New(cfg Config) (*Interceptors, error) {
 	}
 	if x.outcome == nil {
 		x.outcome = DefaultOutcome
+	}
+	if x.minDeadline == 0 {
+		x.minDeadline = defaultMinDeadline
 	}
 	if x.maxPushback == 0 {
 		x.maxPushback = defaultMaxPushback

@@ -45,10 +45,13 @@ func codeOf(err error) codes.Code {
 // to count before it sent the call. It resets the stream then, so that it seems to hang up.
 const deadlineEarlier = 10 * time.Millisecond
 
-// outcomeOf is how a call of a server has ended. A client that has hung up may be why it failed, so that is ignored:
-// clients must not be able to open a breaker by hanging up. A client whose deadline has passed is
-// not one that has hung up.
-func (x *Interceptors) outcomeOf(ctx context.Context, err error) leapgate.Outcome {
+// outcomeOf returns the outcome of a call to a server. A failure that the client may have caused is ignored, so
+// that clients cannot open a breaker: the client has hung up, or its deadline was shorter than MinDeadline. A client
+// whose longer deadline has passed has not hung up.
+func (x *Interceptors) outcomeOf(ctx context.Context, a *admission, err error) leapgate.Outcome {
+	if err != nil && a.short && (ctx.Err() != nil || codeOf(err) == codes.DeadlineExceeded) {
+		return leapgate.Ignored
+	}
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		if end, ok := ctx.Deadline(); !ok || time.Until(end) > deadlineEarlier {
 			return leapgate.Ignored

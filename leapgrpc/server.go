@@ -3,6 +3,7 @@ package leapgrpc
 import (
 	"context"
 	"errors"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -19,6 +20,7 @@ import (
 type admission struct {
 	entry   resource.Entry // of the gate, if there is one
 	charges []charge       // of the limits
+	short   bool           // the client gave the call less time than MinDeadline
 }
 
 // exit ends the call with an outcome. That may panic: then the call has failed.
@@ -48,7 +50,7 @@ func (x *Interceptors) UnaryServer(ctx context.Context, req any, info *grpc.Unar
 			if !returned { // there is no recover: the panic goes on, with its own stack
 				return leapgate.Failure
 			}
-			return x.outcomeOf(ctx, err)
+			return x.outcomeOf(ctx, &a, err)
 		})
 	}()
 	reply, err = handler(ctx, req)
@@ -62,6 +64,9 @@ func (x *Interceptors) enter(a *admission, call Call) error {
 	ctx := call.Context
 	if len(x.limits.All) > 0 {
 		ctx = context.WithoutCancel(ctx)
+	}
+	if end, ok := call.Context.Deadline(); ok && x.gate != nil {
+		a.short = time.Until(end) < x.minDeadline
 	}
 	err := x.admit(a, ctx, ctx, call)
 	if f, ok := err.(*refusal); ok { //nolint:errorlint // it is not wrapped

@@ -263,12 +263,54 @@ func TestServer_AClientThatHangsUpOpensNoBreakerAndOneWhoseDeadlinePassesDoes(t 
 		until(t, func() bool { return snapshot(gate, unary).Success == 1 })
 		assert.EqualValues(t, 1, snapshot(gate, unary).Ignored)
 
-		ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		for i, deadline := range []time.Duration{5 * time.Millisecond, 90 * time.Millisecond, 200 * time.Millisecond} {
+			ctx, stop := context.WithTimeout(t.Context(), deadline)
+			defer stop()
+			_, err = w.UnaryCall(ctx, new(pb.SimpleRequest))
+			require.Contains(t, []codes.Code{codes.DeadlineExceeded, codes.Internal}, status.Code(err), "both sides come to the deadline at once")
+			until(t, func() bool { return snapshot(gate, unary).Success == int64(i)+2 })
+		}
+		s := snapshot(gate, unary)
+		assert.Equal(t, []int64{1, 3}, []int64{s.Exception, s.Ignored}, "the first two deadlines are shorter than MinDeadline")
+	})
+}
+
+func TestConfig_MinDeadlineBelowZeroCountsAllDeadlines(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate := gateWith(t)
+		x := leapgrpc.Must(leapgrpc.Config{Gate: gate, MinDeadline: -1})
+		ctx, stop := context.WithTimeout(t.Context(), time.Millisecond)
 		defer stop()
-		_, err = w.UnaryCall(ctx, new(pb.SimpleRequest))
-		require.Contains(t, []codes.Code{codes.DeadlineExceeded, codes.Internal}, status.Code(err), "both sides come to the deadline at once")
-		until(t, func() bool { return snapshot(gate, unary).Success == 2 })
-		assert.EqualValues(t, 1, snapshot(gate, unary).Exception)
+		_, err := x.UnaryServer(ctx, nil, &grpc.UnaryServerInfo{FullMethod: unary}, func(ctx context.Context, _ any) (any, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.EqualValues(t, 1, snapshot(gate, unary).Exception)
+	})
+}
+
+// garbage is a codec of a client whose messages no server can read.
+type garbage struct{}
+
+func (garbage) Marshal(any) ([]byte, error) { return []byte{0xff}, nil }
+func (garbage) Unmarshal([]byte, any) error { return nil }
+func (garbage) Name() string                { return "proto" }
+
+func TestServer_AMessageThatCannotBeReadOpensNoBreaker(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, by network) {
+		t.Helper()
+		gate := gateWith(t)
+		w := by.start(t, setup{server: leapgrpc.Must(leapgrpc.Config{Gate: gate})})
+		stream, err := w.FullDuplexCall(t.Context(), grpc.ForceCodec(garbage{}))
+		require.NoError(t, err)
+		require.NoError(t, stream.Send(new(pb.StreamingOutputCallRequest)))
+		_, err = stream.Recv()
+		require.Equal(t, codes.Internal, status.Code(err))
+		s := snapshot(gate, duplex)
+		assert.Equal(t, []int64{1, 0, 1}, []int64{s.Success, s.Exception, s.Ignored})
 	})
 }
 

@@ -2,6 +2,7 @@ package leapgrpc
 
 import (
 	"context"
+	"io"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -30,43 +31,50 @@ func (x *Interceptors) StreamServer(srv any, stream grpc.ServerStream, info *grp
 		}
 		return err
 	}
+	s := &serverStream{ServerStream: stream, by: x, call: call}
 	returned := false
 	defer func() {
 		a.exit(func() leapgate.Outcome {
-			if !returned {
+			switch {
+			case err != nil && s.malformed.Load():
+				return leapgate.Ignored // clients must not open a breaker by what they send
+			case !returned:
 				return leapgate.Failure
+			default:
+				return x.outcomeOf(ctx, &a, err)
 			}
-			return x.outcomeOf(ctx, err)
 		})
 	}()
-	if len(x.perMessage.All) == 0 || call.exempt == FromRates {
-		err = handler(srv, stream)
-	} else {
-		limited := &limitedStream{ServerStream: stream, by: x, call: call}
-		if err = handler(srv, limited); limited.refused.Load() != nil {
-			err = limited.refused.Load()
-		}
+	if err = handler(srv, s); s.refused.Load() != nil {
+		err = s.refused.Load()
 	}
 	returned = true
 	return err
 }
 
-// limitedStream asks the limits of messages.
-type limitedStream struct {
+// serverStream is a stream as its handler sees it. RecvMsg asks the limits of messages.
+type serverStream struct {
 	grpc.ServerStream
-	by      *Interceptors
-	call    Call
-	few     [2]charge               // memory for charges
-	refused atomic.Pointer[refusal] // the stream has ended with it
+	by        *Interceptors
+	call      Call
+	few       [2]charge               // memory for charges
+	refused   atomic.Pointer[refusal] // the stream has ended with it
+	malformed atomic.Bool             // a message of the client could not be received
 }
 
-// RecvMsg asks when the message has come: a handler that waits for one has taken none.
-func (s *limitedStream) RecvMsg(m any) error {
+// RecvMsg asks after a message has been received: a handler that waits for a message has not taken one.
+func (s *serverStream) RecvMsg(m any) error {
 	if f := s.refused.Load(); f != nil {
 		return f
 	}
 	if err := s.ServerStream.RecvMsg(m); err != nil {
+		if err != io.EOF && s.call.Context.Err() == nil { //nolint:errorlint // package grpc does not wrap it
+			s.malformed.Store(true)
+		}
 		return err
+	}
+	if s.call.exempt == FromRates || len(s.by.perMessage.All) == 0 {
+		return nil
 	}
 	ctx := context.WithoutCancel(s.call.Context)
 	_, err := s.by.perMessage.take(ctx, ctx, s.call, s.few[:0])
