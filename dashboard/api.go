@@ -19,7 +19,6 @@ func (d *Dashboard) endpoints() map[string]endpoint {
 		"resources": {get, d.serveResources},
 		"resource":  {get, d.serveResource},
 		"history":   {get, d.serveHistory},
-		"demand":    {get, d.serveDemand},
 		"minute":    {get, d.serveMinute},
 		"bound":     {get, d.serveBound},
 		"rules":     {[]string{http.MethodGet, http.MethodPost}, d.serveRules},

@@ -24,8 +24,8 @@ type ruleView struct {
 	Bounds   string          `json:"bounds,omitempty"`
 	Summary  string          `json:"summary,omitempty"`
 	Rule     json.RawMessage `json:"rule,omitempty"` // as in rule files
-
-	Estimable bool `json:"estimable,omitempty"` // by GET demand
+	// Estimable is set if the calls of the resource can be compared with the threshold.
+	Estimable bool `json:"estimable,omitempty"`
 }
 
 func kindNames() (names []string) {
@@ -85,11 +85,16 @@ func (d *Dashboard) views(k kinds.Kind, rules *kinds.Rules) []ruleView {
 		if mended := validTexts(k, shown, i); mended {
 			all[i].Editable = false
 		}
-		all[i].Estimable = k.Name() == flow.Kind.Name && untold(&rules.Flow[i]) == nil
+		all[i].Estimable = k.Name() == flow.Kind.Name && isEstimable(&rules.Flow[i])
 		all[i].Bounds = string(k.Bounds(rules, i))
 		all[i].Summary, all[i].Rule = k.Describe(shown, i), encodeRule(k, shown, i)
 	}
 	return all
+}
+
+// isEstimable reports whether the threshold of a rule is fixed and holds for all calls of a resource.
+func isEstimable(r *flow.Rule) bool {
+	return r.Origin == "" && r.Associated == "" && r.Strategy == flow.Direct
 }
 
 // validTexts makes the texts of a rule UTF-8, and reports whether any was not.
