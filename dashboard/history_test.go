@@ -91,6 +91,7 @@ func TestHistory_HasEveryCallOfTheHour(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(10 * time.Second) // the last step is done
+		synctest.Wait()              // and so is its reading
 		s := gates.Snapshot(t, g, "a")
 		require.EqualValues(t, calls, s.Pass+s.Block)
 		require.NotZero(t, s.Block)
