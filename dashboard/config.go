@@ -52,7 +52,8 @@ type Config struct {
 	// is asked once, when it begins to watch.
 	ShowKeys Audience
 
-	// MaxViewers is how many may watch at a time: 1 to 10,000; 0 is 32. Further ones get 503.
+	// MaxViewers is how many may watch at a time: 1 to 10,000; 0 is 32. A further viewer takes the
+	// place of one from the address with the most viewers, if its own has fewer; otherwise it gets 503.
 	// One whose machine is gone without a word counts until the operating system
 	// gives up its connection, which may be some minutes.
 	MaxViewers int
