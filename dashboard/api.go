@@ -3,11 +3,39 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
+	"time"
 )
 
 type endpoint struct {
 	methods []string
 	serve   func(w http.ResponseWriter, r *http.Request)
+}
+
+const (
+	// maxLarge is the number of large answers that are made and sent at the same time. Further requests wait.
+	maxLarge = 4
+	// largePatience is how long a large answer may take to be sent.
+	largePatience = 10 * time.Second
+)
+
+// large returns serve for answers that grow with the number of resources or rules. It bounds the memory that clients
+// can take that do not read them.
+func (d *Dashboard) large(serve http.HandlerFunc) func(w http.ResponseWriter, r *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case d.sending <- struct{}{}:
+			defer func() { <-d.sending }()
+		case <-r.Context().Done():
+			return
+		}
+		control := http.NewResponseController(w)
+		err := control.SetWriteDeadline(time.Now().Add(largePatience))
+		serve(w, r)
+		if err == nil {
+			_ = control.Flush() // before the deadline goes, which must not outlive the answer
+			_ = control.SetWriteDeadline(time.Time{})
+		}
+	}
 }
 
 func (d *Dashboard) endpoints() map[string]endpoint {
@@ -16,11 +44,11 @@ func (d *Dashboard) endpoints() map[string]endpoint {
 		"about":     {get, d.serveAbout},
 		"kinds":     {get, d.serveKinds},
 		"events":    {get, d.serveEvents},
-		"resources": {get, d.serveResources},
+		"resources": {get, d.large(d.serveResources)},
 		"resource":  {get, d.serveResource},
 		"history":   {get, d.serveHistory},
-		"minute":    {get, d.serveMinute},
-		"bound":     {get, d.serveBound},
+		"minute":    {get, d.large(d.serveMinute)},
+		"bound":     {get, d.large(d.serveBound)},
 		"rules":     {[]string{http.MethodGet, http.MethodPost}, d.serveRules},
 		"rule":      {[]string{http.MethodGet, http.MethodPut, http.MethodDelete}, d.serveRule},
 		"limiters":  {get, d.serveLimiters},

@@ -64,10 +64,11 @@ type Dashboard struct {
 	secret      []byte       // of keys that are not shown
 	attempts    *attempts
 
-	reading sync.Mutex // one request at a time reads all figures
-	editing sync.Mutex // one rule at a time is changed
-	edits   edits      // that were made here
-	changes edits      // that were made elsewhere, while history is kept
+	reading sync.Mutex    // one request at a time reads all figures
+	sending chan struct{} // holds one for each large answer that is made or sent
+	editing sync.Mutex    // one rule at a time is changed
+	edits   edits         // that were made here
+	changes edits         // that were made elsewhere, while history is kept
 
 	known        *kinds.Rules // the last of which changes are noted; guarded by editing
 	knownVersion string
@@ -83,8 +84,8 @@ func New(gate *leapgate.Gate, cfg Config) (*Dashboard, error) {
 	}
 	d := &Dashboard{
 		gate: gate, cfg: cfg, page: embedded(), keepers: make(map[string]RuleKeeper),
-		hosts: newHosts(cfg.Hosts),
-		seed:  maphash.MakeSeed(), secret: make([]byte, 32),
+		hosts: newHosts(cfg.Hosts), sending: make(chan struct{}, maxLarge),
+		seed: maphash.MakeSeed(), secret: make([]byte, 32),
 	}
 	_, _ = rand.Read(d.secret) // it never fails
 	d.attempts = newAttempts(&d.cfg, d.secret)

@@ -1,9 +1,7 @@
 package dashboard
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -59,35 +57,10 @@ func viewOf(s *stat.Snapshot) resourceView {
 	}
 }
 
-var orders = map[string]func(a, b *stat.Snapshot) int{
-	"name":         func(a, b *stat.Snapshot) int { return strings.Compare(a.Resource, b.Resource) },
-	"passQPS":      func(a, b *stat.Snapshot) int { return cmp.Compare(a.PassQPS, b.PassQPS) },
-	"blockQPS":     func(a, b *stat.Snapshot) int { return cmp.Compare(a.BlockQPS, b.BlockQPS) },
-	"blockedShare": func(a, b *stat.Snapshot) int { return cmp.Compare(blockedShare(a), blockedShare(b)) },
-	"successQPS":   func(a, b *stat.Snapshot) int { return cmp.Compare(a.SuccessQPS, b.SuccessQPS) },
-	"exceptionQPS": func(a, b *stat.Snapshot) int { return cmp.Compare(a.ExceptionQPS, b.ExceptionQPS) },
-	"avgRT":        func(a, b *stat.Snapshot) int { return cmp.Compare(a.AvgRT, b.AvgRT) },
-	"p50":          func(a, b *stat.Snapshot) int { return cmp.Compare(a.P50, b.P50) },
-	"p95":          func(a, b *stat.Snapshot) int { return cmp.Compare(a.P95, b.P95) },
-	"p99":          func(a, b *stat.Snapshot) int { return cmp.Compare(a.P99, b.P99) },
-	"concurrency":  func(a, b *stat.Snapshot) int { return cmp.Compare(a.Concurrency, b.Concurrency) },
-	"pass":         func(a, b *stat.Snapshot) int { return cmp.Compare(a.Pass, b.Pass) },
-	"block":        func(a, b *stat.Snapshot) int { return cmp.Compare(a.Block, b.Block) },
-}
-
-func blockedShare(s *stat.Snapshot) float64 {
-	if s.BlockQPS == 0 {
-		return 0
-	}
-	return s.BlockQPS / (s.PassQPS + s.BlockQPS)
-}
-
 const maxResources = 100_000 // in one answer
 
 func (d *Dashboard) serveResources(w http.ResponseWriter, r *http.Request) {
-	q := parameters(r, "sort", "order", "filter", "limit")
-	by := q.oneOf("sort", "passQPS", slices.Sorted(maps.Keys(orders))...)
-	order := q.oneOf("order", "", "asc", "desc")
+	q := parameters(r, "filter", "limit")
 	limit := q.count("limit", maxResources)
 	if q.failed(w) {
 		return
@@ -100,13 +73,6 @@ func (d *Dashboard) serveResources(w http.ResponseWriter, r *http.Request) {
 			found = append(found, &all[i])
 		}
 	}
-	falling := order == "desc" || order == "" && by != "name"
-	slices.SortStableFunc(found, func(a, b *stat.Snapshot) int { // they come by name
-		if falling {
-			a, b = b, a
-		}
-		return orders[by](a, b)
-	})
 	type view struct {
 		resourceView
 		Rules int `json:"rules"`

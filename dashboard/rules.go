@@ -136,6 +136,10 @@ func (d *Dashboard) serveRules(w http.ResponseWriter, r *http.Request) {
 		d.serveAdd(w, r)
 		return
 	}
+	d.large(d.serveAllRules)(w, r)
+}
+
+func (d *Dashboard) serveAllRules(w http.ResponseWriter, r *http.Request) {
 	if !d.noParameters(w, r) {
 		return
 	}

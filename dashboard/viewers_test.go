@@ -1,7 +1,6 @@
 package dashboard_test
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"testing"
