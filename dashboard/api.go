@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -106,17 +107,17 @@ func (d *Dashboard) serveAbout(w http.ResponseWriter, r *http.Request) {
 	if !d.noParameters(w, r) {
 		return
 	}
-	a := about{Title: d.cfg.Title, Version: 1, HiddenKeys: d.cfg.ShowKeys != Everybody, Sources: []string{}, RuleSources: d.sourceStates(d.loaded())}
+	a := about{Title: d.cfg.Title, Version: 1, Sources: []string{}, RuleSources: d.sourceStates(d.loaded())}
+	who, ok := d.editor(r)
+	sees := d.visibilityFor(ok)
+	d.hide(sees, a.RuleSources)
+	a.HiddenKeys = sees&seesKeys == 0
 	a.Capabilities.History = d.cfg.KeepHistory
 	if d.cfg.Authorize != nil {
-		a.Capabilities.Edit, a.Sources = true, d.sources
-		who, ok := d.editor(r)
-		if ok {
-			a.Who = who
-		}
-		if ok && d.cfg.ShowKeys == Editors {
-			a.HiddenKeys = false
-		}
+		a.Capabilities.Edit = true
+		a.Who = who
+		a.Sources = slices.Clone(d.sources)
+		d.hide(sees, a.Sources)
 		a.Capabilities.Keys = d.cfg.ShowKeys == Editors
 	}
 	answer(w, http.StatusOK, a)

@@ -220,5 +220,8 @@ func (d *Dashboard) editor(r *http.Request) (who string, ok bool) {
 		ask = d.attempts.askReader
 	}
 	who, err := ask(r)
-	return who, err == nil
+	if err != nil {
+		return "", false
+	}
+	return who, true
 }

@@ -67,8 +67,7 @@ type Dashboard struct {
 	reading sync.Mutex    // one request at a time reads all figures
 	sending chan struct{} // holds one for each large answer that is made or sent
 	editing sync.Mutex    // one rule at a time is changed
-	edits   edits         // that were made here
-	changes edits         // that were made elsewhere, while history is kept
+	edits   edits         // that were made here, and elsewhere while history is kept
 
 	known        *kinds.Rules // the last of which changes are noted; guarded by editing
 	knownVersion string

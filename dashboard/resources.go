@@ -3,7 +3,6 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -238,46 +237,22 @@ func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
 			second.Pass, second.Block, second.Success, second.Exception, millis(second.AvgRT), second.MaxConcurrency,
 		}
 	}
-	v.Rules, v.Kept = d.rulesOf(&s), d.past.keeps(name)
-	made, named := d.editsOf(name, s.At)
-	v.Edits = made
-	if (named || haveNames(v.Rules)) && d.visibilityOf(r) == keysHidden {
-		for i := range v.Rules {
-			d.hideNames(&v.Rules[i].Figures)
-		}
-		for i := range v.Edits {
-			v.Edits[i].Who = ""
-		}
+	sees := d.visibilityOf(r)
+	v.Rules, v.Kept = d.rulesOf(&s, sees), d.past.keeps(name)
+	v.Edits = d.edits.of(name, s.At)
+	for i := range v.Rules {
+		d.hide(sees, &v.Rules[i].Figures)
 	}
+	d.hide(sees, v.Edits)
 	answer(w, http.StatusOK, v)
 }
 
-// haveNames reports whether rules tell of callers, or of what they sent.
-func haveNames(rules []boundView) bool {
-	return slices.ContainsFunc(rules, func(r boundView) bool { return r.Figures.haveNames() })
-}
-
-func (f *figuresView) haveNames() bool {
-	return f.LastRefusal != nil && f.LastRefusal.Origin != "" || len(f.Busiest) > 0 || len(f.RefusedMost) > 0
-}
-
-func (d *Dashboard) hideNames(f *figuresView) {
-	if f.LastRefusal != nil {
-		f.LastRefusal.Origin = d.hash(f.LastRefusal.Origin)
-	}
-	for _, values := range [][]valueView{f.Busiest, f.RefusedMost} {
-		for i := range values {
-			values[i].Value = d.hash(values[i].Value)
-		}
-	}
-}
-
-func (d *Dashboard) rulesOf(s *stat.Snapshot) []boundView {
+func (d *Dashboard) rulesOf(s *stat.Snapshot, sees visibility) []boundView {
 	rules := make(map[ruleKey]ruleView, len(s.Rules))
 	for i := range s.Rules {
 		rules[ruleKey{s.Rules[i].Kind, s.Rules[i].ID}] = ruleView{}
 	}
-	for _, rule := range d.rules(func(key ruleKey) bool { _, ok := rules[key]; return ok }) {
+	for _, rule := range d.rules(sees, func(key ruleKey) bool { _, ok := rules[key]; return ok }) {
 		rules[ruleKey{rule.Kind, rule.ID}] = rule
 	}
 	bound := make([]boundView, 0, len(s.Rules))

@@ -237,11 +237,7 @@ func (d *Dashboard) serveEvents(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Type", "text/event-stream")
 		return
 	}
-	sees := keysHidden
-	if len(d.cfg.Limiters) > 0 { // there may be keys
-		sees = d.visibilityOf(r)
-	}
-	v, why := d.stream.join(clip(d.cfg.Address(r), maxAddress), sees)
+	v, why := d.stream.join(clip(d.cfg.Address(r), maxAddress), d.visibilityOf(r))
 	if v == nil {
 		noPlace(w, why)
 		return

@@ -75,7 +75,7 @@ function update() {
 let missing = false; // about could not be read
 
 async function askAbout() {
-  const hidden = about.hiddenKeys;
+  const { known: again, who, hiddenKeys } = about;
   missing = false;
   try {
     Object.assign(about, { who: undefined, known: true }, await request("about"));
@@ -83,7 +83,7 @@ async function askAbout() {
     missing = true; // it is asked for again with the next frame
     return;
   }
-  if (hidden && !about.hiddenKeys) stream.restart();
+  if (again && (who !== about.who || hiddenKeys !== about.hiddenKeys)) stream.restart(); // more is shown now, or less
   setText($("title"), shown(about.title));
   document.title = (view?.title ? shown(view.title) + " – " : "") + shown(about.title);
   update();
