@@ -3,11 +3,40 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"time"
 )
 
 type endpoint struct {
 	methods []string
 	serve   func(w http.ResponseWriter, r *http.Request)
+}
+
+const (
+	// maxLarge is the number of large answers that are made and sent at the same time. Further requests wait.
+	maxLarge = 4
+	// largePatience is how long a large answer may take to be sent.
+	largePatience = 10 * time.Second
+)
+
+// large returns serve for answers that grow with the number of resources or rules. It bounds the memory that clients
+// can take that do not read them.
+func (d *Dashboard) large(serve http.HandlerFunc) func(w http.ResponseWriter, r *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case d.sending <- struct{}{}:
+			defer func() { <-d.sending }()
+		case <-r.Context().Done():
+			return
+		}
+		control := http.NewResponseController(w)
+		err := control.SetWriteDeadline(time.Now().Add(largePatience))
+		serve(w, r)
+		if err == nil {
+			_ = control.Flush() // before the deadline goes, which must not outlive the answer
+			_ = control.SetWriteDeadline(time.Time{})
+		}
+	}
 }
 
 func (d *Dashboard) endpoints() map[string]endpoint {
@@ -16,12 +45,11 @@ func (d *Dashboard) endpoints() map[string]endpoint {
 		"about":     {get, d.serveAbout},
 		"kinds":     {get, d.serveKinds},
 		"events":    {get, d.serveEvents},
-		"resources": {get, d.serveResources},
+		"resources": {get, d.large(d.serveResources)},
 		"resource":  {get, d.serveResource},
 		"history":   {get, d.serveHistory},
-		"demand":    {get, d.serveDemand},
-		"minute":    {get, d.serveMinute},
-		"bound":     {get, d.serveBound},
+		"minute":    {get, d.large(d.serveMinute)},
+		"bound":     {get, d.large(d.serveBound)},
 		"rules":     {[]string{http.MethodGet, http.MethodPost}, d.serveRules},
 		"rule":      {[]string{http.MethodGet, http.MethodPut, http.MethodDelete}, d.serveRule},
 		"limiters":  {get, d.serveLimiters},
@@ -79,17 +107,17 @@ func (d *Dashboard) serveAbout(w http.ResponseWriter, r *http.Request) {
 	if !d.noParameters(w, r) {
 		return
 	}
-	a := about{Title: d.cfg.Title, Version: 1, HiddenKeys: d.cfg.ShowKeys != Everybody, Sources: []string{}, RuleSources: d.sourceStates(d.loaded())}
+	a := about{Title: d.cfg.Title, Version: 1, Sources: []string{}, RuleSources: d.sourceStates(d.loaded())}
+	who, ok := d.editor(r)
+	sees := d.visibilityFor(ok)
+	d.hide(sees, a.RuleSources)
+	a.HiddenKeys = sees&seesKeys == 0
 	a.Capabilities.History = d.cfg.KeepHistory
 	if d.cfg.Authorize != nil {
-		a.Capabilities.Edit, a.Sources = true, d.sources
-		who, ok := d.editor(r)
-		if ok {
-			a.Who = who
-		}
-		if ok && d.cfg.ShowKeys == Editors {
-			a.HiddenKeys = false
-		}
+		a.Capabilities.Edit = true
+		a.Who = who
+		a.Sources = slices.Clone(d.sources)
+		d.hide(sees, a.Sources)
 		a.Capabilities.Keys = d.cfg.ShowKeys == Editors
 	}
 	answer(w, http.StatusOK, a)

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,36 +23,94 @@ import (
 const (
 	maxFailures   = 10
 	failureWindow = time.Minute
-	maxAddresses  = 4096 // that are counted one by one; all others count together
+	maxAddresses  = 4096 // addresses, and networks of each size, that are counted at a time
 	maxWrong      = 1024 // wrong credentials that are remembered
+	maxKnown      = 1024 // addresses that are remembered because somebody has signed in from them
 	maxReason     = 256  // bytes of an error that the log is told
 )
 
 // attempts asks [Config.Authorize], and bounds how often an address may fail: what is beyond is
 // refused before it is asked, right or wrong, so that nothing is learned. Nobody waits, and
 // addresses do not disturb each other.
+//
+// If too many addresses fail at the same time, further ones are counted by their network, and then by
+// larger networks. Addresses from which somebody has signed in always have a count of their own.
 type attempts struct {
 	authorize func(*http.Request) (string, error)
 	address   func(*http.Request) string
 	logger    *slog.Logger
 	secret    []byte
-	failures  *limit.RateLimiter // by address
+	failures  [networkSizes]*limit.RateLimiter // by address, and by networks of growing size
+	ofKnown   *limit.RateLimiter               // by address, of those in known for which failures has no room
 
-	mu    sync.Mutex // guards wrong; nothing is called under it
+	mu    sync.Mutex // guards wrong and known; nothing is called under it
 	wrong map[[sha256.Size]byte]struct{}
+	known map[string]struct{} // addresses
 }
 
+// networkSizes is the number of keys that networks returns.
+const networkSizes = 4
+
 func newAttempts(cfg *Config, secret []byte) *attempts {
-	failures, err := limit.NewCounter(limit.Config{
-		Name: "failed authorisations", Limit: maxFailures, Window: failureWindow, MaxKeys: maxAddresses, WhenFull: limit.Share,
-	})
+	counter := func(whenFull limit.Policy) *limit.RateLimiter {
+		l, err := limit.NewCounter(limit.Config{
+			Name: "failed authorisations", Limit: maxFailures, Window: failureWindow, MaxKeys: maxAddresses, WhenFull: whenFull,
+		})
+		if err != nil {
+			panic(err) // the configuration is a good one
+		}
+		return l
+	}
+	a := &attempts{
+		authorize: cfg.Authorize, address: cfg.Address, logger: cfg.Logger, secret: secret, ofKnown: counter(limit.Evict),
+		wrong: make(map[[sha256.Size]byte]struct{}), known: make(map[string]struct{}),
+	}
+	for i := range a.failures {
+		a.failures[i] = counter(limit.Deny)
+	}
+	a.failures[networkSizes-1] = counter(limit.Share)
+	return a
+}
+
+// networks returns the keys under which failures of an address are counted: the address itself, and networks around
+// it of growing size. A text that is no address has itself only.
+func networks(address string) [networkSizes]string {
+	key := "address " + address // a key must not be empty
+	keys := [networkSizes]string{key, key, key, key}
+	addr, err := netip.ParseAddr(address)
+	if prefix, notPrefix := netip.ParsePrefix(address); notPrefix == nil {
+		addr, err = prefix.Addr(), nil
+	}
 	if err != nil {
-		panic(err) // the configuration is a good one
+		return keys
 	}
-	return &attempts{
-		authorize: cfg.Authorize, address: cfg.Address, logger: cfg.Logger, secret: secret,
-		failures: failures, wrong: make(map[[sha256.Size]byte]struct{}),
+	sizes := [...]int{48, 32, 16}
+	if addr = addr.Unmap(); addr.Is4() {
+		sizes = [...]int{24, 16, 8}
 	}
+	for i, bits := range sizes {
+		if network, err := addr.Prefix(bits); err == nil {
+			keys[i+1] = network.String()
+		}
+	}
+	return keys
+}
+
+// decide asks the limiter that counts the failures of an address.
+func (a *attempts) decide(address string, ask func(l *limit.RateLimiter, key string) limit.Decision) (d limit.Decision) {
+	a.mu.Lock()
+	_, known := a.known[address]
+	a.mu.Unlock()
+	keys := networks(address)
+	for i, l := range a.failures {
+		if i > 0 && known {
+			return ask(a.ofKnown, keys[0])
+		}
+		if d = ask(l, keys[i]); !d.Crowded {
+			break
+		}
+	}
+	return d
 }
 
 // errTooMany is the error of an address that has failed too often.
@@ -71,14 +131,11 @@ func (a *attempts) askReader(r *http.Request) (who string, err error) {
 	if !a.isWrong(a.sum(address, r.Header["Authorization"])) {
 		return a.ask(r)
 	}
-	if d := a.failures.Peek(keyOf(address)); !d.Allowed {
+	if d := a.decide(address, (*limit.RateLimiter).Peek); !d.Allowed {
 		return "", &errTooMany{d.RetryAfter}
 	}
 	return a.authorize(r)
 }
-
-// keyOf returns the key of an address, which may be empty, and a key must not.
-func keyOf(address string) string { return "address " + address }
 
 func (a *attempts) addressOf(r *http.Request) string { return clip(a.address(r), maxAddress) }
 
@@ -88,24 +145,26 @@ func (a *attempts) ask(r *http.Request) (who string, err error) {
 	address := a.addressOf(r)
 	credentials := r.Header["Authorization"]
 	// It is charged before it is asked, and refunded, so that many at once are no more.
-	key := keyOf(address)
-	d, err := a.failures.Allow(context.Background(), key) // one who hangs up is charged too
-	if err != nil {
-		return "", err
-	}
+	refund := func(limit.Decision) {}
+	d := a.decide(address, func(l *limit.RateLimiter, key string) limit.Decision {
+		d, _ := l.Allow(context.Background(), key)                                                // one who hangs up is charged too
+		refund = func(d limit.Decision) { _ = l.Refund(context.Background(), key, d, d.Charged) } // at worst, it counts
+		return d
+	})
 	if !d.Allowed {
 		return "", &errTooMany{d.RetryAfter}
 	}
 	who, err = a.authorize(r)
 	if err == nil {
-		_ = a.failures.Refund(context.Background(), key, d, d.Charged) // at worst, it counts
+		refund(d)
+		a.remember(address)
 		return who, nil
 	}
 	level := slog.LevelWarn
 	var challenge Challenge
 	switch {
 	case len(credentials) > 0:
-		a.remember(a.sum(address, credentials))
+		a.rememberWrong(a.sum(address, credentials))
 	case errors.As(err, &challenge):
 		level = slog.LevelInfo // it is the first step of each who has not said who he is
 	}
@@ -130,7 +189,17 @@ func (a *attempts) isWrong(sum [sha256.Size]byte) bool {
 	return ok
 }
 
-func (a *attempts) remember(sum [sha256.Size]byte) {
+// remember notes that somebody has signed in from an address.
+func (a *attempts) remember(address string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.known) >= maxKnown {
+		clear(a.known) // until they sign in again
+	}
+	a.known[address] = struct{}{}
+}
+
+func (a *attempts) rememberWrong(sum [sha256.Size]byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.wrong) >= maxWrong {
@@ -147,9 +216,12 @@ func (d *Dashboard) editor(r *http.Request) (who string, ok bool) {
 		return "", false
 	}
 	ask := d.cfg.Authorize
-	if r.Header.Get("Authorization") != "" {
+	if strings.Join(r.Header["Authorization"], "") != "" {
 		ask = d.attempts.askReader
 	}
 	who, err := ask(r)
-	return who, err == nil
+	if err != nil {
+		return "", false
+	}
+	return who, true
 }

@@ -192,6 +192,52 @@ func TestAttempts_OfManyAddresses(t *testing.T) {
 	require.GreaterOrEqual(t, asked.Load(), int64(4000))
 }
 
+// Failures from a whole network leave other networks alone, and addresses that have signed in before.
+func TestAttempts_OfANetworkLockNobodyElseOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{Logger: quiet(), Authorize: annWith("right")})
+		who := func(address, token string) int { return from(d, address, "GET", "who", "Bearer "+token).Code }
+		require.Equal(t, http.StatusOK, who("[2001:db8:0:ffff::1]:1", "right"))
+		for network := range 5000 {
+			who(fmt.Sprintf("[2001:db8:0:%x::1]:1", network), "wrong")
+		}
+		require.Equal(t, http.StatusTooManyRequests, who("[2001:db8:0:fffe::1]:1", "right"), "it is in the network that fails")
+		require.Equal(t, http.StatusOK, who("[2001:db8:0:ffff::1]:1", "right"), "it has signed in before")
+		for _, other := range []string{"[2001:db8:1::1]:1", "[2001:db9::1]:1", "192.0.2.1:1"} {
+			require.Equal(t, http.StatusUnauthorized, who(other, "wrong"), other)
+			require.Equal(t, http.StatusOK, who(other, "right"), other)
+		}
+		// Networks of every size are exhausted one after the other.
+		for network := range 5000 {
+			for range 2 {
+				who(fmt.Sprintf("[2001:db8:%x::1]:1", network+2), "wrong")
+			}
+		}
+		require.Equal(t, http.StatusOK, who("[2001:db9:ffff::1]:1", "right"))
+		require.Equal(t, http.StatusOK, who("198.51.100.1:1", "right"))
+	})
+}
+
+// An attempt counts whatever the first of several Authorization lines is.
+func TestAttempts_CountAllLinesOfAuthorization(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{Logger: quiet(), Authorize: func(r *http.Request) (string, error) {
+		asked.Inc()
+		if r.Header.Values("Authorization")[1] != "Bearer right" {
+			return "", errors.New("no")
+		}
+		return "ann", nil
+	}})
+	for i := range 100 {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/about", http.NoBody)
+		r.Header["Authorization"] = []string{"", fmt.Sprint("Bearer guess ", i)}
+		d.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	require.EqualValues(t, 10, asked.Load())
+}
+
 // Behind a proxy, clients are told apart if the program says how.
 func TestAttempts_BehindAProxy(t *testing.T) {
 	t.Parallel()

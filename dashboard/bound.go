@@ -88,19 +88,14 @@ func (d *Dashboard) serveBound(w http.ResponseWriter, r *http.Request) {
 	})
 	at := d.timeOf(all)
 	v := boundResources{At: stamp(at), Total: len(bound), Resources: make([]boundResource, min(len(bound), maxBound))}
-	named := false
+	sees := d.visibilityOf(r)
 	for i := range v.Resources {
 		s := bound[i].resource
 		v.Resources[i] = boundResource{
 			Name: s.Resource, Raw: rawOf(s.Resource), PassQPS: number(s.PassQPS), BlockQPS: number(s.BlockQPS),
 			Figures: figuresOfRule(s, bound[i].rule),
 		}
-		named = named || v.Resources[i].Figures.haveNames()
-	}
-	if named && d.visibilityOf(r) == keysHidden {
-		for i := range v.Resources {
-			d.hideNames(&v.Resources[i].Figures)
-		}
+		d.hide(sees, &v.Resources[i].Figures)
 	}
 	if hour && d.past != nil {
 		steps := d.past.hourOf(key, at.Unix())

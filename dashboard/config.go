@@ -46,13 +46,16 @@ type Config struct {
 	// without being named here.
 	RuleSources []RuleSource
 
-	// ShowKeys is the audience of the keys of limiters, the values of arguments, and the origins of refused calls, which
-	// may identify a client: [Editors], which is the default, [Everybody] or [Nobody].
-	// Others see keyed hashes: the same key has the same hash until the program ends. A viewer
-	// is asked once, when it begins to watch.
+	// ShowKeys is the audience of what may identify a client: keys of limiters, values of arguments, and
+	// origins of blocked calls. It is [Editors], which is the default, [Everybody] or [Nobody].
+	// Others see keyed hashes: the same key has the same hash until the program ends. What rules and rule
+	// files say about clients, who changed a rule and why, and folders of the machine are hidden
+	// in the same way, except that editors always see them, because they edit the rules.
+	// For a stream of events, the viewer's rights are checked once, when the stream begins.
 	ShowKeys Audience
 
-	// MaxViewers is how many may watch at a time: 1 to 10,000; 0 is 32. Further ones get 503.
+	// MaxViewers is how many may watch at a time: 1 to 10,000; 0 is 32. A further viewer takes the
+	// place of one from the address with the most viewers, if its own has fewer; otherwise it gets 503.
 	// One whose machine is gone without a word counts until the operating system
 	// gives up its connection, which may be some minutes.
 	MaxViewers int
@@ -82,7 +85,7 @@ type Config struct {
 	// Authorize lets rules be changed. It returns the name of the user who asks, for the log; or
 	// an error if he may not, whose text he is shown: 403, or 401 if it is a [Challenge]. It is
 	// asked for every change, and for readings that depend on it: who is looking, and what
-	// ShowKeys shows him. It must be safe for concurrent use. Nil: nobody may change rules.
+	// ShowKeys hides. It must be safe for concurrent use. Nil: nobody may change rules.
 	//
 	// Failures are logged, and an Address that fails more than ten times a minute is refused
 	// for a while: changes with 429, and what it reads is what others read. Every failed

@@ -22,11 +22,9 @@
 // With [Config.KeepHistory] it also reads while nobody looks, and keeps the last hour of each
 // resource and each of its rules in steps of 5 s, the last minute by seconds, and how many calls wanted
 // in, by the seconds of the hour, in at most [Config.HistoryBytes]. So a page that is opened or loaded
-// again begins with them. Two resources can be looked at side by side, steps be had as CSV, and the
-// line of a limit be dragged in a chart, by hand or with the arrow keys: the page says about how many
-// calls it would have refused there in the last hour, and from to, and those who may edit can try or
-// set it. What a limit refuses depends on where in their seconds calls lay, which is not kept: where
-// that decides, the page says so. Call [Dashboard.Close] when the program ends.
+// again begins with them. The line of a limit can be dragged in a chart, by hand or with the arrow keys:
+// the page tells about how many calls of the last hour exceeded it, added up over the seconds, and
+// those who may edit can set it, or try it as the candidate threshold, which counts exactly. Call [Dashboard.Close] when the program ends.
 package dashboard
 
 import (
@@ -66,14 +64,13 @@ type Dashboard struct {
 	secret      []byte       // of keys that are not shown
 	attempts    *attempts
 
-	reading sync.Mutex // one request at a time reads all figures
-	editing sync.Mutex // one rule at a time is changed
-	edits   edits      // that were made here
-	changes edits      // that were made elsewhere, while history is kept
+	reading sync.Mutex    // one request at a time reads all figures
+	sending chan struct{} // holds one for each large answer that is made or sent
+	editing sync.Mutex    // one rule at a time is changed
+	edits   edits         // that were made here, and elsewhere while history is kept
 
 	known        *kinds.Rules // the last of which changes are noted; guarded by editing
 	knownVersion string
-	estimating   estimates
 
 	hostFault, limiterFault, sourceFault, pastFault sync.Once // each is logged once
 }
@@ -86,7 +83,7 @@ func New(gate *leapgate.Gate, cfg Config) (*Dashboard, error) {
 	}
 	d := &Dashboard{
 		gate: gate, cfg: cfg, page: embedded(), keepers: make(map[string]RuleKeeper),
-		hosts: newHosts(cfg.Hosts), estimating: newEstimates(),
+		hosts: newHosts(cfg.Hosts), sending: make(chan struct{}, maxLarge),
 		seed: maphash.MakeSeed(), secret: make([]byte, 32),
 	}
 	_, _ = rand.Read(d.secret) // it never fails

@@ -209,7 +209,7 @@ func (d *Dashboard) failEdit(w http.ResponseWriter, key ruleKey, err error) {
 		fail(w, r.problem)
 	case errors.Is(err, errStale):
 		p := problem{Status: http.StatusPreconditionFailed, Detail: errStale.Error()}
-		if rule, ok := d.rule(key); ok {
+		if rule, ok := d.rule(key, seesRules); ok {
 			p.Current = &rule
 		}
 		fail(w, p)

@@ -30,7 +30,8 @@ type edited struct {
 	What   string `json:"what,omitempty"`   // for people
 	Source string `json:"source,omitempty"` // of a rule that was changed elsewhere
 
-	bound [2]target // before and after
+	bound  [2]target // before and after
+	public string    // of What, what everybody may see
 }
 
 // target is what a rule binds; zero if the rule is not there.
@@ -67,9 +68,10 @@ type edits struct {
 
 // add notes an edit that was made; by whom, or in which source.
 func (l *edits) add(e *edit, who, source string, at time.Time) {
+	what, public := e.what()
 	note := edited{
 		At: stamp(at), Kind: e.kind.Name(), ID: e.id, Action: e.action,
-		Who: clipped(escape.Text(who)), What: clipped(e.what()), Source: source,
+		Who: clipped(escape.Text(who)), What: clipped(what), Source: source, public: clipped(public),
 		bound: [...]target{targetOf(e.kind, e.before), targetOf(e.kind, e.after)},
 	}
 	l.mu.Lock()
@@ -102,7 +104,7 @@ func (d *Dashboard) noteChangesOf(k kinds.Kind, before, after *kinds.Rules, at t
 		}
 		h := k.Head(one, 0)
 		if e.id = *h.ID; here != (ruleKey{k.Name(), e.id}) {
-			d.changes.add(&e, "", *h.Source, at)
+			d.edits.add(&e, "", *h.Source, at)
 		}
 	}
 	old := make(map[string]int, k.Len(before))
@@ -124,9 +126,9 @@ func (d *Dashboard) noteChangesOf(k kinds.Kind, before, after *kinds.Rules, at t
 	}
 }
 
-// what returns the fields that a change has changed, and why.
-func (e *edit) what() string {
-	var changes []string
+// what returns the fields that a change has changed, and why; and of that, what everybody may see.
+func (e *edit) what() (what, public string) {
+	var changes, publicChanges []string
 	for n, f := range e.kind.Fields() {
 		if e.before == nil || e.after == nil {
 			break
@@ -140,13 +142,18 @@ func (e *edit) what() string {
 		}
 		if from, to := value(e.before), value(e.after); from != to {
 			changes = append(changes, f.Name+" "+from+" → "+to)
+			if f.Private {
+				publicChanges = append(publicChanges, f.Name)
+			} else {
+				publicChanges = append(publicChanges, changes[len(changes)-1])
+			}
 		}
 	}
-	what := strings.Join(changes, ", ")
-	if e.reason == "" {
-		return what
+	what, public = strings.Join(changes, ", "), strings.Join(publicChanges, ", ")
+	if e.reason != "" {
+		what = strings.TrimPrefix(what+": "+escape.Text(e.reason), ": ")
 	}
-	return strings.TrimPrefix(what+": "+escape.Text(e.reason), ": ")
+	return what, public
 }
 
 func clipped(s string) string {
@@ -156,27 +163,14 @@ func clipped(s string) string {
 	return s
 }
 
-// of returns the edits of the last hour that concern a resource. It reports whether any of them has a
-// name.
-func (l *edits) of(resource string, now time.Time) (some []edited, named bool) {
+// of returns the edits of the last hour that concern a resource.
+func (l *edits) of(resource string, now time.Time) (some []edited) {
 	l.mu.Lock()
-	all := slices.Clone(l.all)
-	l.mu.Unlock()
-	for _, e := range all {
+	defer l.mu.Unlock()
+	for _, e := range l.all {
 		if now.Sub(time.Time(e.At)) < editsFor && (e.bound[0].binds(resource) || e.bound[1].binds(resource)) {
 			some = append(some, e)
-			named = named || e.Who != ""
 		}
 	}
-	return some, named
-}
-
-// editsOf returns the edits of the last hour that concern a resource, made here or elsewhere, and whether
-// any of them has a name.
-func (d *Dashboard) editsOf(resource string, now time.Time) (all []edited, named bool) {
-	here, named := d.edits.of(resource, now)
-	elsewhere, _ := d.changes.of(resource, now)
-	all = append(here, elsewhere...)
-	slices.SortStableFunc(all, func(a, b edited) int { return time.Time(a.At).Compare(time.Time(b.At)) })
-	return all, named
+	return some
 }

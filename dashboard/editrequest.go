@@ -89,7 +89,7 @@ func (d *Dashboard) serve(w http.ResponseWriter, r *http.Request, who string, e 
 		if !ok {
 			return
 		}
-		rule, faults := decodeRule(k, data)
+		rule, faults := decodeRule(k, data, d.hidden(e))
 		if faults == nil {
 			switch id := *k.Head(rule, 0).ID; {
 			case e.action == add:
@@ -117,11 +117,24 @@ func (d *Dashboard) serve(w http.ResponseWriter, r *http.Request, who string, e 
 	if e.action == add {
 		status = http.StatusCreated
 	}
-	rule, ok := d.rule(ruleKey{k.Name(), e.id})
+	rule, ok := d.rule(ruleKey{k.Name(), e.id}, seesRules)
 	if !ok { // somebody has removed it since
-		rule = d.views(k, e.after)[0]
+		rule = d.views(k, e.after, seesRules)[0]
 	}
 	answerRule(w, status, rule)
+}
+
+// hidden returns the private texts of the rule that an edit changes, by what is shown in their place to those who may
+// not see them. Somebody who signs in with the edit itself sends that back.
+func (d *Dashboard) hidden(e *edit) map[string]string {
+	texts := make(map[string]string)
+	rules := d.loaded()
+	if i := indexOf(e.kind, rules, e.id); e.action == change && i >= 0 {
+		for _, text := range (ruleText{e.kind, rules, i}).private() {
+			texts[d.hash(text.Text)] = text.Text
+		}
+	}
+	return texts
 }
 
 // reasonOf returns why a rule is changed, without what cannot be seen around it; "" if nobody says it.
@@ -141,7 +154,7 @@ func (d *Dashboard) serveAdd(w http.ResponseWriter, r *http.Request) {
 	q := parameters(r, "kind", "source", "reason")
 	q.required("kind", strings.Join(kindNames(), " or "))
 	name := q.oneOf("kind", "", kindNames()...)
-	source := q.values.Get("source")
+	source := d.sourceOf(q.values.Get("source"))
 	if !d.writable(source) {
 		q.fault("source", quoted(source), "one of the sources that about tells")
 	}

@@ -39,7 +39,7 @@ func ExampleHandler() {
 	mux.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/leapgate/api/v1/rule?kind=flow&id=GET+/orders/1", http.NoBody))
 	fmt.Println(w.Code, w.Body.String()[:40])
 	w = httptest.NewRecorder()
-	mux.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/leapgate/api/v1/resources?sort=blockedShare&limit=1", http.NoBody))
+	mux.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/leapgate/api/v1/resources?filter=orders", http.NoBody))
 	fmt.Println(w.Code, w.Body.String()[:112])
 	// Output:
 	// 200 {"kind":"flow","id":"GET /orders/1","ver

@@ -7,11 +7,5 @@ func HistoryBytes(d *Dashboard) int {
 	return d.past.used
 }
 
-// HoldEstimates has those who ask for estimates wait until it is released.
-func HoldEstimates(d *Dashboard) (release func()) {
-	d.estimating.turn <- struct{}{}
-	return func() { <-d.estimating.turn }
-}
-
 // Bare is how a file of the page is sent.
 var Bare = bare

@@ -19,8 +19,8 @@ type reading struct {
 	resources    []stat.Snapshot
 	rules        *kinds.Rules
 	rulesVersion string
-	ruleSources  []byte               // JSON
 	load         []byte               // JSON
+	ruleSources  [visibilities][]byte // JSON
 	limiters     [visibilities][]byte // JSON
 	forgotten    int64                // resources without their history
 }
@@ -31,15 +31,24 @@ func (d *Dashboard) read() reading {
 	rules := d.loaded()
 	r.rules = rules
 	r.rulesVersion = d.versionOfAll(rules)
-	r.ruleSources = jsonOf(d.sourceStates(rules))
 	r.load = jsonOf(d.load())
-	all := d.limiters()
-	r.limiters[keysShown] = jsonOf(all)
-	r.limiters[keysHidden] = r.limiters[keysShown]
-	if haveKeys(all) {
-		r.limiters[keysHidden] = jsonOf(d.withoutKeys(all))
-	}
+	r.ruleSources = d.encode(d.sourceStates(rules), seesRules)
+	r.limiters = d.encode(d.limiters(), seesKeys)
 	return r
+}
+
+// encode returns part of a frame as JSON for viewers of each visibility, of which one decides.
+func (d *Dashboard) encode(part any, all visibility) (encoded [visibilities][]byte) {
+	shown := jsonOf(part)
+	d.hide(0, part)
+	hidden := jsonOf(part)
+	for sees := range visibilities {
+		encoded[sees] = hidden
+		if sees&all != 0 {
+			encoded[sees] = shown
+		}
+	}
+	return encoded
 }
 
 func jsonOf(v any) []byte {
@@ -57,7 +66,7 @@ type frameEncoder struct {
 	rulesVersion string
 	resources    table[string, resourceFigures]
 	rules        table[ruleKey, ruleFigures]
-	ruleSources  []byte
+	ruleSources  [visibilities][]byte
 	load         []byte
 	states       []byte // JSON
 	limiters     [visibilities][]byte
@@ -127,9 +136,9 @@ func (e *frameEncoder) update(r reading) {
 	states := e.appendStates(nil, r.resources)
 	e.newStates = !bytes.Equal(e.states, states)
 	e.states = states
-	e.newSources = !bytes.Equal(e.ruleSources, r.ruleSources)
+	e.newSources = !bytes.Equal(e.ruleSources[seesRules], r.ruleSources[seesRules])
 	e.newLoad = !bytes.Equal(e.load, r.load)
-	e.newLimiters = !bytes.Equal(e.limiters[keysShown], r.limiters[keysShown])
+	e.newLimiters = !bytes.Equal(e.limiters[seesKeys], r.limiters[seesKeys])
 	e.newForgotten = e.forgotten != r.forgotten
 	e.forgotten = r.forgotten
 	e.at, e.rulesVersion, e.ruleSources, e.load, e.limiters = r.at, r.rulesVersion, r.ruleSources, r.load, r.limiters
@@ -252,7 +261,7 @@ func (e *frameEncoder) encode(out []byte, s visibility, full bool) []byte {
 		out = e.rules.appendUpdate(append(out, `,"rules":`...))
 	}
 	if full || e.newSources {
-		out = append(append(out, `,"ruleSources":`...), e.ruleSources...)
+		out = append(append(out, `,"ruleSources":`...), e.ruleSources[s]...)
 	}
 	if full && len(e.states) > len("[]") || !full && e.newStates {
 		out = append(append(out, `,"states":`...), e.states...)

@@ -12,7 +12,7 @@ import (
 )
 
 func passed(n int64) reading {
-	return reading{resources: []stat.Snapshot{{Resource: "a", Pass: n}}, ruleSources: []byte("[]"), load: []byte("{}"), limiters: [visibilities][]byte{[]byte("[]"), []byte("[]")}}
+	return reading{resources: []stat.Snapshot{{Resource: "a", Pass: n}}, ruleSources: [visibilities][]byte{[]byte("[]")}, load: []byte("{}"), limiters: [visibilities][]byte{[]byte("[]"), []byte("[]")}}
 }
 
 // Viewers leave and others come while the figures are read. They wait for that reading, and
@@ -26,11 +26,11 @@ func TestStream_FiguresNeverGoBack(t *testing.T) {
 			readings <- mine
 			return <-mine
 		}, 5, 5)
-		first, _ := s.join("", keysHidden)
+		first, _ := s.join("", 0)
 		slow := <-readings
 		s.leave(first)
 
-		second, _ := s.join("", keysHidden)
+		second, _ := s.join("", 0)
 		synctest.Wait()
 		select {
 		case <-readings:
@@ -42,7 +42,7 @@ func TestStream_FiguresNeverGoBack(t *testing.T) {
 		quick := <-readings
 		quick <- passed(7)
 		require.Contains(t, string(<-second.frames), "[1,0,0,0,0,0,0,0,0,0,7,0,")
-		third, _ := s.join("", keysHidden)
+		third, _ := s.join("", 0)
 		require.Contains(t, string(<-third.frames), "[1,0,0,0,0,0,0,0,0,0,7,0,")
 		s.leave(second)
 		s.leave(third)
@@ -62,14 +62,14 @@ func TestStream_ManyComeAndGoWhileItReads(t *testing.T) {
 			return passed(reads.Load())
 		}, 5, 5)
 		for range 50 {
-			v, _ := s.join("", keysHidden)
+			v, _ := s.join("", 0)
 			synctest.Wait()
 			s.leave(v)
 		}
 		require.EqualValues(t, 1, reads.Load())
 		close(read)
 		synctest.Wait()
-		v, _ := s.join("", keysHidden)
+		v, _ := s.join("", 0)
 		require.Contains(t, string(<-v.frames), "[1,0,0,0,0,0,0,0,0,0,1,0,", "what was read for them is not lost")
 		require.EqualValues(t, 1, reads.Load())
 		s.leave(v)

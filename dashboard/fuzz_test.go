@@ -30,7 +30,7 @@ func FuzzDecodeRule(f *testing.F) {
 
 func tryDecode(t *testing.T, k kinds.Kind, data []byte) {
 	t.Helper()
-	one, faults := decodeRule(k, data)
+	one, faults := decodeRule(k, data, nil)
 	if faults != nil {
 		for _, fault := range faults {
 			require.NotEmpty(t, fault.Message)
@@ -43,7 +43,7 @@ func tryDecode(t *testing.T, k kinds.Kind, data []byte) {
 	require.Empty(t, k.Validate(one))
 	require.True(t, json.Valid(data))
 	require.Empty(t, *k.Head(one, 0).Source)
-	again, faults := decodeRule(k, encodeRule(k, one, 0))
+	again, faults := decodeRule(k, encodeRule(k, one, 0), nil)
 	require.Empty(t, faults)
 	require.Equal(t, one, again)
 

@@ -2,13 +2,9 @@ package dashboard
 
 import (
 	"cmp"
-	"encoding/csv"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
-	"unicode"
 
 	"github.com/leapgate-go/leapgate/internal/history"
 )
@@ -141,10 +137,9 @@ func noHistoryOf(resource string) problem {
 }
 
 func (d *Dashboard) serveHistory(w http.ResponseWriter, r *http.Request) {
-	q := parameters(r, "name", "span", "format")
+	q := parameters(r, "name", "span")
 	name := q.required("name", "the name of a resource")
 	span := q.oneOf("span", "hour", spans...)
-	format := q.oneOf("format", "json", "json", "csv")
 	if q.failed(w) {
 		return
 	}
@@ -157,42 +152,5 @@ func (d *Dashboard) serveHistory(w http.ResponseWriter, r *http.Request) {
 		fail(w, noHistoryOf(name))
 		return
 	}
-	if format == "csv" {
-		writeCSV(w, v.Resource, name+" "+span)
-		return
-	}
 	answer(w, http.StatusOK, v)
-}
-
-// fileName returns a name for a file that is good everywhere: letters, digits, and "-" for all else.
-func fileName(name string) string {
-	words := strings.FieldsFunc(clip(name, maxShown), func(r rune) bool {
-		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	})
-	return strings.Join(words, "-")
-}
-
-// writeCSV writes steps as a table with a header, its times as in the rest of the API.
-func writeCSV(w http.ResponseWriter, v rowsView, name string) {
-	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-	w.Header().Set("Content-Disposition", `attachment; filename="`+fileName("history "+name)+`.csv"`)
-	w.Header().Set("Cache-Control", "no-store")
-	out := csv.NewWriter(w)
-	_ = out.Write(v.Columns) // what cannot be written has no reader
-	for _, row := range v.Rows {
-		line := make([]string, len(row))
-		for i, value := range row {
-			switch value := value.(type) {
-			case int64:
-				line[i] = strconv.FormatInt(value, 10)
-			case millis:
-				line[i] = string(appendMillis(nil, time.Duration(value)))
-			case number:
-				line[i] = string(appendNumber(nil, float64(value)))
-			}
-		}
-		line[0] = time.Unix(row[0].(int64), 0).UTC().Format(time.RFC3339)
-		_ = out.Write(line)
-	}
-	out.Flush()
 }

@@ -2,6 +2,8 @@ package dashboard_test
 
 import (
 	"net/http"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
 	"github.com/leapgate-go/leapgate/limit"
 	"github.com/leapgate-go/leapgate/param"
+	"github.com/leapgate-go/leapgate/rulefile"
 )
 
 // annWith lets those in who know the password.
@@ -126,6 +129,74 @@ func TestKeys_InFramesOfThoseWhoMaySeeThem(t *testing.T) {
 		}
 		require.Nil(t, reader.next().Limiters, "nothing has changed")
 		require.Nil(t, ann.next().Limiters)
+	})
+}
+
+// Whatever names a client, a user or a folder of the machine is for those who may change rules, in every answer.
+func TestHide_EveryAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := gatetest.ClockAt(start)
+		g, l := refusing(t, c)
+		const folder = "/etc/secret-folder/"
+		file := &source{name: folder + "rules.yaml", files: []string{folder + "rules.yaml"}, err: func() error {
+			return rulefile.Errors{
+				{File: folder + "rules.yaml", Line: 3, Column: 5, Field: "items", Message: "items: secret-item is bad"},
+				{File: folder + "rules.yaml", Line: 4, Field: "secret-field", Message: "unknown field secret-field"},
+				{File: folder + "rules.yaml", Message: "open " + folder + "rules.yaml: no such file"},
+				{File: folder + "rules.yaml", Line: 5, Field: "threshold", Message: "threshold is -1; want more"},
+			}
+		}}
+		require.NoError(t, g.EditRules(func(all *leapgate.Rules) error {
+			all.Flow = append(all.Flow, flow.Rule{ID: "of one", Resource: "a", Threshold: 5, Origin: "secret-origin", Source: file.name})
+			all.Param = append(all.Param, param.Rule{ID: "of values", Resource: "a", Arg: "item", Threshold: 5, Items: "secret-item=3"})
+			return nil
+		}))
+		d := dashboard.Handler(g, dashboard.Config{
+			Limiters: []dashboard.Limiter{l}, RuleSources: []dashboard.RuleSource{file}, Logger: quiet(), Authorize: annWith("x"),
+			RuleKeepers: []dashboard.RuleKeeper{&keeper{gate: g, name: file.name}},
+		})
+		auth := []string{"Authorization", "Bearer x"}
+		rule := func(id string, headers ...string) map[string]any {
+			_, v := ask(t, d, http.MethodGet, "rule?kind=param&id="+id, "", headers...)
+			return v
+		}
+		change := func(v map[string]any, changed string) {
+			body := strings.Replace(jsonOf(t, v["rule"]), `"threshold":`, changed+`"threshold":`, 1)
+			answer, v := ask(t, d, http.MethodPut, "rule?kind=param&id=of+values&reason=for+secret-customer", body,
+				append(auth, "If-Match", strconv.Quote(v["version"].(string)))...)
+			require.Equal(t, http.StatusOK, answer.StatusCode, v)
+		}
+		// One who signs in with the edit itself has not seen what is hidden, and does not change it.
+		hidden := rule("of+values")
+		require.NotContains(t, jsonOf(t, hidden), "secret")
+		change(hidden, `"candidate": 2, `)
+		require.Equal(t, "secret-item=3", g.Rules().Param[0].Items)
+		require.InDelta(t, 2, g.Rules().Param[0].Candidate, 0)
+		change(map[string]any{"rule": map[string]any{"resource": "a", "arg": "item", "items": "secret-item=4", "threshold": 5}, "version": rule("of+values", auth...)["version"]}, "")
+
+		pipe, _ := serve(t, d)
+		for _, path := range []string{"about", "resource?name=a", "rules", "rule?kind=flow&id=of+one", "rule?kind=param&id=of+values", "bound?kind=flow&id=none", "limiters", "resources", "events"} {
+			answer := func(headers ...string) string {
+				if path == "events" {
+					frame := watch(t, pipe, headers...).next()
+					return string(frame.Limiters) + string(frame.RuleSources)
+				}
+				_, v := ask(t, d, http.MethodGet, path, "", headers...)
+				return jsonOf(t, v)
+			}
+			require.NotRegexp(t, "secret|"+client+`|"ann"`, answer(), path)
+			if path != "resources" {
+				require.Regexp(t, "secret|"+client, answer(auth...), path)
+			}
+		}
+		faults := list(list(get(t, d, "about"), "ruleSources")[0], "errors")
+		require.Equal(t, []any{"rules.yaml", 3.0, "only those who may change rules see what is wrong"}, []any{faults[0]["file"], faults[0]["line"], faults[0]["message"]})
+		require.Equal(t, "threshold is -1; want more", faults[3]["message"])
+		require.Equal(t, []any{"", "rules.yaml"}, get(t, d, "about")["sources"])
+		answer, v := ask(t, d, http.MethodPost, "rules?kind=flow&source=rules.yaml", `{"resource": "b", "threshold": 1}`, auth...)
+		require.Equal(t, http.StatusCreated, answer.StatusCode, v)
+		require.Equal(t, file.name, v["source"])
 	})
 }
 

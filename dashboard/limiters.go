@@ -3,7 +3,6 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
@@ -83,30 +82,12 @@ func readLimiter(l Limiter, v *limiterView) {
 	}
 }
 
-// withoutKeys returns the limiters as those see them who may not see keys.
-func (d *Dashboard) withoutKeys(all []limiterView) []limiterView {
-	all = slices.Clone(all)
-	for i := range all {
-		all[i].Offenders = slices.Clone(all[i].Offenders)
-		for k := range all[i].Offenders {
-			all[i].Offenders[k].Key = d.hash(all[i].Offenders[k].Key)
-		}
-	}
-	return all
-}
-
-func haveKeys(all []limiterView) bool {
-	return slices.ContainsFunc(all, func(l limiterView) bool { return len(l.Offenders) > 0 })
-}
-
 func (d *Dashboard) serveLimiters(w http.ResponseWriter, r *http.Request) {
 	if !d.noParameters(w, r) {
 		return
 	}
 	all := d.limiters()
-	if haveKeys(all) && d.visibilityOf(r) == keysHidden {
-		all = d.withoutKeys(all)
-	}
+	d.hide(d.visibilityOf(r), all)
 	answer(w, http.StatusOK, struct {
 		Limiters []limiterView `json:"limiters"`
 	}{all})

@@ -7,7 +7,6 @@ import (
 
 	"github.com/leapgate-go/leapgate/internal/history"
 	"github.com/leapgate-go/leapgate/resource"
-	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -119,21 +118,10 @@ type rowsPast struct {
 }
 
 type rulePast struct {
-	began  int64 // the second
-	steady int64 // the second since when it is as it is kept, without a gap
-	kept   keptRule
 	states []string
 	round  int64 // in which it was fed last
 	hour   *history.Row
 	minute *history.Row
-}
-
-// keptRule is what of a rule decides how much it refuses, as far as figures tell.
-type keptRule struct {
-	serial               int64
-	mode                 rule.Mode
-	threshold, effective float64
-	interval             time.Duration
 }
 
 // ruleTotals are those of a rule on a resource as long as it goes on counting.
@@ -279,7 +267,7 @@ func grow(now, before []int64) {
 }
 
 // noteRules has each rule's growth noted while the resource got these calls.
-func (r *resourcePast) noteRules(p *past, s *stat.Snapshot, calls counts, note func(p *past, f *stat.RuleSnapshot, serial int64, grown ruleCounts, admitted int64)) {
+func (r *resourcePast) noteRules(p *past, s *stat.Snapshot, calls counts, note func(p *past, f *stat.RuleSnapshot, grown ruleCounts, admitted int64)) {
 	before := r.seen
 	if !slices.EqualFunc(before, s.RuleSerials, func(a ruleTotals, serial int64) bool { return a.serial == serial }) {
 		r.seen = make([]ruleTotals, len(s.Rules))
@@ -312,25 +300,21 @@ func (r *resourcePast) noteRules(p *past, s *stat.Snapshot, calls counts, note f
 		known.admitted = total
 		r.seen[i] = known
 		if note != nil {
-			note(p, f, serial, grown, admitted)
+			note(p, f, grown, admitted)
 		}
 	}
 }
 
 // fillRule notes what a rule did.
-func (r *rowsPast) fillRule(p *past, f *stat.RuleSnapshot, serial int64, grown ruleCounts, admitted int64) {
+func (r *rowsPast) fillRule(p *past, f *stat.RuleSnapshot, grown ruleCounts, admitted int64) {
 	key := ruleKey{f.Kind, f.ID}
 	past := r.rules[key]
 	if past == nil {
 		past = &rulePast{
-			began:  p.second,
 			hour:   history.NewRow(stepSeconds, hourSteps, pastRuleBytes, pastRuleJoins[:]...),
 			minute: history.NewRow(1, minuteSeconds, ruleMinuteBytes, ruleSecondJoins[:]...),
 		}
 		r.rules[key] = past
-	}
-	if kept := (keptRule{serial, f.Mode, f.Threshold, f.Effective, f.Interval}); kept != past.kept || past.round != p.round-1 {
-		past.steady, past.kept = p.second, kept
 	}
 	past.round, past.states = p.round, f.States
 	var row [pastRuleFigures]int64

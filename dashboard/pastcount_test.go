@@ -107,9 +107,6 @@ func TestHistory_OfARuleThatBeginsAnew(t *testing.T) {
 				require.InDelta(t, 125, v.Resource.sum(t, "block"), 0)
 				require.Len(t, v.Rules, 1)
 				require.InDelta(t, 125, v.Rules[0].sum(t, "blocked"), 0)
-				blocked := demandOf(t, d, "resource=x&rule=r&threshold=0").Blocked
-				require.EqualValues(t, 125, blocked.Now)
-				require.Zero(t, blocked.Others)
 			})
 		})
 	}

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"fmt"
 	"maps"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -103,20 +102,6 @@ func (q *query) count(name string, most int) int {
 		q.fault(name, quoted(v), fmt.Sprintf("1 to %d", most))
 	}
 	return n
-}
-
-// amount returns a parameter that must be there, a number that is not negative.
-func (q *query) amount(name string) float64 {
-	const want = "a finite number of at least 0"
-	v := q.required(name, want)
-	f, err := strconv.ParseFloat(v, 64)
-	if strings.ContainsAny(v, "_xX") { // as Go has numbers
-		err = strconv.ErrSyntax
-	}
-	if q.values.Has(name) && (err != nil || !(f >= 0) || math.IsInf(f, 1)) { // NaN compares false
-		q.fault(name, quoted(v), want)
-	}
-	return f
 }
 
 func (q *query) failed(w http.ResponseWriter) bool {

@@ -1,11 +1,8 @@
 package dashboard
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -59,35 +56,10 @@ func viewOf(s *stat.Snapshot) resourceView {
 	}
 }
 
-var orders = map[string]func(a, b *stat.Snapshot) int{
-	"name":         func(a, b *stat.Snapshot) int { return strings.Compare(a.Resource, b.Resource) },
-	"passQPS":      func(a, b *stat.Snapshot) int { return cmp.Compare(a.PassQPS, b.PassQPS) },
-	"blockQPS":     func(a, b *stat.Snapshot) int { return cmp.Compare(a.BlockQPS, b.BlockQPS) },
-	"blockedShare": func(a, b *stat.Snapshot) int { return cmp.Compare(blockedShare(a), blockedShare(b)) },
-	"successQPS":   func(a, b *stat.Snapshot) int { return cmp.Compare(a.SuccessQPS, b.SuccessQPS) },
-	"exceptionQPS": func(a, b *stat.Snapshot) int { return cmp.Compare(a.ExceptionQPS, b.ExceptionQPS) },
-	"avgRT":        func(a, b *stat.Snapshot) int { return cmp.Compare(a.AvgRT, b.AvgRT) },
-	"p50":          func(a, b *stat.Snapshot) int { return cmp.Compare(a.P50, b.P50) },
-	"p95":          func(a, b *stat.Snapshot) int { return cmp.Compare(a.P95, b.P95) },
-	"p99":          func(a, b *stat.Snapshot) int { return cmp.Compare(a.P99, b.P99) },
-	"concurrency":  func(a, b *stat.Snapshot) int { return cmp.Compare(a.Concurrency, b.Concurrency) },
-	"pass":         func(a, b *stat.Snapshot) int { return cmp.Compare(a.Pass, b.Pass) },
-	"block":        func(a, b *stat.Snapshot) int { return cmp.Compare(a.Block, b.Block) },
-}
-
-func blockedShare(s *stat.Snapshot) float64 {
-	if s.BlockQPS == 0 {
-		return 0
-	}
-	return s.BlockQPS / (s.PassQPS + s.BlockQPS)
-}
-
 const maxResources = 100_000 // in one answer
 
 func (d *Dashboard) serveResources(w http.ResponseWriter, r *http.Request) {
-	q := parameters(r, "sort", "order", "filter", "limit")
-	by := q.oneOf("sort", "passQPS", slices.Sorted(maps.Keys(orders))...)
-	order := q.oneOf("order", "", "asc", "desc")
+	q := parameters(r, "filter", "limit")
 	limit := q.count("limit", maxResources)
 	if q.failed(w) {
 		return
@@ -100,13 +72,6 @@ func (d *Dashboard) serveResources(w http.ResponseWriter, r *http.Request) {
 			found = append(found, &all[i])
 		}
 	}
-	falling := order == "desc" || order == "" && by != "name"
-	slices.SortStableFunc(found, func(a, b *stat.Snapshot) int { // they come by name
-		if falling {
-			a, b = b, a
-		}
-		return orders[by](a, b)
-	})
 	type view struct {
 		resourceView
 		Rules int `json:"rules"`
@@ -272,46 +237,22 @@ func (d *Dashboard) serveResource(w http.ResponseWriter, r *http.Request) {
 			second.Pass, second.Block, second.Success, second.Exception, millis(second.AvgRT), second.MaxConcurrency,
 		}
 	}
-	v.Rules, v.Kept = d.rulesOf(&s), d.past.keeps(name)
-	made, named := d.editsOf(name, s.At)
-	v.Edits = made
-	if (named || haveNames(v.Rules)) && d.visibilityOf(r) == keysHidden {
-		for i := range v.Rules {
-			d.hideNames(&v.Rules[i].Figures)
-		}
-		for i := range v.Edits {
-			v.Edits[i].Who = ""
-		}
+	sees := d.visibilityOf(r)
+	v.Rules, v.Kept = d.rulesOf(&s, sees), d.past.keeps(name)
+	v.Edits = d.edits.of(name, s.At)
+	for i := range v.Rules {
+		d.hide(sees, &v.Rules[i].Figures)
 	}
+	d.hide(sees, v.Edits)
 	answer(w, http.StatusOK, v)
 }
 
-// haveNames reports whether rules tell of callers, or of what they sent.
-func haveNames(rules []boundView) bool {
-	return slices.ContainsFunc(rules, func(r boundView) bool { return r.Figures.haveNames() })
-}
-
-func (f *figuresView) haveNames() bool {
-	return f.LastRefusal != nil && f.LastRefusal.Origin != "" || len(f.Busiest) > 0 || len(f.RefusedMost) > 0
-}
-
-func (d *Dashboard) hideNames(f *figuresView) {
-	if f.LastRefusal != nil {
-		f.LastRefusal.Origin = d.hash(f.LastRefusal.Origin)
-	}
-	for _, values := range [][]valueView{f.Busiest, f.RefusedMost} {
-		for i := range values {
-			values[i].Value = d.hash(values[i].Value)
-		}
-	}
-}
-
-func (d *Dashboard) rulesOf(s *stat.Snapshot) []boundView {
+func (d *Dashboard) rulesOf(s *stat.Snapshot, sees visibility) []boundView {
 	rules := make(map[ruleKey]ruleView, len(s.Rules))
 	for i := range s.Rules {
 		rules[ruleKey{s.Rules[i].Kind, s.Rules[i].ID}] = ruleView{}
 	}
-	for _, rule := range d.rules(func(key ruleKey) bool { _, ok := rules[key]; return ok }) {
+	for _, rule := range d.rules(sees, func(key ruleKey) bool { _, ok := rules[key]; return ok }) {
 		rules[ruleKey{rule.Kind, rule.ID}] = rule
 	}
 	bound := make([]boundView, 0, len(s.Rules))

@@ -29,7 +29,7 @@ func names(v map[string]any) (names []string) {
 	return names
 }
 
-func TestResources_SortedFilteredAndLimited(t *testing.T) {
+func TestResources_FilteredAndLimited(t *testing.T) {
 	t.Parallel()
 	c := gatetest.ClockAt(start)
 	g := gates.New(t, c, flow.Rule{Resource: "c", Threshold: 1})
@@ -43,17 +43,11 @@ func TestResources_SortedFilteredAndLimited(t *testing.T) {
 	d := dashboard.Handler(g, dashboard.Config{})
 
 	for query, want := range map[string]string{
-		"":                               "b a GET /Orders c",
-		"?sort=name":                     "GET /Orders a b c",
-		"?sort=name&order=desc":          "c b a GET /Orders",
-		"?sort=blockedShare":             "c GET /Orders a b",
-		"?sort=blockQPS&limit=1":         "c",
-		"?sort=p99":                      "a c b GET /Orders",
-		"?sort=avgRT&order=asc":          "GET /Orders b c a",
-		"?sort=concurrency&limit=2":      "b GET /Orders",
-		"?filter=ORDERS":                 "GET /Orders",
-		"?filter=nobody":                 "",
-		"?filter=%2Fo&sort=pass&limit=7": "GET /Orders",
+		"":                     "GET /Orders a b c",
+		"?limit=2":             "GET /Orders a",
+		"?filter=ORDERS":       "GET /Orders",
+		"?filter=nobody":       "",
+		"?filter=%2Fo&limit=7": "GET /Orders",
 	} {
 		v := get(t, d, "resources"+query)
 		require.Equal(t, want, strings.Join(names(v), " "), query)
@@ -67,15 +61,13 @@ func TestResources_SortedFilteredAndLimited(t *testing.T) {
 		"occupiedPass": 0.0, "wouldBlock": 0.0, "ignored": 0.0, "maxConcurrency": 1.0, "rules": 1.0,
 	}, list(v, "resources")[0])
 
-	faults, _ := refused(t, d, http.StatusBadRequest, http.MethodGet, "resources?sort=size&order=up&limit=0&filter=a&filter=b&page=2", "")
+	faults, _ := refused(t, d, http.StatusBadRequest, http.MethodGet, "resources?limit=0&filter=a&filter=b&page=2", "")
 	require.Equal(t, []string{
 		"filter: filter is 2 values; want one",
-		"page: unknown parameter \"page\"; want one of sort, order, filter, limit",
-		"sort: sort is \"size\"; want one of avgRT, block, blockQPS, blockedShare, concurrency, exceptionQPS, name, p50, p95, p99, pass, passQPS, successQPS",
-		"order: order is \"up\"; want one of asc, desc",
+		"page: unknown parameter \"page\"; want one of filter, limit",
 		"limit: limit is \"0\"; want 1 to 100000",
 	}, faults)
-	for _, query := range []string{"?limit=1e9", "?limit=100001", "?limit=", "?limit=99999999999999999999", "?a;b", "?%zz=1", "?sort=", "?" + strings.Repeat("x", 5000)} {
+	for _, query := range []string{"?limit=1e9", "?limit=100001", "?limit=", "?limit=99999999999999999999", "?a;b", "?%zz=1", "?" + strings.Repeat("x", 5000)} {
 		_, detail := refused(t, d, http.StatusBadRequest, http.MethodGet, "resources"+query, "")
 		require.Less(t, len(detail), 500)
 	}

@@ -50,9 +50,10 @@ func encodeScalar(s field.Scalar) json.RawMessage {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }
 
-// decodeRule reads one rule as a rule file in JSON has it, or returns what is wrong with it.
-func decodeRule(k kinds.Kind, data []byte) (*kinds.Rules, []fault) {
-	d := ruleDecoder{kind: k, fields: k.Fields(), rule: new(kinds.Rules)}
+// decodeRule reads one rule as a rule file in JSON has it, or returns what is wrong with it. In place of a text
+// that is a key of hidden, it takes the value.
+func decodeRule(k kinds.Kind, data []byte, hidden map[string]string) (*kinds.Rules, []fault) {
+	d := ruleDecoder{kind: k, fields: k.Fields(), rule: new(kinds.Rules), hidden: hidden}
 	d.at, d.faulty = make([]int, len(d.fields)), make([]bool, len(d.fields))
 	d.sent = make([]string, len(d.fields))
 	members, message := membersOf(data)
@@ -78,6 +79,7 @@ type ruleDecoder struct {
 	kind   kinds.Kind
 	rule   *kinds.Rules // a list of one
 	fields []kinds.Field
+	hidden map[string]string
 	at     []int    // where it stands among what was sent, from 1; 0 if it was not sent
 	sent   []string // its value for people
 	faulty []bool   // something has been said of it
@@ -113,6 +115,9 @@ func (d *ruleDecoder) read(members []member) {
 		}
 		var value field.Scalar
 		value, d.sent[n] = scalarOf(m.value)
+		if text, ok := d.hidden[value.Text]; ok && d.fields[n].Private {
+			value.Text = text
+		}
 		d.at[n] = i + 1
 		if value.Type == field.Null {
 			d.fault(n, "a value, or the field left out")

@@ -24,8 +24,8 @@ type ruleView struct {
 	Bounds   string          `json:"bounds,omitempty"`
 	Summary  string          `json:"summary,omitempty"`
 	Rule     json.RawMessage `json:"rule,omitempty"` // as in rule files
-
-	Estimable bool `json:"estimable,omitempty"` // by GET demand
+	// Estimable is set if the calls of the resource can be compared with the threshold.
+	Estimable bool `json:"estimable,omitempty"`
 }
 
 func kindNames() (names []string) {
@@ -53,25 +53,25 @@ func (d *Dashboard) loaded() *kinds.Rules {
 }
 
 // rules returns the rules of the gate that are wanted, by kind.
-func (d *Dashboard) rules(wanted func(ruleKey) bool) []ruleView {
+func (d *Dashboard) rules(sees visibility, wanted func(ruleKey) bool) []ruleView {
 	rules := d.loaded()
 	all := []ruleView{}
 	for _, k := range kinds.All {
 		k.Delete(rules, func(h field.Head) bool { return !wanted(ruleKey{k.Name(), *h.ID}) })
-		all = append(all, d.views(k, rules)...)
+		all = append(all, d.views(k, rules, sees)...)
 	}
 	return all
 }
 
-func (d *Dashboard) rule(key ruleKey) (ruleView, bool) {
-	found := d.rules(func(k ruleKey) bool { return k == key })
+func (d *Dashboard) rule(key ruleKey, sees visibility) (ruleView, bool) {
+	found := d.rules(sees, func(k ruleKey) bool { return k == key })
 	if len(found) == 0 {
 		return ruleView{}, false
 	}
 	return found[0], true
 }
 
-func (d *Dashboard) views(k kinds.Kind, rules *kinds.Rules) []ruleView {
+func (d *Dashboard) views(k kinds.Kind, rules *kinds.Rules, sees visibility) []ruleView {
 	all := make([]ruleView, k.Len(rules))
 	shown := new(kinds.Rules)
 	k.Append(shown, rules)
@@ -79,17 +79,24 @@ func (d *Dashboard) views(k kinds.Kind, rules *kinds.Rules) []ruleView {
 		h := k.Head(rules, i)
 		all[i] = ruleView{
 			Kind: k.Name(), ID: *h.ID, Raw: rawOf(*h.ID),
-			Version: d.versionOf(k, rules, i), Source: *h.Source,
+			Version:  d.versionOf(k, rules, i),
 			Editable: d.cfg.Authorize != nil && d.writable(*h.Source),
 		}
 		if mended := validTexts(k, shown, i); mended {
 			all[i].Editable = false
 		}
-		all[i].Estimable = k.Name() == flow.Kind.Name && untold(&rules.Flow[i]) == nil
+		d.hide(sees, ruleText{k, shown, i})
+		all[i].Source = *k.Head(shown, i).Source
+		all[i].Estimable = k.Name() == flow.Kind.Name && isEstimable(&rules.Flow[i])
 		all[i].Bounds = string(k.Bounds(rules, i))
 		all[i].Summary, all[i].Rule = k.Describe(shown, i), encodeRule(k, shown, i)
 	}
 	return all
+}
+
+// isEstimable reports whether the threshold of a rule is fixed and holds for all calls of a resource.
+func isEstimable(r *flow.Rule) bool {
+	return r.Origin == "" && r.Associated == "" && r.Strategy == flow.Direct
 }
 
 // validTexts makes the texts of a rule UTF-8, and reports whether any was not.
@@ -104,6 +111,16 @@ func validTexts(k kinds.Kind, rules *kinds.Rules, i int) (mended bool) {
 		_ = k.Read(rules, i, n, text) // any text is good for a field that had this one
 	}
 	return mended
+}
+
+// sourceOf returns the source that is shown under a name, to viewers who see all of it or not.
+func (d *Dashboard) sourceOf(name string) string {
+	for _, source := range d.sources {
+		if name == withoutFolder(source) && !d.writable(name) {
+			return source
+		}
+	}
+	return name
 }
 
 func (d *Dashboard) writable(source string) bool { return slices.Contains(d.sources, source) }
@@ -131,13 +148,18 @@ func (d *Dashboard) serveRules(w http.ResponseWriter, r *http.Request) {
 		d.serveAdd(w, r)
 		return
 	}
+	d.large(d.serveAllRules)(w, r)
+}
+
+func (d *Dashboard) serveAllRules(w http.ResponseWriter, r *http.Request) {
 	if !d.noParameters(w, r) {
 		return
 	}
 	rules := d.loaded()
 	all := []ruleView{}
+	sees := d.visibilityOf(r)
 	for _, k := range kinds.All {
-		all = append(all, d.views(k, rules)...)
+		all = append(all, d.views(k, rules, sees)...)
 	}
 	answer(w, http.StatusOK, struct {
 		Version string     `json:"version"`
@@ -168,7 +190,7 @@ func (d *Dashboard) serveRule(w http.ResponseWriter, r *http.Request) {
 	if q.failed(w) {
 		return
 	}
-	rule, ok := d.rule(key)
+	rule, ok := d.rule(key, d.visibilityOf(r))
 	if !ok {
 		fail(w, noSuchRule(key))
 		return

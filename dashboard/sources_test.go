@@ -66,7 +66,7 @@ func TestRuleSources_StateOfEach(t *testing.T) {
 	g := gates.New(t, gatetest.ClockAt(start), flow.Rule{Resource: "a"})
 	require.NoError(t, g.ReplaceRules("db", leapgate.Rules{Flow: rulesFor(2), Isolation: []isolation.Rule{{Resource: "a", MaxInFlight: 1}}}))
 	require.NoError(t, g.ReplaceRules("rules.d", leapgate.Rules{Flow: rulesFor(7)}))
-	d := dashboard.Handler(g, dashboard.Config{RuleSources: []dashboard.RuleSource{good, never, refused}})
+	d := dashboard.Handler(g, dashboard.Config{ShowKeys: dashboard.Everybody, RuleSources: []dashboard.RuleSource{good, never, refused}})
 	sources := list(get(t, d, "about"), "ruleSources")
 	require.Len(t, sources, 3)
 	require.Equal(t, map[string]any{"source": "db", "files": []any{}, "rules": 3.0, "loadedAt": "2023-11-14T22:13:20.000Z"}, sources[0])
@@ -99,7 +99,7 @@ func TestRuleSources_ThatKnowLittle(t *testing.T) {
 		`[{"source": "plain", "files": [], "rules": 0, "errors": [{"message": "no answer"}]}]`:                                                 errors.New("no answer"),
 		`[{"source": "plain", "files": [], "rules": 0, "errors": [{"message": "no answer"}, {"line": 3, "column": 1, "message": "no rule"}]}]`: ends,
 	} {
-		d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{RuleSources: []dashboard.RuleSource{brief{err}}})
+		d := dashboard.Handler(gates.New(t, gatetest.ClockAt(start)), dashboard.Config{ShowKeys: dashboard.Everybody, RuleSources: []dashboard.RuleSource{brief{err}}})
 		require.JSONEq(t, want, jsonOf(t, get(t, d, "about")["ruleSources"]))
 	}
 }
@@ -110,7 +110,7 @@ func TestRuleSources_OfAWatchedFile(t *testing.T) {
 	t.Parallel()
 	path, g, w := watched(t)
 	for _, cfg := range []dashboard.Config{
-		{RuleSources: []dashboard.RuleSource{w}},
+		{ShowKeys: dashboard.Everybody, RuleSources: []dashboard.RuleSource{w}},
 		{Authorize: ann, Logger: quiet(), RuleKeepers: []dashboard.RuleKeeper{w}},
 		{Authorize: ann, Logger: quiet(), RuleKeepers: []dashboard.RuleKeeper{w}, RuleSources: []dashboard.RuleSource{w}},
 	} {
@@ -141,7 +141,7 @@ func TestRuleSources_OfAWatchedFile(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(path, []byte("flow: [ # where no comment can be kept\n  {resource: a, threshold: 5}\n]\n"), 0o600))
 	require.NoError(t, w.Reload())
-	d := dashboard.Handler(g, dashboard.Config{RuleSources: []dashboard.RuleSource{w}})
+	d := dashboard.Handler(g, dashboard.Config{ShowKeys: dashboard.Everybody, RuleSources: []dashboard.RuleSource{w}})
 	require.Equal(t, true, list(get(t, d, "about"), "ruleSources")[0]["losesComments"])
 }
 
@@ -152,7 +152,7 @@ func TestRuleSources_InFramesWhenTheyChange(t *testing.T) {
 		db := &source{name: "db", at: at(0), since: at(5), err: failing.Load}
 		g := gates.New(t, gatetest.ClockAt(start))
 		require.NoError(t, g.ReplaceRules("db", leapgate.Rules{Flow: rulesFor(2)}))
-		d := dashboard.Handler(g, dashboard.Config{RuleSources: []dashboard.RuleSource{db}})
+		d := dashboard.Handler(g, dashboard.Config{ShowKeys: dashboard.Everybody, RuleSources: []dashboard.RuleSource{db}})
 		pipe, _ := serve(t, d)
 		w := watch(t, pipe)
 		const asGood = `[{"source": "db", "files": [], "rules": 2, "loadedAt": "2023-11-14T22:13:20.000Z"}]`

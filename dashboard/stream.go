@@ -73,6 +73,9 @@ func (s *stream) join(address string, sees visibility) (v *viewer, why string) {
 		s.stop = stop
 		s.running.Go(func() { s.run(stop, wait) })
 	}
+	if s.slots >= s.max {
+		s.drop(s.crowd(address))
+	}
 	v = &viewer{frames: make(chan []byte, maxBehind), gone: make(chan struct{}), fresh: true, address: address, sees: sees}
 	s.slots++
 	s.by[address]++
@@ -96,13 +99,30 @@ func (s *stream) full(address string) string {
 	switch {
 	case s.closed:
 		return "the dashboard is closed"
-	case s.slots >= s.max:
+	case s.slots >= s.max && s.crowd(address) == nil:
 		return "no place is left: at most " + strconv.Itoa(s.max) + " may watch"
 	case s.by[address] >= s.maxPerAddress:
 		return "no place is left for your address: at most " + strconv.Itoa(s.maxPerAddress) + " may watch from one"
 	default:
 		return ""
 	}
+}
+
+// crowd returns a viewer that must make room for one from an address when no slot is free: one of the address with the
+// most viewers. It returns nil if that address would then have fewer than this one. Viewers that were dropped keep
+// their slots until they have ended, and without a free slot each address ends up with about as many viewers, so
+// slots stay below twice max. The caller holds mu.
+func (s *stream) crowd(address string) (v *viewer) {
+	count := make(map[string]int)
+	for one := range s.viewers {
+		if count[one.address]++; v == nil || count[one.address] > count[v.address] {
+			v = one
+		}
+	}
+	if v == nil || count[v.address] < count[address]+2 {
+		return nil
+	}
+	return v
 }
 
 func (s *stream) leave(v *viewer) {
@@ -217,11 +237,7 @@ func (d *Dashboard) serveEvents(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Type", "text/event-stream")
 		return
 	}
-	sees := keysHidden
-	if len(d.cfg.Limiters) > 0 { // there may be keys
-		sees = d.visibilityOf(r)
-	}
-	v, why := d.stream.join(clip(d.cfg.Address(r), maxAddress), sees)
+	v, why := d.stream.join(clip(d.cfg.Address(r), maxAddress), d.visibilityOf(r))
 	if v == nil {
 		noPlace(w, why)
 		return

@@ -42,7 +42,7 @@ var fields = []field.Field[Rule]{
 	field.Define(field.String, func(r *Rule) *string { return &r.Origin }, field.About{
 		Name: "origin", GoName: "Origin", Label: "Origin", Hint: "One caller; or other, for callers that no rule on the resource names.",
 		Range: "up to 1,024 bytes", Default: "everyone",
-		Seldom:   true,
+		Seldom: true, Private: true,
 		Synonyms: []string{"limitApp", "caller"},
 	}),
 	field.Define(field.Number, func(r *Rule) *float64 { return &r.Threshold }, field.About{

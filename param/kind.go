@@ -88,7 +88,7 @@ var fields = []field.Field[Rule]{
 	field.Define(field.Pairs, func(r *Rule) *string { return &r.Items }, field.About{
 		Name: "items", GoName: "Items", Label: "Items", Hint: "Limits of single values, blocks of addresses and beginnings: vip=10, ban=0, free=-1, 10.0.0.0/8=100, bot-*=1.",
 		Range: "up to 1,000; each -1 (any number) to 16,777,214", Default: "none",
-		With:     []string{"Arg"},
+		With: []string{"Arg"}, Private: true,
 		Synonyms: []string{"specificItems", "paramFlowItemList"},
 	}),
 	field.Define(field.Enum[Missing](), func(r *Rule) *Missing { return &r.Missing }, field.About{

@@ -1,10 +1,9 @@
 // The page: which view is shown, what the connection does, and the keys that work everywhere.
 
-import { chosenIn, path } from "./address.js";
+import { path } from "./address.js";
 import { request } from "./api.js";
 import { judge, trouble as grave } from "./attention.js";
 import { setAttr, setText, shown } from "./dom.js";
-import { Beside } from "./beside.js";
 import { Limiters } from "./limiters.js";
 import { Overview } from "./overview.js";
 import { Pace } from "./pace.js";
@@ -24,10 +23,7 @@ let view = null;
 
 // Views by the beginning of the address after #; what follows is theirs.
 const routes = [
-  ["#/resource/", (rest) => {
-    const other = chosenIn().get("beside");
-    return other ? new Beside(rest, context, other) : new ResourceView(rest, context);
-  }, "nav-resources"],
+  ["#/resource/", (rest) => new ResourceView(rest, context), "nav-resources"],
   ["#/rules", () => new RulesView(context), "nav-rules"],
   ["#/rule/", (rest) => new RuleView(context, rest), "nav-rules"],
   ["#/limiters", () => new Limiters(context), "nav-limiters"],
@@ -79,7 +75,7 @@ function update() {
 let missing = false; // about could not be read
 
 async function askAbout() {
-  const hidden = about.hiddenKeys;
+  const { known: again, who, hiddenKeys } = about;
   missing = false;
   try {
     Object.assign(about, { who: undefined, known: true }, await request("about"));
@@ -87,7 +83,7 @@ async function askAbout() {
     missing = true; // it is asked for again with the next frame
     return;
   }
-  if (hidden && !about.hiddenKeys) stream.restart();
+  if (again && (who !== about.who || hiddenKeys !== about.hiddenKeys)) stream.restart(); // more is shown now, or less
   setText($("title"), shown(about.title));
   document.title = (view?.title ? shown(view.title) + " – " : "") + shown(about.title);
   update();

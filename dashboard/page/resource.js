@@ -2,7 +2,7 @@
 
 import { Problem, query, request } from "./api.js";
 import { Chart } from "./chart.js";
-import { el, setAttr, setText, shown } from "./dom.js";
+import { el, setText, shown } from "./dom.js";
 import { count, duration, rate, share } from "./format.js";
 import { AddButtons } from "./kinds.js";
 import { Gauges, lines } from "./limits.js";
@@ -14,11 +14,9 @@ import { Trial } from "./trial.js";
 
 const totals = [["pass", "Pass"], ["block", "Block"], ["success", "Success"], ["exception", "Exception"], ["ignored", "Ignored"], ["wouldBlock", "Would block"], ["occupiedPass", "Occupied pass"], ["waits", "Waits"]];
 
-const most = 500; // resources that are offered for comparing
-
-/** ResourceView is the view of one resource. key is its name as it is in a query; beside says that it is one of two. */
+/** ResourceView is the view of one resource. key is its name as it is in a query. */
 export class ResourceView {
-  constructor(key, context, beside) {
+  constructor(key, context) {
     this.context = { ...context, changed: (text) => {
       context.changed(text);
       this.#load();
@@ -52,7 +50,6 @@ export class ResourceView {
     this.rates.stage.after(this.trial.element, this.gauges.element);
     this.spans = new SpanButtons((span) => this.show(span));
     this.past.span = this.spans.span;
-    this.csv = el("a", { class: "csv", text: "Export as CSV", download: true });
     this.panels = new Panels(this.context, "h3");
     this.note = el("p", { class: "note" });
     this.adds = new AddButtons(this.context, { resource: this.title });
@@ -60,17 +57,12 @@ export class ResourceView {
     this.totals = Object.fromEntries(totals.map(([k]) => [k, el("dd")]));
     this.gone = el("p", { class: "empty", hidden: true });
     const name = shown(this.title);
-    this.others = el("datalist", { id: "others" });
-    this.other = el("input", { type: "search", list: "others", placeholder: "Compare with …", "aria-label": "Compare with another resource", autocomplete: "off", spellcheck: "false",
-      onfocus: () => this.#offer(), onchange: () => this.#compare() });
-    this.tools = el("div", { class: "tools" }, !beside && this.spans.element,
-      beside ? el("a", { href: "#/resource/" + this.key, text: "This one alone" }) : el("div", { class: "filter" }, this.other, this.others), this.csv);
-    this.body = el("div", {}, this.strip.element, this.tools, el("div", { class: "charts" }, this.rates.element, this.latencies.element, this.flight.element),
+    this.body = el("div", {}, this.strip.element, el("div", { class: "tools" }, this.spans.element), el("div", { class: "charts" }, this.rates.element, this.latencies.element, this.flight.element),
       el("div", { class: "section" }, el("h2", { text: "Rules" }), this.adds.element), this.note, this.none, this.panels.element,
       el("div", { class: "section" }, el("h2", { text: "Since the beginning" })),
       el("div", { class: "panel" }, el("dl", { class: "figures" }, ...totals.map(([k, label]) => el("div", {}, el("dt", { text: label }), this.totals[k])))));
-    this.element = el("div", {}, !beside && el("p", { class: "crumb" }, el("a", { href: "#/", text: "← Resources" })),
-      el("div", { class: "name-line" }, el(beside ? "h2" : "h1", { class: "two", text: name, title: name })), this.gone, this.body);
+    this.element = el("div", {}, el("p", { class: "crumb" }, el("a", { href: "#/", text: "← Resources" })),
+      el("div", { class: "name-line" }, el("h1", { class: "two", text: name, title: name })), this.gone, this.body);
   }
 
   /** show shows the minute or the hour. */
@@ -79,17 +71,6 @@ export class ResourceView {
     this.past.asked = -Infinity;
     this.#draw(this.past.newest);
     this.#load();
-  }
-
-  // offer names the resources that this one can be compared with.
-  #offer() {
-    const all = [...this.context.store.resources.values()].filter(({ key }) => key !== this.key).sort((a, b) => (a.name < b.name ? -1 : 1));
-    this.others.replaceChildren(...all.slice(0, most).map(({ name }) => el("option", { value: name })));
-  }
-
-  #compare() {
-    const other = [...this.context.store.resources.values()].find(({ name }) => name === this.other.value);
-    if (other) location.hash = `#/resource/${this.key}?` + new URLSearchParams({ ...(this.past.span === "hour" && { span: "hour" }), beside: other.key });
   }
 
   close() {
@@ -142,8 +123,6 @@ export class ResourceView {
     setText(this.note, edit ? "" : "Rules are read-only here: the program does not let this page change them.");
     this.note.hidden = edit;
     this.spans.offer(history, this.context.store.now());
-    this.csv.hidden = !history;
-    setAttr(this.csv, "href", `api/v1/history?name=${this.key}&span=${this.past.span}&format=csv`);
     this.gauges.set(r.rules);
     this.#draw(this.past.newest);
   }

@@ -1,7 +1,7 @@
-// What another threshold would do: a limit in a chart is dragged, and the server says from the calls of the last
-// hour how many it would have refused.
+// What another threshold would do: a limit in a chart is dragged, and the page adds up how many calls of the last hour
+// exceeded it, second by second. That is an estimate. A candidate threshold counts exactly, from the moment it is set.
 
-import { query, request } from "./api.js";
+import { request } from "./api.js";
 import { ask } from "./dialog.js";
 import { el, setText, shown } from "./dom.js";
 import { count, lately, number } from "./format.js";
@@ -9,8 +9,6 @@ import { per, scaleOf } from "./limits.js";
 import { put } from "./panel.js";
 import { ruleKey } from "./past.js";
 import { warning } from "./sources.js";
-
-const pause = 120; // ms without another threshold before the server is asked
 
 /** A Trial is that of one threshold of one of the rules of a resource. changed is called when there is something else to draw. */
 export class Trial {
@@ -51,7 +49,6 @@ export class Trial {
   /** stop gives the try up. */
   stop() {
     this.rule = null;
-    clearTimeout(this.soon);
     this.#say("");
     this.changed();
   }
@@ -74,25 +71,29 @@ export class Trial {
   }
 
   #try(rule, to) {
+    if (!this.rule) this.#read();
     this.rule = rule;
     this.to = Number(to.toPrecision(12));
-    this.answer = "";
-    clearTimeout(this.soon);
-    this.soon = setTimeout(() => this.#ask(), pause);
+    this.#tell();
     this.changed();
   }
 
-  async #ask() {
-    const { rule, to } = this;
-    let said;
+  // read reads how many calls came in each second of the last hour.
+  async #read() {
+    this.seconds = null;
     try {
-      said = tell(await request(`demand?resource=${this.key}&rule=${query(rule.id, rule.raw)}&threshold=${to}`, { signal: AbortSignal.timeout(10_000) }));
+      const { resource } = await request(`history?name=${this.key}&span=demand`, { signal: AbortSignal.timeout(10_000) });
+      this.seconds = resource.rows;
     } catch (error) {
-      said = `At ${number(to)}: ${error.message}`;
+      this.#say(error.message);
     }
-    if (this.rule !== rule && (!this.rule || ruleKey(this.rule) !== ruleKey(rule)) || this.to !== to) return; // it has been moved meanwhile
-    this.#say(said);
+    if (!this.rule) return;
+    this.#tell();
     this.changed();
+  }
+
+  #tell() {
+    if (this.seconds) this.#say(tell(this.seconds, this.rule.figures, this.to));
   }
 
   #put(field) {
@@ -118,17 +119,23 @@ function stepOf(threshold) {
   return Math.max(1, 10 ** (Math.floor(Math.log10(threshold || 1)) - 1));
 }
 
-/** tell says what a threshold would have done: fewer refused or more, with the range. */
-export function tell({ threshold, untold, blocked, seconds }) {
-  if (!blocked) return `At ${number(threshold)}: what it would have refused cannot be told: ${untold}.`;
-  const { now, then, low, high, wide } = blocked;
-  const time = lately(seconds);
-  const more = then > now || then === now && high > now;
-  const [about, from, to] = more ? [then - now, low - now, high - now] : [now - then, now - high, now - low];
-  const other = from < 0 && to > 0;
-  const said = (v) => count(Math.round(Math.abs(v)));
-  const [word, opposite] = more ? ["more", "fewer"] : ["fewer", "more"];
-  const range = from === to ? "" : other ? ` (${said(from)} ${opposite} to ${said(to)} ${word})` : ` (${said(from)} to ${said(to)})`;
-  if (about === 0 && !range) return `At ${number(threshold)}: as many refused in the last ${time}, ${count(now)}.`;
-  return `At ${number(threshold)}: ${range ? "about " : ""}${said(about)}${range} ${word} refused in the last ${time}.${wide ? ` That is wide: ${wide}.` : ""}`;
+/** above returns about how many calls exceeded a threshold per interval (ms): the sum, over the seconds or whole
+ * intervals, of the calls above it. seconds are [second, calls]. */
+export function above(seconds, threshold, interval) {
+  const length = Math.max(1, Math.round(interval / 1000));
+  const limit = (threshold * length * 1000) / interval;
+  const calls = new Map();
+  for (const [at, n] of seconds) {
+    const index = Math.floor(at / length);
+    calls.set(index, (calls.get(index) ?? 0) + n);
+  }
+  return Math.round([...calls.values()].reduce((sum, n) => sum + Math.max(0, n - limit), 0));
+}
+
+// tell says how many calls exceeded a threshold, and the present one.
+function tell(seconds, { threshold, interval }, to) {
+  if (!seconds.length) return "No second has been recorded yet.";
+  const [of, than] = [above(seconds, to, interval), above(seconds, threshold, interval)];
+  const now = to === threshold ? "" : `; above ${number(threshold)}, about ${count(than)}`;
+  return `About ${count(of)} calls above ${number(to)} in the last ${lately(seconds.at(-1)[0] - seconds[0][0] + 1)}${now}.`;
 }

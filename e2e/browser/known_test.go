@@ -146,12 +146,3 @@ func TestHeads_SayWhatTheyMean(t *testing.T) {
 		require.Empty(t, ask[[]string](p, `[...document.querySelectorAll(".strip > div, [role=columnheader]")].filter((e) => !e.title).map((e) => e.textContent)`), hash)
 	}
 }
-
-// TestBeside_IsSideBySide from 1,024 px.
-func TestBeside_IsSideBySide(t *testing.T) {
-	t.Parallel()
-	p := open(t, serve(t, newShop(t), dashboard.Config{}).url+ofOrders+"?beside=cache.get")
-	p.size(1024, 800, false)
-	p.until("both", `document.querySelectorAll(".two-sides > div").length === 2`)
-	p.until("at one height", `(() => { const [a, b] = [...document.querySelectorAll(".two-sides > div")].map((e) => e.getBoundingClientRect().top); return a === b })()`)
-}

@@ -3,11 +3,9 @@
 package browser
 
 import (
-	"encoding/csv"
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -58,7 +56,7 @@ func TestReload_LosesNothing(t *testing.T) {
 	p.until("the hour again", `/in the last hour/.test(document.querySelector(".chart.wide .unseen")?.textContent) && `+points("pass")+" > 2")
 }
 
-// TestFigures_AreThoseOfTheGenerator: what was sent is what the page shows and what it exports.
+// TestFigures_AreThoseOfTheGenerator: what was sent is what the page shows.
 func TestFigures_AreThoseOfTheGenerator(t *testing.T) {
 	t.Parallel()
 	gate := leapgate.Must(leapgate.Config{})
@@ -90,26 +88,6 @@ func TestFigures_AreThoseOfTheGenerator(t *testing.T) {
 		return `[...document.querySelectorAll(".chart.wide tbody td:nth-child(` + column + `)")].reduce((sum, c) => sum + (Number(c.textContent) || 0), 0)`
 	}
 	p.until("its seconds", sum("2")+" === "+strconv.Itoa(passed)+" && "+sum("3")+" === "+strconv.Itoa(refused))
-	p.click(`.choice button[value="hour"]`)
-	p.until("the link", `document.querySelector("a.csv").checkVisibility() && document.querySelector("a.csv").href.includes("span=hour")`)
-	exported := func() (pass, block int) {
-		text := ask[string](p, `fetch(document.querySelector("a.csv").href).then((r) => r.text())`)
-		rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-		require.NoError(t, err)
-		require.Equal(t, []string{"at", "pass", "block"}, rows[0][:3])
-		for _, row := range rows[1:] {
-			a, err := strconv.Atoi(row[1])
-			require.NoError(t, err)
-			b, err := strconv.Atoi(row[2])
-			require.NoError(t, err)
-			pass, block = pass+a, block+b
-		}
-		return pass, block
-	}
-	require.Eventually(t, func() bool {
-		pass, block := exported()
-		return pass == passed && block == refused
-	}, patience, 500*time.Millisecond, "the steps that are done")
 }
 
 // TestGauge_OfALongWindow: a rule for a day is no line of so few a second.

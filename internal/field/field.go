@@ -53,6 +53,8 @@ type About struct {
 	Only Choice
 	// Seldom marks what few need, and a form need not show at once.
 	Seldom bool
+	// Private marks a text that may tell who clients are. The live page shows it only to those who may change rules.
+	Private bool
 	// Signal is the signal of the machine's load that the field bounds, by its name in the API:
 	// "cpu". A page draws the bound beside it.
 	Signal string
