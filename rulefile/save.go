@@ -111,7 +111,7 @@ func (w *Watcher) save(next leapgate.Rules) error {
 	if err := written.syncFolder(); err != nil {
 		w.log(slog.LevelWarn, "leapgate: after a crash, the rule file may be as it was before it was saved", slog.String("error", escape.Text(err.Error())))
 	}
-	if lost {
+	if lost || w.status.LosesComments {
 		w.log(slog.LevelWarn, "leapgate: comments of the rule file could not be kept when it was saved")
 	}
 	w.seen, w.changed = keyOf(c, nil), 0

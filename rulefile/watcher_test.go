@@ -126,7 +126,7 @@ func TestReload_KeepsTheLastGoodRules(t *testing.T) {
 		want string
 	}{
 		{"wrong", func() { writeFile(t, path, ruleText(-1)) }, "threshold is -1"},
-		{"half", func() { writeFile(t, path, ruleText(5)[:20]) }, "want a comma or }"},
+		{"half", func() { writeFile(t, path, ruleText(5)[:20]) }, "did not find expected ',' or '}'"},
 		{"gone", func() { require.NoError(t, os.Remove(path)) }, "there is no such file"},
 		{"a folder with nothing in it", func() { require.NoError(t, os.Mkdir(path, 0o700)) }, "no rule file in this folder"},
 	} {
