@@ -110,7 +110,7 @@ func TestClosed_IgnoredCallsCountNowhere(t *testing.T) {
 
 func TestClosed_ResultsLeaveTheWindow(t *testing.T) {
 	t.Parallel()
-	script(t, usual(), "err err err err @19999 ok blocked") // buckets of 2 s
+	script(t, usual(), "err err err err @19.999s ok blocked") // buckets of 2 s
 	script(t, usual(), "err err err err @20s ok ok")
 
 	// Good ones that leave make the rest worse, as is seen at the next end.

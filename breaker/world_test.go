@@ -2,6 +2,7 @@ package breaker_test
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,7 +12,6 @@ import (
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/breaker"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
-	"github.com/leapgate-go/leapgate/leapgatetest"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -60,12 +60,24 @@ func newWorld(t testing.TB, rules ...breaker.Rule) *world {
 	return w
 }
 
-// script runs a script of calls into a resource with one rule.
+// script makes calls into a resource with one rule. Words are the time since the start (@5s), calls that pass (ok,
+// err, ignored) and calls that are blocked.
 func script(t *testing.T, r breaker.Rule, text string) {
 	t.Helper()
-	g := leapgatetest.New(t, leapgate.Config{}, leapgatetest.NewClock())
-	require.NoError(t, g.LoadRules(leapgate.Rules{Breaker: []breaker.Rule{r}}))
-	leapgatetest.Run(t, g, r.Resource, text)
+	w := newWorld(t, r)
+	outcomes := map[string]leapgate.Outcome{"ok": ok, "err": fails, "ignored": ignored}
+	for i, word := range strings.Fields(text) {
+		if at, isTime := strings.CutPrefix(word, "@"); isTime {
+			d, err := time.ParseDuration(at)
+			require.NoError(t, err)
+			w.at(d)
+			continue
+		}
+		e, err := w.gate.Entry(r.Resource)
+		require.Equal(t, word == "blocked", errors.Is(err, leapgate.ErrBlocked), "word %d, %s", i+1, word)
+		e.SetOutcome(outcomes[word])
+		e.Exit()
+	}
 }
 
 // load replaces the breaker rules.

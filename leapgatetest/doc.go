@@ -1,6 +1,5 @@
 // Package leapgatetest helps to test programs that use Leapgate: with a clock that the test moves,
-// gates that find entries which are never exited, refusals to hand to a handler, scripts of calls,
-// and servers that fail as a script says.
+// gates that find entries which are never exited, block errors to hand to a handler, and servers that fail or hang.
 //
 //	clock := leapgatetest.NewClock()
 //	gate := leapgatetest.New(t, leapgate.Config{}, clock)

@@ -22,17 +22,7 @@ import (
 // simulated. Pass its Gate to code that wants a *leapgate.Gate. Make one with [New].
 type Gate struct {
 	*leapgate.Gate
-	t     testing.TB
-	clock *Clock // nil: the real one
-}
-
-// pause lets time pass on the gate's clock.
-func (g *Gate) pause(d time.Duration) {
-	if g.clock == nil {
-		time.Sleep(d) //nolint:forbidigo // a bubble of testing/synctest makes it no time
-	} else {
-		g.clock.Advance(d)
-	}
+	t testing.TB
 }
 
 // New returns a gate that is closed when the test ends. The test fails if there is an entry then
@@ -68,7 +58,7 @@ func New(t testing.TB, cfg leapgate.Config, given *Clock) *Gate {
 			t.Errorf("leapgatetest: %v", err)
 		}
 	})
-	return &Gate{gate, t, given}
+	return &Gate{gate, t}
 }
 
 // most is how many calls Fill makes until it gives up.

@@ -168,8 +168,8 @@ func TestNew_FiguresDoNotShowThatEntriesAreTraced(t *testing.T) {
 	t.Parallel()
 	g := leapgatetest.New(t, leapgate.Config{}, leapgatetest.NewClock())
 	require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "qps", Resource: "a", Threshold: 3}}))
-	leapgatetest.Run(t, g, "a", "try 5 -> 3")
-	leapgatetest.Run(t, g, "free", "try 5 -> 5")
+	require.Equal(t, 3, pass(g, "a", 5))
+	require.Equal(t, 5, pass(g, "free", 5))
 	for _, s := range g.Snapshot() {
 		if s.Resource == "a" {
 			require.Len(t, s.Rules, 1)
@@ -260,7 +260,7 @@ func TestBreaker_Switches(t *testing.T) {
 	require.NoError(t, g.LoadRules(leapgate.Rules{Breaker: []breaker.Rule{
 		{ID: "orders-breaker", Resource: "GET /orders", Consecutive: 1, MinCalls: 1, OpenFor: time.Second, Probes: 1},
 	}}))
-	leapgatetest.Run(t, g, "GET /orders", "ok ok")
+	require.Equal(t, 2, pass(g, "GET /orders", 2))
 	state := func() string { return g.Lookup("GET /orders").Snapshot().Rules[0].State }
 
 	g.Open("orders-breaker")
@@ -270,13 +270,17 @@ func TestBreaker_Switches(t *testing.T) {
 
 	g.HalfOpen("orders-breaker")
 	require.Equal(t, "half-open", state())
-	leapgatetest.Run(t, g, "GET /orders", "err blocked @1000 ok ok")
+	fail(t, g, "GET /orders")
+	require.Zero(t, pass(g, "GET /orders", 1))
+	clock.Advance(time.Second)
+	require.Equal(t, 2, pass(g, "GET /orders", 2))
 	require.Equal(t, "closed", state())
 
 	g.Open("orders-breaker")
 	g.Close("orders-breaker")
 	require.Equal(t, "closed", state())
-	leapgatetest.Run(t, g, "GET /orders", "ok err blocked")
+	fail(t, g, "GET /orders")
+	require.Zero(t, pass(g, "GET /orders", 1))
 	require.Equal(t, "open", state())
 	require.Equal(t, []string{
 		"closed → open", "open → half-open", "half-open → open", "open → half-open", "half-open → closed",
@@ -296,7 +300,7 @@ func TestHalfOpen_BesideOtherRules(t *testing.T) {
 	g := leapgatetest.New(t, leapgate.Config{}, leapgatetest.NewClock())
 	require.NoError(t, g.LoadRules(rules))
 	g.Fill("a 1")
-	leapgatetest.Run(t, g, "a 2", "ok")
+	require.Equal(t, 1, pass(g, "a 2", 1))
 	g.HalfOpen("one")
 	for _, name := range []string{"a 1", "a 2"} {
 		s := g.Lookup(name).Snapshot()
@@ -311,7 +315,7 @@ func TestHalfOpen_BesideOtherRules(t *testing.T) {
 	require.Contains(t, try(t, func(t *test) {
 		g := leapgatetest.New(t, leapgate.Config{}, leapgatetest.NewClock())
 		require.NoError(t, g.LoadRules(rules))
-		leapgatetest.Run(t, g, "a 1", "ok")
+		pass(g, "a 1", 1)
 		g.Open("two")
 		g.HalfOpen("one")
 	}), `leapgatetest: HalfOpen("one"): no probe of "a 1" can be made: breaker rule "two"`)
@@ -373,8 +377,6 @@ func TestNew_InABubble(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Equal(t, 30*time.Second, time.Since(start))
-		leapgatetest.Run(t, g, "b", "@0 ok @1h ok")
-		require.Equal(t, time.Hour+30*time.Second, time.Since(start))
 	})
 }
 

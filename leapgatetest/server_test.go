@@ -2,6 +2,7 @@ package leapgatetest_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -27,9 +28,9 @@ func get(ctx context.Context, url string) (int, error) {
 	return answer.StatusCode, answer.Body.Close()
 }
 
-func TestServer_FollowsItsScript(t *testing.T) {
+func TestServer_AnswersWithItsStatuses(t *testing.T) {
 	t.Parallel()
-	server := leapgatetest.Server(t, "200 503 204")
+	server := leapgatetest.Server(t, 200, 503, 204)
 	for _, want := range []int{200, 503, 204, 204} {
 		got, err := get(t.Context(), server.URL)
 		require.NoError(t, err)
@@ -39,7 +40,7 @@ func TestServer_FollowsItsScript(t *testing.T) {
 
 func TestServer_HangsUntilTheClientLeaves(t *testing.T) {
 	t.Parallel()
-	server := leapgatetest.Server(t, "hang")
+	server := leapgatetest.Server(t, leapgatetest.Hang)
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := get(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(httptrace.WroteRequestInfo) { cancel() },
@@ -49,7 +50,7 @@ func TestServer_HangsUntilTheClientLeaves(t *testing.T) {
 
 func TestServer_SeesThatAClientWithABodyLeaves(t *testing.T) {
 	t.Parallel()
-	hang := leapgatetest.Server(t, "hang").Config.Handler
+	hang := leapgatetest.Server(t, leapgatetest.Hang).Config.Handler
 	left := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer close(left)
@@ -71,7 +72,7 @@ func TestServer_HangsUntilTheTestEnds(t *testing.T) {
 	t.Parallel()
 	answered := make(chan struct{})
 	require.Empty(t, try(t, func(one *test) {
-		server := leapgatetest.Server(one, "hang")
+		server := leapgatetest.Server(one, leapgatetest.Hang)
 		asked := make(chan struct{})
 		ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{
 			WroteRequest: func(httptrace.WroteRequestInfo) { close(asked) },
@@ -85,14 +86,11 @@ func TestServer_HangsUntilTheTestEnds(t *testing.T) {
 	<-answered
 }
 
-func TestServer_BadScripts(t *testing.T) {
+func TestServer_BadStatuses(t *testing.T) {
 	t.Parallel()
-	for script, want := range map[string]string{
-		"":        "leapgatetest: the script of the server is empty; want statuses and hang",
-		"200 ok":  `leapgatetest: word 2 of the server's script is "ok"; want a status of 200 to 599, or hang`,
-		"100":     `leapgatetest: word 1 of the server's script is "100"; want a status of 200 to 599, or hang`,
-		"200 600": `leapgatetest: word 2 of the server's script is "600"; want a status of 200 to 599, or hang`,
-	} {
-		require.Equal(t, want, try(t, func(t *test) { leapgatetest.Server(t, script) }), script)
+	require.Equal(t, "leapgatetest: the server has no statuses; want some", try(t, func(t *test) { leapgatetest.Server(t) }))
+	for _, status := range []int{-1, 100, 600} {
+		want := fmt.Sprintf("leapgatetest: a status of the server is %d; want 200 to 599, or Hang", status)
+		require.Equal(t, want, try(t, func(t *test) { leapgatetest.Server(t, 200, status) }))
 	}
 }

@@ -1,6 +1,8 @@
 package leapgatetest_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -8,7 +10,10 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/leapgate-go/leapgate/leapgatetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -58,3 +63,22 @@ func (t *test) Fatal(args ...any) {
 }
 
 func (t *test) Fatalf(format string, args ...any) { t.Fatal(fmt.Sprintf(format, args...)) }
+
+// pass makes n calls that end at once, and returns the number that passed.
+func pass(g *leapgatetest.Gate, name string, n int) (passed int) {
+	for range n {
+		if e, err := g.Entry(name); err == nil {
+			passed++
+			e.Exit()
+		}
+	}
+	return passed
+}
+
+// fail makes a call that passes and fails.
+func fail(t testing.TB, g *leapgatetest.Gate, name string) {
+	t.Helper()
+	require.ErrorIs(t, g.Do(t.Context(), name, func(context.Context) error { return errFailed }), errFailed)
+}
+
+var errFailed = errors.New("failed")

@@ -50,16 +50,16 @@ func TestUsage_WhatAProgramDoesWhenItIsRefused(t *testing.T) {
 	require.Equal(t, "fresh", got)
 }
 
-// Rules are tried by a script: so many calls at that time, of which so many pass.
+// Rules are tried by calls at chosen times.
 func TestUsage_WhatRulesAdmit(t *testing.T) {
 	t.Parallel()
-	gate := leapgatetest.New(t, leapgate.Config{}, leapgatetest.NewClock())
-	require.NoError(t, gate.LoadRules(leapgate.Rules{
-		Flow:    []flow.Rule{{Resource: "GET /orders", Threshold: 10}},
-		Breaker: []breaker.Rule{{Resource: "db", Consecutive: 2, MinCalls: 2, OpenFor: 5 * time.Second, Probes: 1}},
-	}))
-	leapgatetest.Run(t, gate, "GET /orders", "@0 try 20 -> 10   @499 try 5 -> 0   @1000 try 20 -> 10")
-	leapgatetest.Run(t, gate, "db", "err err blocked   @4999 blocked   @5000 ok ok")
+	clock := leapgatetest.NewClock()
+	gate := leapgatetest.New(t, leapgate.Config{}, clock)
+	require.NoError(t, gate.LoadFlowRules([]flow.Rule{{Resource: "GET /orders", Threshold: 10}}))
+	for _, want := range []int{10, 0, 10} {
+		require.Equal(t, want, pass(gate, "GET /orders", 20))
+		clock.Advance(500 * time.Millisecond)
+	}
 }
 
 // Breakers are opened by hand, to see what the program does then.
@@ -82,7 +82,7 @@ func TestUsage_ABreakerThatIsOpen(t *testing.T) {
 func TestUsage_AServerThatHangsOpensABreaker(t *testing.T) {
 	t.Parallel()
 	const hanging = 5
-	server := leapgatetest.Server(t, "200 hang")
+	server := leapgatetest.Server(t, http.StatusOK, leapgatetest.Hang)
 	clock := leapgatetest.NewClock()
 	gate := leapgatetest.New(t, leapgate.Config{}, clock)
 	require.NoError(t, gate.LoadRules(leapgate.Rules{Breaker: []breaker.Rule{

@@ -12,7 +12,6 @@ import (
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/internal/gatetest/gates"
-	"github.com/leapgate-go/leapgate/leapgatetest"
 	"github.com/leapgate-go/leapgate/param"
 	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
@@ -84,29 +83,29 @@ func (w *world) snapshot() stat.RuleSnapshot {
 	return stat.RuleSnapshot{}
 }
 
-// script runs a script of calls with the value a, into a resource with one rule.
-func script(t *testing.T, r param.Rule, text string) *leapgatetest.Gate {
-	t.Helper()
-	r.Resource, r.Arg = "r", "item"
-	g := leapgatetest.New(t, leapgate.Config{}, leapgatetest.NewClock())
-	require.NoError(t, g.LoadRules(leapgate.Rules{Param: []param.Rule{r}}))
-	leapgatetest.Run(t, g, "r", text, item("a"))
-	return g
+// passing makes 20 calls with the value a at each time in ms, and requires the number that passes.
+func (w *world) passing(steps [][2]int) {
+	w.Helper()
+	for _, s := range steps {
+		w.clock.Set(gatetest.Start + int64(s[0])*int64(time.Millisecond))
+		require.Equal(w, s[1], w.pass(20, item("a")), "at %d ms", s[0])
+	}
 }
 
 func TestReject_CountsEachValueInASlidingWindow(t *testing.T) {
 	t.Parallel()
-	g := script(t, param.Rule{Threshold: 5}, `@0 try 20 -> 5 @999 try 20 -> 0 @1000 try 20 -> 0 @1001 try 20 -> 0 @1199 try 20 -> 0
-		@1200 try 20 -> 1 @1400 try 20 -> 1 @2000 try 20 -> 3 @2500 try 20 -> 1 @4000 try 20 -> 5`)
-	leapgatetest.Run(t, g, "r", "try 20 -> 5", item("b"))
-	leapgatetest.Run(t, g, "r", "try 20 -> 5", item("")) // nothing is a value too
+	w := newWorld(t, param.Rule{Threshold: 5})
+	w.passing([][2]int{{0, 5}, {999, 0}, {1000, 0}, {1001, 0}, {1199, 0}, {1200, 1}, {1400, 1}, {2000, 3}, {2500, 1}, {4000, 5}})
+	require.Equal(t, 5, w.pass(20, item("b")))
+	require.Equal(t, 5, w.pass(20, item(""))) // nothing is a value too
 }
 
 func TestBucket_AdmitsItsBurstAndThenEvenly(t *testing.T) {
 	t.Parallel()
-	script(t, param.Rule{Threshold: 5, Behavior: param.Bucket, Burst: 8}, `@0 try 20 -> 8 @199 try 20 -> 0 @200 try 20 -> 1
-		@1000 try 20 -> 4 @1001 try 20 -> 0 @3000 try 20 -> 8 @9000 try 20 -> 8`)
-	script(t, param.Rule{Threshold: 5, Behavior: param.Bucket}, "@0 try 20 -> 5 @200 try 20 -> 1 @5000 try 20 -> 5")
+	w := newWorld(t, param.Rule{Threshold: 5, Behavior: param.Bucket, Burst: 8})
+	w.passing([][2]int{{0, 8}, {199, 0}, {200, 1}, {1000, 4}, {1001, 0}, {3000, 8}, {9000, 8}})
+	w = newWorld(t, param.Rule{Threshold: 5, Behavior: param.Bucket})
+	w.passing([][2]int{{0, 5}, {200, 1}, {5000, 5}})
 }
 
 func TestItems_HaveLimitsOfTheirOwn(t *testing.T) {

@@ -10,11 +10,7 @@ import (
 	"time"
 )
 
-// Defaults of [Config].
-const (
-	defaultSettle = time.Second
-	defaultPoll   = 30 * time.Second
-)
+const defaultPoll = time.Second
 
 // Config says what to watch, and how. Path is required, and Gate or Limits; the zero of
 // everything else is a good default.
@@ -43,15 +39,9 @@ type Config struct {
 	// the path is good. Without it, Watch fails then, and starts nothing.
 	Optional bool
 
-	// Settle is how long what the path holds must have been the same before it is loaded, 1 ms
-	// to 1 minute; 0 is 1 s. So a file that is being written is waited for. Where all who write
-	// it rename it into its place, it may be short. Reload does not wait, nor does Watch when it
-	// begins.
-	Settle time.Duration
-
-	// Poll is how often the path is read although nothing was heard of it, 10 ms to 24 h;
-	// 0 is 30 s. It is for what the system does not tell: changes on network file
-	// systems, and a folder far up in the path that is replaced.
+	// Poll is the interval at which the path is read, from 10ms to 1h. The default is 1s. A change is loaded when two
+	// readings in a row find the same content, so after one to two intervals. A reading takes about 30µs for a file of
+	// 10 KiB and 8ms for the largest file.
 	Poll time.Duration
 }
 
@@ -77,16 +67,12 @@ func (cfg *Config) complete() error {
 			faults = append(faults, fmt.Errorf("%w: Limits has a limiter without a name; want one", ErrConfig))
 		}
 	}
-	bounded := func(name string, d *time.Duration, least, most, standard time.Duration) {
-		if *d == 0 {
-			*d = standard
-		}
-		if *d < least || *d > most {
-			faults = append(faults, fmt.Errorf("%w: %s is %v; want %v to %v, or 0 for %v", ErrConfig, name, *d, least, most, standard))
-		}
+	if cfg.Poll == 0 {
+		cfg.Poll = defaultPoll
 	}
-	bounded("Settle", &cfg.Settle, time.Millisecond, time.Minute, defaultSettle)
-	bounded("Poll", &cfg.Poll, 10*time.Millisecond, 24*time.Hour, defaultPoll)
+	if cfg.Poll < 10*time.Millisecond || cfg.Poll > time.Hour {
+		faults = append(faults, fmt.Errorf("%w: Poll is %v, must be 0 or between 10ms and 1h", ErrConfig, cfg.Poll))
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}

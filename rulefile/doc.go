@@ -5,13 +5,13 @@
 //	…
 //	defer watcher.Close()
 //
-// [Watch] loads the rules and follows the file: written in place, replaced by another, or
-// swapped by a symbolic link, as Kubernetes does. A change is loaded when the file has been still
-// for a second. A file that is no good, or gone, changes nothing: the last good rules stay,
-// and [Watcher.Status] says what is wrong.
+// [Watch] loads the rules and then reads the path once a second. It notices a file that is written in place, replaced
+// by a rename or reached through another symbolic link, as in a Kubernetes ConfigMap, also on network file systems. A
+// change is loaded when two readings in a row find it. A missing or invalid file changes nothing: the last good rules
+// stay, and [Watcher.Status] reports the error.
 //
-// The safe way to change a file is to write another beside it and rename that over it; then
-// nobody ever reads half of it. See [Watch].
+// The safe way to change a file is to write another file in the same folder and rename it; see [Watch].
+//
 // [Parse] and [Read] only read, [ParseFile] and [ReadFile] limits too; [YAML] and [JSON] write. Package sentinel translates the rules
 // of Alibaba Sentinel. The command leapgate checks and converts files.
 //

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -21,21 +20,18 @@ func TestLog_HandlerMayCallTheWatcher(t *testing.T) {
 	writeFile(t, path, ruleText(1))
 	synctest.Test(t, func(t *testing.T) { // which fails if all wait for each other
 		h := &asking{seen: map[string]int{}}
-		w := newWatcher(Config{Path: path, Gate: &memory{}, Settle: time.Second, Poll: time.Minute, Logger: slog.New(h)})
+		w := newWatcher(Config{Path: path, Gate: &memory{}, Logger: slog.New(h)})
 		h.watcher = w
-		w.folders = newFolders(path, &ears{deaf: errors.New("no more watches")})
 		require.NoError(t, w.Reload())
-		require.Zero(t, w.look())
 		writeFile(t, path, ruleText(-1))
 		require.Error(t, w.Reload())
 		writeFile(t, path, ruleText(1))
 		require.NoError(t, w.Reload())
 		require.NoError(t, w.Save(of(2)))
 		require.Equal(t, map[string]int{
-			"leapgate: rules loaded": 2,
-			"leapgate: not every change of the rule file will be heard of; it is read regularly": 1,
-			"leapgate: rule file refused, the rules stay as they are":                            1,
-			"leapgate: rule file is good again, with the rules that are active":                  1,
+			"leapgate: rules loaded":                                            2,
+			"leapgate: rule file refused, the rules stay as they are":           1,
+			"leapgate: rule file is good again, with the rules that are active": 1,
 		}, h.seen)
 	})
 }

@@ -56,7 +56,7 @@ func (at *position) fault(goName string) {
 }
 
 func (p *parser) add(name string, data []byte) {
-	root, fault := document.Parse(data, strings.EqualFold(filepath.Ext(name), ".json"))
+	root, fault := document.Parse(data, isJSON(name))
 	if fault != nil {
 		p.fail(name, fault.Line, fault.Column, "", "%s", fault.Message)
 		return
@@ -67,6 +67,8 @@ func (p *parser) add(name string, data []byte) {
 	}
 	p.readRoot(name, root)
 }
+
+func isJSON(name string) bool { return strings.EqualFold(filepath.Ext(name), ".json") }
 
 // finish validates what was read, all together, and returns it, or all errors.
 func (p *parser) finish() (File, error) {

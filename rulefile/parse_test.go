@@ -288,7 +288,7 @@ breaker:
 			`2:12: isolation is a mapping; want a list of rules`,
 			`3:1: unknown field "flows"; want flow, isolation, breaker, param or system; did you mean flow?`,
 		}},
-		{"a pattern without quotes", "flow:\n  - resource: *\n", []string{`2:15: a value that begins with * or & is no text in YAML; put it in quotes`}},
+		{"a pattern without quotes", "flow:\n  - resource: *\n", []string{`2:16: bad YAML: did not find expected alphabetic or numeric character; put text that starts with * or & in quotes`}},
 		{"a control character in a name", "flow: [{resource: a, \"b\\u202e\\e[31m\": 1, threshold: 1}]", []string{
 			`1:22: flow rule on "a": unknown field "b\u202e\x1b[31m"; want one of id, resource, match, origin, threshold, candidate, interval, buckets, strict, behavior, maxWait, strategy, warmUpPeriod, coldFactor, highMemoryThreshold, lowMemory, highMemory, associated, mode`,
 		}},
@@ -367,10 +367,10 @@ func TestParse_TooLarge(t *testing.T) {
 	require.EqualError(t, err, "r.yaml: more than 250000 values; split the file")
 	_, err = Parse("r.json", []byte("["+strings.Repeat("1,", document.MaxValues)+"1]"))
 	require.EqualError(t, err, "r.json:1:500000: more than 250000 values; split the file")
-	for _, name := range []string{"r.yaml", "r.json"} {
-		_, err = Parse(name, []byte(strings.Repeat("[", 1000)))
-		require.EqualError(t, err, name+":1:33: more than 32 lists and mappings in each other")
-	}
+	_, err = Parse("r.yaml", []byte(strings.Repeat("[", 1000)))
+	require.EqualError(t, err, "r.yaml:1:33: bad YAML: exceeded max depth of 32")
+	_, err = Parse("r.json", []byte(strings.Repeat("[", 1000)+strings.Repeat("]", 1000)))
+	require.EqualError(t, err, "r.json:1:33: more than 32 lists and mappings in each other")
 }
 
 func TestError_FilesWithNamesFromOutside(t *testing.T) {

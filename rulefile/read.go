@@ -152,7 +152,7 @@ func isRuleFile(name string) bool {
 	}
 }
 
-var errNotRegular = errors.New("it is no regular file")
+var errNotRegular = errors.New("it is not a regular file")
 
 // readFile reads a file, as far as its size may go and one byte more.
 func readFile(name string) ([]byte, error) {

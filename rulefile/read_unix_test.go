@@ -21,7 +21,7 @@ func TestRead_Pipe(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for _, path := range []string{pipe, filepath.Dir(pipe)} {
 		_, err := Read(path)
-		require.EqualError(t, err, pipe+": cannot be read: it is no regular file")
+		require.EqualError(t, err, pipe+": cannot be read: it is not a regular file")
 	}
 }
 

@@ -1,9 +1,7 @@
 package rulefile
 
 import (
-	"bytes"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"strings"
 
@@ -13,12 +11,12 @@ import (
 	"github.com/leapgate-go/leapgate/internal/kinds"
 )
 
-// rewrite writes rules as a file of that name holds them, in place of what it held. Of YAML,
-// what people wrote into it stays; lost reports whether comments did not.
+// rewrite returns the content of the named file with other rules. Comments and formatting of YAML are preserved if
+// possible; lost reports whether the comments of the whole file are lost.
 func rewrite(rules leapgate.Rules, name string, before []byte) (data []byte, lost bool, err error) {
 	old, nothing := ParseFile(name, before)
 	next := File{rules, old.Limits}
-	if strings.EqualFold(filepath.Ext(name), ".json") {
+	if isJSON(name) {
 		data, err = next.JSON()
 		return data, false, err
 	}
@@ -30,49 +28,64 @@ func rewrite(rules leapgate.Rules, name string, before []byte) (data []byte, los
 	if err != nil {
 		return nil, false, err
 	}
-	commented := bytes.Contains(before, []byte("#"))
-	if nothing != nil {
-		return plain, commented, nil //nolint:nilerr // there is nothing to begin with
+	if nothing == nil {
+		var drop []string
+		if wanted.Rules.Len() > 0 {
+			drop = []string{"rules"} // none
+		}
+		data, err = document.Rewrite(before, editsOf(old.Rules, wanted.Rules), drop...)
+		if err == nil {
+			back, err := ParseFile(name, data)
+			if err == nil && reflect.DeepEqual(completed(back.Rules), completed(wanted.Rules)) && reflect.DeepEqual(back.Limits, wanted.Limits) {
+				return data, false, nil
+			}
+		}
 	}
-	lists, unsure := editsOf(old.Rules, wanted.Rules)
-	var drop []string
-	if wanted.Rules.Len() > 0 {
-		drop = []string{"rules"} // none
-	}
-	data, lost, err = document.Rewrite(before, lists, drop...)
-	if err != nil {
-		return plain, commented, nil //nolint:nilerr // it is not written as we can change it
-	}
-	// What was written is what is loaded, so it must be what was meant.
-	back, err := ParseFile(name, data)
-	if err != nil || !reflect.DeepEqual(completed(back.Rules), completed(wanted.Rules)) || !reflect.DeepEqual(back.Limits, wanted.Limits) {
-		return plain, commented, nil //nolint:nilerr // likewise
-	}
-	return data, lost || commented && unsure, nil
+	return plain, len(comments(before)) > 0, nil // the file is written in a way that cannot be edited
 }
 
-// losesComments reports whether saving its own rules would lose comments.
+// losesComments reports whether saving the same rules would lose comments.
 func (c *content) losesComments(rules leapgate.Rules) bool {
-	if len(c.files) != 1 || !bytes.Contains(c.files[0].data, []byte("#")) {
+	if len(c.files) != 1 || isJSON(c.files[0].name) {
 		return false
 	}
-	_, lost, err := rewrite(rules, c.files[0].name, c.files[0].data)
-	return err != nil || lost
+	before := c.files[0].data
+	kept := comments(before)
+	if len(kept) == 0 {
+		return false
+	}
+	data, lost, err := rewrite(rules, c.files[0].name, before)
+	for comment, n := range comments(data) {
+		kept[comment] -= n
+	}
+	for _, n := range kept {
+		lost = lost || n > 0
+	}
+	return lost || err != nil
+}
+
+// comments returns the number of occurrences of each comment in YAML. It takes quoted text with " #" for a comment.
+func comments(data []byte) map[string]int {
+	found := make(map[string]int)
+	for line := range strings.Lines(string(data)) {
+		if _, comment, ok := strings.Cut(" "+strings.ReplaceAll(line, "\t", " "), " #"); ok {
+			found[strings.TrimSpace(comment)]++
+		}
+	}
+	return found
 }
 
 // completed returns good rules with IDs and defaults filled in, as a gate has them.
 func completed(rules leapgate.Rules) *kinds.Rules { return kinds.Completed((*kinds.Rules)(&rules)) }
 
-// editsOf says how each list of rules is made from the one that is there. Unsure reports whether
-// a rule that is gone may be one that is new, under another ID.
-func editsOf(old, wanted leapgate.Rules) (lists []document.ListEdit, unsure bool) {
+// editsOf returns the edits that turn each list of rules into the wanted one.
+func editsOf(old, wanted leapgate.Rules) (lists []document.ListEdit) {
 	before, after := completed(old), completed(wanted)
 	for _, k := range allKinds {
 		e := editor{k, (*kinds.Rules)(&old), (*kinds.Rules)(&wanted), before, after}
-		list, maybe := e.list()
-		lists, unsure = append(lists, list), unsure || maybe
+		lists = append(lists, e.list())
 	}
-	return lists, unsure
+	return lists
 }
 
 // editor finds out how the list of a kind is made from the one that is there.
@@ -84,9 +97,9 @@ type editor struct {
 
 // list returns the edits of the list. What a rule does not say, because it means the default, it
 // need not say afterwards.
-func (e *editor) list() (list document.ListEdit, unsure bool) {
-	from, unsure := e.match()
-	list = document.ListEdit{Name: e.Name(), Items: make([]document.ItemEdit, len(from))}
+func (e *editor) list() document.ListEdit {
+	from := e.match()
+	list := document.ListEdit{Name: e.Name(), Items: make([]document.ItemEdit, len(from))}
 	for at := range list.Items {
 		item := document.ItemEdit{From: from[at]}
 		for i, f := range e.fields {
@@ -110,12 +123,12 @@ func (e *editor) list() (list document.ListEdit, unsure bool) {
 		}
 		list.Items[at] = item
 	}
-	return list, unsure
+	return list
 }
 
 // match returns which of the rules before each rule after is, or −1. A rule is told by its ID; one
 // that had none in the file, and got another in the gate than here, by all else.
-func (e *editor) match() (from []int, unsure bool) {
+func (e *editor) match() (from []int) {
 	n := e.Len(e.before)
 	byID, byRest := make(map[string]int, n), make(map[string][]int)
 	for i := range n {
@@ -142,11 +155,9 @@ func (e *editor) match() (from []int, unsure bool) {
 		rest := e.rest(e.after, k)
 		if from[k] = -1; len(byRest[rest]) > 0 {
 			from[k], byRest[rest] = byRest[rest][0], byRest[rest][1:]
-			continue
 		}
-		unsure = unsure || len(byRest) > 0
 	}
-	return from, unsure
+	return from
 }
 
 // rest is all that a rule says but for its ID.

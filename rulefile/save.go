@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/escape"
@@ -68,9 +67,6 @@ func (w *Watcher) Save(rules func() (leapgate.Rules, error)) error {
 
 // saveable returns the one file that the path holds, if that is what is active.
 func (w *Watcher) saveable() (file, error) {
-	if w.closed {
-		return file{}, ErrClosed
-	}
 	c, err := w.unchanged()
 	if err == nil && len(c.files) != 1 {
 		err = fmt.Errorf("leapgate: the rules of %s are in %d files; want one to save them in", escape.Text(w.cfg.Path), len(c.files))
@@ -115,17 +111,20 @@ func (w *Watcher) save(next leapgate.Rules) error {
 	if err := written.syncFolder(); err != nil {
 		w.log(slog.LevelWarn, "leapgate: after a crash, the rule file may be as it was before it was saved", slog.String("error", escape.Text(err.Error())))
 	}
-	if lost {
+	if lost || w.status.LosesComments {
 		w.log(slog.LevelWarn, "leapgate: comments of the rule file could not be kept when it was saved")
 	}
-	w.seen, w.still, w.moving = keyOf(c, nil), time.Time{}, time.Time{}
+	w.seen, w.changed = keyOf(c, nil), 0
 	w.accepted(c, f)
 	return nil
 }
 
 // unchanged returns what the path holds, if that is what is active.
 func (w *Watcher) unchanged() (*content, error) {
-	c, err := readFiles(w.cfg.Path)
+	c, err := w.read()
+	if errors.Is(err, ErrClosed) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrChanged, err)
 	}

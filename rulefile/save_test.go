@@ -60,9 +60,8 @@ func TestSave_WritesAndLoads(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, fs.FileMode(0o640), info.Mode())
 		onlyFiles(t, folder, name)
-		// It is not loaded a second time when it is heard of.
-		require.Zero(t, w.look())
-		require.Equal(t, 2, gate.calls)
+		require.NoError(t, w.Reload())
+		require.Equal(t, 2, gate.calls, "it is not loaded a second time")
 		require.NoError(t, w.Save(just(leapgate.Rules{})))
 		require.Equal(t, -1.0, gate.threshold())
 	}

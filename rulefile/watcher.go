@@ -25,7 +25,7 @@ var ErrClosed = errors.New("leapgate: the rule file's watcher is closed")
 type Watcher struct {
 	cfg     Config
 	program *program
-	folders *folders // nil in tests that need no events
+	files   func(path string) (*content, error) // readFiles, except in tests
 
 	changes   chan struct{} // one waits; closed by Close
 	stop      chan struct{} // closed when Close begins
@@ -35,38 +35,33 @@ type Watcher struct {
 	saving  sync.Mutex // one Save at a time; taken before loading
 	loading sync.Mutex // one load at a time; guards the rest of this block
 	closed  bool
-	loaded  bool      // whether active is
-	active  string    // the key of what was loaded last
-	seen    string    // the key of what was read last
-	still   time.Time // when it was read first; zero if it was dealt with already
-	moving  time.Time // since when there has been nothing still; zero if there is
-	logged  string    // the last error that was logged, if it still holds
-	news    []func()  // what is to be logged once loading is free
+	loaded  bool     // whether active is set
+	active  string   // the key of the content loaded last
+	seen    string   // the key of the content read last
+	polls   int      // the number of polls
+	changed int      // the number of polls in a row that found other content; 0 after a load
+	logged  string   // the last error logged, or "" if it no longer holds
+	news    []func() // log calls to make once loading is unlocked
 
 	mu     sync.Mutex // guards status and file; nothing is called under it
 	status Status
 	file   File // what is active
 }
 
-// Watch loads the rules of a file or a folder into a gate and goes on doing so whenever they
-// change, until Close: if a file is written in place, if another is renamed over it, if a
-// symbolic link on the way to it is changed, as with a Kubernetes ConfigMap.
+// Watch loads the rules of a file or a folder into a gate. Until Close, it reads the path once per Config.Poll and
+// loads it again whenever the content has changed: a file that is written in place or replaced by a rename, a folder
+// to which a file is added, a symbolic link that points elsewhere, as in a Kubernetes ConfigMap.
 //
-// Rules that cannot be read, or are no good, change nothing: the gate keeps the last good
-// ones, and the error is logged and in [Watcher.Status]. The same holds if the file, or the
-// folder, is taken away. A file that is taken out of a folder takes its rules with it, if
-// other files are left.
+// If the path is missing, cannot be read or contains an error, nothing changes: the gate keeps the last good rules,
+// and the error is logged and reported by [Watcher.Status]. Removing a file from a folder removes its rules, as long
+// as other rule files are left.
 //
-// A file should be written beside its place and renamed over it, in the same folder: then it is
-// only ever there as a whole. One that is written in place may be read half way, and half a
-// YAML file may be a good one: "threshold: 2", before the 4 came. (Half a JSON file never is.) So
-// what is found is loaded when it has not changed for Config.Settle, a second. A writer that
-// pauses for longer than that is believed. A file that goes on changing is not loaded, but told
-// of in Status, after ten times as long.
+// Changed content is loaded when two polls in a row find it, so a file that is being written is not loaded halfway:
+// half of a YAML file can be valid, such as "threshold: 2" before the 4 is written. A writer that pauses for longer
+// than Config.Poll must write to another file in the same folder and rename it. Content that differs in every poll is
+// not loaded and, after ten polls, reported as an error.
 //
-// If there are no good rules to begin with, Watch returns the error and starts nothing,
-// unless cfg.Optional is set: a service that starts without the limits that it was given is
-// rarely what its operator wants.
+// If there are no good rules to begin with, Watch returns the error and starts nothing, unless cfg.Optional is set.
 func Watch(cfg Config) (*Watcher, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -75,8 +70,7 @@ func Watch(cfg Config) (*Watcher, error) {
 	if err := w.Reload(); err != nil && !cfg.Optional {
 		return nil, err
 	}
-	notices, faults := w.listen()
-	go w.run(notices, faults)
+	go w.run()
 	return w, nil
 }
 
@@ -84,6 +78,7 @@ func newWatcher(cfg Config) *Watcher {
 	return &Watcher{
 		cfg:     cfg,
 		program: newProgram(&cfg),
+		files:   readFiles,
 		changes: make(chan struct{}, 1),
 		stop:    make(chan struct{}),
 		ended:   make(chan struct{}),
@@ -132,22 +127,21 @@ func copied(rules leapgate.Rules) leapgate.Rules {
 // or refused. Close closes it. It is one channel, for one reader.
 func (w *Watcher) Changes() <-chan struct{} { return w.changes }
 
-// Reload reads the path and loads what it holds now, unless that is what was loaded last. It
-// does not wait for a file that is being written. The error is what is wrong with the path,
-// which is in Status too; [ErrClosed] after Close.
+// Reload reads the path and loads its content, unless it is the content loaded last. It does not wait for a second
+// reading. The returned error is also in the Status, except for [ErrClosed], which Reload returns after Close.
 func (w *Watcher) Reload() error {
 	return w.locked(func() error {
-		if w.closed {
-			return ErrClosed
+		c, err := w.read()
+		if errors.Is(err, ErrClosed) {
+			return err
 		}
-		c, err := readFiles(w.cfg.Path)
 		return w.load(c, err)
 	})
 }
 
-// Close ends the watching, and waits until it has ended: no rules are given to the gate
-// afterwards. Those that are active stay. Closing again does nothing. The error is always
-// nil. A handler of Config.Logger must not call it, for Close waits for that too.
+// Close stops the watcher and waits for a load in progress: no rules are given to the gate after Close returns, and
+// the active ones stay. Close does not wait for a file system that does not answer. The error is always nil. Further
+// calls do nothing. A handler of Config.Logger must not call Close.
 func (w *Watcher) Close() error {
 	w.closeOnce.Do(func() {
 		close(w.stop)
@@ -182,44 +176,64 @@ func (w *Watcher) log(level slog.Level, message string, attrs ...slog.Attr) {
 	w.news = append(w.news, func() { w.cfg.Logger.LogAttrs(context.Background(), level, message, attrs...) })
 }
 
-// maxSettles is how many times Settle may pass in which a path is never still, before that is
-// told as an error.
-const maxSettles = 10
-
-// look reads the path, and loads what it holds if it has held that for long enough. It returns
-// after how long to look again, or 0 if there is nothing to wait for.
-func (w *Watcher) look() (again time.Duration) {
-	_ = w.locked(func() error {
-		again = w.lookLocked()
-		return nil // it is in Status
-	})
-	return again
+func (w *Watcher) run() {
+	defer close(w.ended)
+	ticker := time.NewTicker(w.cfg.Poll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-w.stop:
+			return
+		case <-ticker.C:
+			_ = w.locked(w.poll) // the error is in the Status
+		}
+	}
 }
 
-func (w *Watcher) lookLocked() (again time.Duration) {
-	if w.folders != nil {
-		// Before reading: what changes after it is heard of.
-		if err := w.folders.follow(); err != nil {
-			w.log(slog.LevelWarn, "leapgate: not every change of the rule file will be heard of; it is read regularly",
-				slog.String("error", escape.Text(err.Error())), slog.Duration("every", w.cfg.Poll))
-		}
+const (
+	maxChanged = 10 // polls in a row that find other content, until that is an error
+	retryPolls = 30 // polls until content that was not loaded is tried again
+)
+
+// poll reads the path and loads content that the poll before found as well. Content with an error is tried again
+// now and then, because the reason may be another rule of the gate.
+func (w *Watcher) poll() error {
+	c, err := w.read()
+	if errors.Is(err, ErrClosed) {
+		return err
 	}
-	now := time.Now()
-	c, err := readFiles(w.cfg.Path)
+	w.polls++
 	if key := keyOf(c, err); key != w.seen {
-		w.seen, w.still = key, now
-	}
-	if wait := w.cfg.Settle - now.Sub(w.still); wait > 0 {
-		if w.moving.IsZero() {
-			w.moving = now
+		w.seen = key
+		if w.changed++; w.changed > maxChanged {
+			w.refused(Errors{&Error{File: w.cfg.Path, Message: fmt.Sprintf("it keeps changing; it is loaded when it has not changed for %v", w.cfg.Poll)}})
 		}
-		if now.Sub(w.moving) >= maxSettles*w.cfg.Settle {
-			w.refused(Errors{&Error{File: w.cfg.Path, Message: fmt.Sprintf("it keeps changing; it is loaded when it has been still for %v", w.cfg.Settle)}})
-		}
-		return wait
+		return nil
 	}
-	_ = w.load(c, err) // it is in Status
-	return 0
+	if w.changed > 0 || w.logged != "" && w.polls%retryPolls == 0 {
+		return w.load(c, err)
+	}
+	return nil
+}
+
+// read reads the path. It returns ErrClosed once Close is called, even while the file system does not answer.
+func (w *Watcher) read() (c *content, err error) {
+	done := make(chan struct{})
+	var read *content
+	var failure error
+	go func() {
+		defer close(done)
+		read, failure = w.files(w.cfg.Path)
+	}()
+	select {
+	case <-done:
+		if w.closed {
+			return nil, ErrClosed
+		}
+		return read, failure
+	case <-w.stop:
+		return nil, ErrClosed
+	}
 }
 
 func keyOf(c *content, err error) string {
@@ -231,7 +245,7 @@ func keyOf(c *content, err error) string {
 
 // load loads what was read into the gate, if it is new and good.
 func (w *Watcher) load(c *content, err error) error {
-	w.seen, w.still, w.moving = keyOf(c, err), time.Time{}, time.Time{}
+	w.seen, w.changed = keyOf(c, err), 0
 	if err == nil && w.loaded && w.seen == w.active {
 		w.recovered()
 		return nil

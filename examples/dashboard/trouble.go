@@ -124,7 +124,7 @@ func newRuleFile(s *shop, logger *slog.Logger) (f *ruleFile, err error) {
 	}
 	f = &ruleFile{path: filepath.Join(folder, "shop.yaml")}
 	if err = f.write(false); err == nil {
-		f.watcher, err = rulefile.Watch(rulefile.Config{Path: f.path, Gate: s.gate, Logger: logger, Settle: 200 * time.Millisecond})
+		f.watcher, err = rulefile.Watch(rulefile.Config{Path: f.path, Gate: s.gate, Logger: logger, Poll: 200 * time.Millisecond})
 	}
 	if err != nil {
 		_ = os.RemoveAll(folder)

@@ -8,11 +8,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -25,6 +27,9 @@ import (
 func main() { program.Main("rulefile", show) }
 
 func show(stdout io.Writer) error {
+	// After an interrupt, show returns and removes the folder.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	folder, err := os.MkdirTemp("", "leapgate-rulefile")
 	if err != nil {
 		return err
@@ -43,7 +48,7 @@ func show(stdout io.Writer) error {
 		return err
 	}
 	defer gate.Close()
-	watcher, err := rulefile.Watch(rulefile.Config{Path: path, Gate: gate, Logger: slog.New(slog.DiscardHandler)})
+	watcher, err := rulefile.Watch(rulefile.Config{Path: path, Gate: gate, Poll: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -99,7 +104,7 @@ func show(stdout io.Writer) error {
 		if err := edit.do(); err != nil {
 			return err
 		}
-		err := await(watcher, func(status rulefile.Status) bool {
+		err := await(ctx, watcher, func(status rulefile.Status) bool {
 			if edit.good {
 				return status.Loads > before.Loads
 			}
@@ -114,11 +119,13 @@ func show(stdout io.Writer) error {
 }
 
 // await waits until the status of a watcher is as it should be.
-func await(watcher *rulefile.Watcher, ok func(rulefile.Status) bool) error {
+func await(ctx context.Context, watcher *rulefile.Watcher, ok func(rulefile.Status) bool) error {
 	limit := time.After(10 * time.Second)
 	for !ok(watcher.Status()) {
 		select {
 		case <-watcher.Changes():
+		case <-ctx.Done():
+			return errors.New("interrupted")
 		case <-limit:
 			return fmt.Errorf("nothing came of the edit; %+v", watcher.Status())
 		}

@@ -4,6 +4,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,3 +27,23 @@ taken away                    9 of 20 pass
 there again, in shadow mode  20 of 20 pass
 `, out.String())
 }
+
+func TestRun_InterruptRemovesTheFolder(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", folder)
+	var once sync.Once
+	err := show(writer(func(p []byte) (int, error) {
+		self, err := os.FindProcess(os.Getpid())
+		require.NoError(t, err)
+		once.Do(func() { err = self.Signal(os.Interrupt) })
+		return len(p), err
+	}))
+	require.EqualError(t, err, "interrupted")
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }

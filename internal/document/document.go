@@ -140,17 +140,11 @@ func Parse(data []byte, json bool) (*Node, *Fault) {
 }
 
 func checkUTF8(data []byte) *Fault {
-	if utf8.Valid(data) {
-		return nil
-	}
-	c := cursor{data: data, line: 1, column: 1}
-	for i := 0; i < len(data); {
-		r, size := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && size == 1 {
-			line, column := c.to(i)
+	for i, r := range string(data) {
+		if r == utf8.RuneError && !bytes.HasPrefix(data[i:], []byte("\ufffd")) {
+			line, column := newCursor(data).to(i)
 			return &Fault{line, column, fmt.Sprintf("byte 0x%02x is not UTF-8; want UTF-8 text", data[i])}
 		}
-		i += size
 	}
 	return nil
 }
@@ -161,6 +155,8 @@ type cursor struct {
 	at           int
 	line, column int
 }
+
+func newCursor(data []byte) *cursor { return &cursor{data: data, line: 1, column: 1} }
 
 func (c *cursor) to(offset int) (line, column int) {
 	for c.at < offset {
@@ -182,18 +178,4 @@ func tooMany(line, column int) *Fault {
 
 func tooDeep(line, column int) *Fault {
 	return &Fault{line, column, fmt.Sprintf("more than %d lists and mappings in each other", MaxDepth)}
-}
-
-// lineOf returns a line of the data, from 1, without its end.
-func lineOf(data []byte, line int) string {
-	for rest := string(data); ; line-- {
-		head, tail, more := strings.Cut(rest, "\n")
-		if line <= 1 {
-			return strings.TrimSuffix(head, "\r")
-		}
-		if !more {
-			return ""
-		}
-		rest = tail
-	}
 }

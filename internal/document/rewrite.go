@@ -3,9 +3,7 @@ package document
 import (
 	"bytes"
 	"errors"
-	"iter"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -36,21 +34,19 @@ type FieldEdit struct {
 // ErrRewrite is the error of a document that [Rewrite] cannot make the lists in.
 var ErrRewrite = errors.New("the document is no mapping with lists")
 
-// Rewrite returns a YAML document with other lists of mappings, and without the fields that are to
-// be dropped. All else in it stays: comments, the order of fields, how values are written. What is
-// left out is gone with its comments. Indentation is made even, and blank lines may go. Lost
-// reports whether comments that should have stayed did not.
+// Rewrite returns a YAML document with changed lists of mappings and without the fields in drop. Everything else stays:
+// comments, the order of fields, the notation of values. Removed mappings and fields lose their comments. Indentation
+// is made even, blank lines may be removed, and the YAML reader ignores comments in unusual places.
 //
 // The document must be one that [Parse] takes.
-func Rewrite(data []byte, lists []ListEdit, drop ...string) (out []byte, lost bool, err error) {
+func Rewrite(data []byte, lists []ListEdit, drop ...string) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Load(bytes.TrimPrefix(data, []byte("\ufeff")), &doc); err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
-		return nil, false, ErrRewrite
+		return nil, ErrRewrite
 	}
-	unread := unreadComments(data, &doc)
 	root := doc.Content[0]
 	compact := false // whether the items of a list stand as far left as its name
 	for i := 0; i < len(root.Content); i += 2 {
@@ -66,26 +62,18 @@ func Rewrite(data []byte, lists []ListEdit, drop ...string) (out []byte, lost bo
 	}
 	for _, list := range lists {
 		if err := list.apply(root); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 	}
 	var text bytes.Buffer
 	dumper, err := yaml.NewDumper(&text, yaml.WithIndent(2), yaml.WithCompactSeqIndent(compact), yaml.WithLineWidth(-1))
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if err := errors.Join(dumper.Dump(&doc), dumper.Close()); err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	var written yaml.Node
-	if err := yaml.Load(text.Bytes(), &written); err != nil {
-		return nil, false, err
-	}
-	kept := commentsOf(&written)
-	for line, n := range commentsOf(&doc) {
-		lost = lost || kept[line] < n
-	}
-	return text.Bytes(), lost || unread, nil
+	return text.Bytes(), nil
 }
 
 func (l ListEdit) apply(root *yaml.Node) error {
@@ -202,81 +190,4 @@ func set(node *yaml.Node, value string) {
 	next := *doc.Content[0]
 	next.HeadComment, next.LineComment, next.FootComment = node.HeadComment, node.LineComment, node.FootComment
 	*node = next
-}
-
-// commentsOf returns how often each line of comment is in a document.
-func commentsOf(node *yaml.Node) map[string]int {
-	lines := map[string]int{}
-	var visit func(*yaml.Node)
-	visit = func(n *yaml.Node) {
-		for _, comment := range []string{n.HeadComment, n.LineComment, n.FootComment} {
-			for line := range strings.Lines(comment) {
-				if line = strings.TrimSpace(line); line != "" {
-					lines[line]++
-				}
-			}
-		}
-		for _, c := range n.Content {
-			visit(c)
-		}
-	}
-	visit(node)
-	return lines
-}
-
-// unreadComments reports whether there seem to be comments in the text that the reader did not
-// keep: it drops those in odd places. When in doubt, there are.
-func unreadComments(data []byte, doc *yaml.Node) bool {
-	read, texts := commentsOf(doc), map[string]bool{}
-	var visit func(*yaml.Node)
-	visit = func(n *yaml.Node) {
-		for at := range hashes(n.Value) {
-			texts[head(n.Value[at:])] = true
-		}
-		for _, c := range n.Content {
-			visit(c)
-		}
-	}
-	visit(doc)
-	for line := range strings.Lines(string(data)) {
-		line = strings.TrimSpace(line)
-		some, found := false, false
-		for at := range hashes(line) {
-			some = true
-			if read[line[at:]] > 0 {
-				read[line[at:]]--
-				found = true
-				break
-			}
-			found = found || texts[head(line[at:])]
-		}
-		if some && !found {
-			return true
-		}
-	}
-	return false
-}
-
-// hashes returns where in a text a # stands that could begin a comment, as far as anybody looks.
-func hashes(s string) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		const maxHashes = 8
-		for i, n := 0, 0; i < len(s) && n < maxHashes; i++ {
-			if s[i] != '#' || i > 0 && strings.IndexByte(" \t\n", s[i-1]) < 0 {
-				continue
-			}
-			if n++; !yield(i) {
-				return
-			}
-		}
-	}
-}
-
-// head is how a text in quotes goes on, as far as it is compared.
-func head(s string) string {
-	const maxLength = 32
-	if end := strings.IndexAny(s, "\"'\\\n"); end >= 0 {
-		s = s[:end]
-	}
-	return strings.TrimSpace(s[:min(len(s), maxLength)])
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
@@ -17,9 +15,6 @@ import (
 )
 
 func parseYAML(data []byte) (*Node, *Fault) {
-	if fault := checkCharacters(data); fault != nil {
-		return nil, fault
-	}
 	if tooManyValues(data) {
 		return nil, tooMany(0, 0)
 	}
@@ -33,12 +28,12 @@ func parseYAML(data []byte) (*Node, *Fault) {
 	case errors.Is(err, io.EOF):
 		return nil, nil
 	case err != nil:
-		return nil, syntaxFault(data, err)
+		return nil, syntaxFault(err)
 	}
 	if err := loader.Load(&second); err == nil {
 		return nil, &Fault{second.Line, second.Column, "a second document begins here; want one document in a file"}
 	} else if !errors.Is(err, io.EOF) {
-		return nil, syntaxFault(data, err)
+		return nil, syntaxFault(err)
 	}
 	if len(first.Content) != 1 {
 		return nil, nil
@@ -48,19 +43,6 @@ func parseYAML(data []byte) (*Node, *Fault) {
 		return nil, nil // a file with --- and comments
 	}
 	return convert(root, 0)
-}
-
-// checkCharacters finds what the reader refuses without telling where.
-func checkCharacters(data []byte) *Fault {
-	bad := func(r rune) bool {
-		return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r >= 0x7f && r < 0xa0 && r != 0x85 || r == 0xfffe || r == 0xffff
-	}
-	if at := bytes.IndexFunc(data, bad); at >= 0 {
-		r, _ := utf8.DecodeRune(data[at:])
-		line, column := (&cursor{data: data, line: 1, column: 1}).to(at)
-		return &Fault{line, column, fmt.Sprintf("the control character %U; want it escaped, in double quotes", r)}
-	}
-	return nil
 }
 
 // tooManyValues reports whether there may be more values than are allowed: one after each
@@ -155,93 +137,17 @@ func scalarType(y *yaml.Node) Type {
 	}
 }
 
-// plainer says in plain words what the reader's most frequent messages mean.
-var plainer = []struct{ message, words string }{
-	{"mapping values are not allowed", `a colon that does not fit; put text with ": " in quotes, or look at the indentation and the line before`},
-	{"did not find expected key", "the indentation does not fit that of the lines before"},
-	{"did not find expected '-' indicator", "the indentation does not fit that of the list before; want - or less indentation"},
-	{"did not find expected alphabetic or numeric character", "a value that begins with * or & is no text in YAML; put it in quotes"},
-	{"did not find expected ',' or ']'", "want a comma or ]"},
-	{"did not find expected ',' or '}'", "want a comma or }"},
-	{"did not find expected <document start>", "something stands after the end of the document; put text with brackets in quotes"},
-	{"could not find expected ':'", "a line without a colon; want name: value"},
-	{"exceeded max depth", fmt.Sprintf("more than %d lists and mappings in each other", MaxDepth)},
-	{"unknown escape character", `a bad escape; in double quotes a \ is written \\`},
-	{"unexpected end of stream", "text in quotes that does not end"},
-	{"unknown anchor", "an alias (*); rule files have none, put the value in quotes if it is text"},
-	{"alias", "an alias (*); rule files have none, put the value in quotes if it is text"},
-}
-
-func syntaxFault(data []byte, err error) *Fault {
+func syntaxFault(err error) *Fault {
 	var load *yaml.LoadError
 	if !errors.As(err, &load) {
 		return &Fault{Message: "bad YAML: " + escape.Text(err.Error())}
 	}
-	fault := &Fault{Line: load.Mark.Line, Column: load.Mark.Column, Message: "bad YAML: " + escape.Text(load.Message)}
-	if blank := oddBlank(data, fault.Line); blank != nil {
-		return blank
+	mark, hint := load.Mark, ""
+	switch {
+	case strings.Contains(load.Message, "unexpected end of stream") && load.ContextMark.Line > 0:
+		mark = load.ContextMark // where the quoted text starts
+	case strings.Contains(load.Message, "alphabetic or numeric"), strings.Contains(load.Message, "unknown anchor"):
+		hint = "; put text that starts with * or & in quotes"
 	}
-	if load.ContextMark.Line > 0 && (strings.Contains(load.Message, "unexpected end of stream") || strings.Contains(load.Message, "alphabetic")) {
-		// Where it begins helps more than where it cannot go on.
-		fault.Line, fault.Column = load.ContextMark.Line, load.ContextMark.Column
-	}
-	if strings.Contains(load.Message, "cannot start any token") {
-		fault.Message = "a character that cannot begin a value; put the value in quotes"
-		line := []rune(lineOf(data, fault.Line))
-		if at := fault.Column - 1; at >= 0 && at < len(line) {
-			if line[at] == '\t' {
-				fault.Message = "a tab; YAML is indented with spaces"
-			} else {
-				fault.Message = fmt.Sprintf("%q cannot begin a value; put the value in quotes", line[at])
-			}
-		}
-		return fault
-	}
-	for _, p := range plainer {
-		if strings.Contains(load.Message, p.message) {
-			fault.Message = p.words
-			break
-		}
-	}
-	return fault
-}
-
-// oddBlank finds a blank that is none in YAML, such as a non-breaking space, in the indentation or
-// behind a colon or a hyphen of a line, or of the one before it that says something. The reader
-// takes it for text, and stumbles over what comes after.
-func oddBlank(data []byte, line int) *Fault {
-	var before, found *Fault // in the last two lines that say something
-	n := 0
-	for text := range strings.Lines(string(data)) {
-		if n++; n > line {
-			break
-		}
-		if trimmed := strings.TrimSpace(text); trimmed == "" || trimmed[0] == '#' {
-			continue
-		}
-		before, found = found, nil
-		if column, r := oddBlankIn(text); column > 0 {
-			found = &Fault{n, column, fmt.Sprintf("a blank that is none in YAML, %U; want a plain space", r)}
-		}
-	}
-	if found == nil {
-		return before
-	}
-	return found
-}
-
-// oddBlankIn returns the column of such a blank in a line, and which it is; 0 if there is none.
-func oddBlankIn(line string) (column int, r rune) {
-	could := true // a blank could be here
-	for _, r := range line {
-		column++
-		switch {
-		case r == ' ' || r == '\t':
-		case could && (unicode.Is(unicode.Zs, r) || r == '\u200b' || r == '\ufeff'):
-			return column, r
-		default:
-			could = r == ':' || r == '-'
-		}
-	}
-	return 0, 0
+	return &Fault{mark.Line, mark.Column, "bad YAML: " + escape.Text(load.Message) + hint}
 }

@@ -46,8 +46,8 @@ func TestParse_NoArray(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`{"flow": []}`:    "s.json:1:1: a mapping; want Sentinel's rules: a list",
-		`[{"count": 5},]`: "s.json:1:14: a comma before ']'",
-		`["a`:             "s.json:1:2: text that does not end",
+		`[{"count": 5},]`: "s.json:1:15: bad JSON: invalid character ']' looking for beginning of value",
+		`["a`:             "s.json:1:3: bad JSON: unexpected end of JSON input",
 	} {
 		_, _, err := Parse("s.json", []byte(text))
 		require.EqualError(t, err, want)

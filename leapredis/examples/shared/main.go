@@ -25,6 +25,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -54,7 +55,9 @@ func main() {
 	} else if *process {
 		err = call(*redis, *window, os.Stdin, os.Stdout)
 	} else {
-		err = run(os.Stdout, *redis, *window)
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		err = run(ctx, os.Stdout, *redis, *window)
+		stop()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "shared:", err)

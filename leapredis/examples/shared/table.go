@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +16,7 @@ import (
 
 // run starts the processes, prints what they were allowed, and sees to it that it was no
 // more than the limit.
-func run(out io.Writer, redis string, window time.Duration) (err error) {
+func run(ctx context.Context, out io.Writer, redis string, window time.Duration) (err error) {
 	var server *redistest.Server
 	if redis == "" {
 		if server, err = start(); err != nil {
@@ -23,6 +24,11 @@ func run(out io.Writer, redis string, window time.Duration) (err error) {
 		}
 		defer func() { err = errors.Join(err, server.Close()) }()
 		redis = server.Addr()
+		// After an interrupt, the server and its folder are removed. The processes end with their input.
+		defer context.AfterFunc(ctx, func() {
+			_ = server.Close()
+			os.Exit(1)
+		})()
 	}
 	fmt.Fprintf(out, "%d processes share %d calls in %v, through %s; each tries %d\n\n", processes, most, window, redis, 2*most)
 
