@@ -47,7 +47,7 @@ func TestAway_TheServerIsSlow(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Limit: 100, Window: time.Hour})
 		require.False(t, allow(t, l, "a", 1).Degraded)
 		s.latency.set(200 * time.Millisecond)
@@ -82,7 +82,7 @@ func TestAway_NothingIsCountedTwice(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		b := s.breakable()
 		b.after = true
 		l := k.start(t, s, Config{Limit: 1000, Window: time.Minute, WhenAway: Deny})
@@ -113,7 +113,7 @@ func TestAway_EveryErrorOfAServerMeansThePolicy(t *testing.T) {
 			t.Parallel()
 			each(t, func(k kind) {
 				t := k.t
-				s := withFields()
+				s := newServer()
 				b := s.breakable()
 				var log logs
 				l := k.start(t, s, Config{Name: "n", Limit: 10, WhenAway: Deny, Logger: log.logger()})
@@ -143,7 +143,7 @@ func TestAway_IsToldInStats(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		b := s.breakable()
 		b.set(errCut)
 		l := k.start(t, s, Config{Limit: 10, Instances: 2})
@@ -163,7 +163,7 @@ func TestAway_ProbesAreRealCallsAndFew(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		b := s.breakable()
 		l := k.start(t, s, Config{Limit: 1 << 30})
 		allow(t, l, "a", 1)
@@ -188,7 +188,7 @@ func TestAway_ACallersEndIsNoFailure(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Limit: 100, Window: time.Minute})
 		allow(t, l, "a", 1)
 		s.latency.set(20 * time.Millisecond)
@@ -238,7 +238,7 @@ func TestAway_ManyCallersLeaveAtOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Limit: 1 << 40, Window: time.Minute})
 		allow(t, l, "a", 1)
 		s.latency.set(20 * time.Millisecond)
@@ -377,7 +377,7 @@ func TestClose_WithCallsUnderWay(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		s.latency.set(10 * time.Millisecond)
 		l := k.start(t, s, Config{Limit: 1 << 30, Instances: count, Lease: 1})
 		var all sync.WaitGroup

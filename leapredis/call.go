@@ -26,10 +26,10 @@ type call struct {
 }
 
 type request struct {
-	script, other *script // the other one is for a key of another type; nil: there is none
-	key           string
-	args          args
-	question      question
+	script   *script
+	key      string
+	args     args
+	question question
 }
 
 const (
@@ -103,8 +103,7 @@ func (c *call) inTime() bool {
 }
 
 // send calls the script, and with its text if the server does not know it: then nothing
-// was executed. If the key is of the type that the other script is for, that is called:
-// then nothing was done.
+// was executed.
 func (c *call) send() {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -112,10 +111,6 @@ func (c *call) send() {
 		}
 	}()
 	got, err := c.eval()
-	if c.other != nil && isWrongType(err) && c.state.Load() != late {
-		c.script = c.other
-		got, err = c.eval()
-	}
 	if err == nil && (len(got) == 0 || len(got) > len(c.reply)) {
 		err = errReply
 	}
@@ -131,11 +126,6 @@ func (c *call) eval() ([]int64, error) {
 		return c.link.client.Eval(c.ctx, c.script.text, c.key, given...)
 	}
 	return got, err
-}
-
-func isWrongType(err error) bool {
-	replied := replyOf(err)
-	return replied != nil && strings.HasPrefix(replied.Text, "WRONGTYPE ")
 }
 
 // lasting is ctx without its end.

@@ -2,7 +2,6 @@ package leapredis
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 )
@@ -48,14 +47,11 @@ func (l *link) deny(f *fault) {
 var types = [...]string{"unknown", "none", "string", "list", "set", "zset", "hash", "stream"}
 
 // foreign logs that a key, by its name on the server, holds what no limiter of this kind
-// wrote, or that the server has not what is needed. It asks of what type the value is: beside
+// wrote. It asks of what type the value is: beside
 // the call, which does not wait for it.
 func (c *remote) foreign(err *ReplyError, wire string) {
 	said := "leapredis: a key holds what this limiter did not write, and the policy decides for it; is its prefix used by another?"
-	switch {
-	case errors.Is(err, errNoFieldExpiry):
-		said = "leapredis: the server cannot keep a log in the storage that was chosen"
-	case wire == c.cfg.Prefix:
+	if wire == c.cfg.Prefix {
 		said = "leapredis: the key that counts the processes is used by another"
 	}
 	if !c.link.complaints.due(said, c.link.clock.Now()) {

@@ -118,9 +118,8 @@
 //
 //   - TIME,
 //   - for a counter: GET, SET, SETRANGE; for a burst: GET, SET;
-//   - for a log in sorted sets: ZRANGE, ZRANGEBYSCORE, ZRANK, ZCARD, ZADD, ZREM,
-//     ZREMRANGEBYSCORE, PTTL, PEXPIRE, UNLINK; in hashes: HGET, HSET, HDEL, DEL, EXISTS,
-//     PEXPIRE, HPEXPIREAT, UNLINK; and COMMAND INFO, unless the storage is SortedSet;
+//   - for a log: ZRANGE, ZRANGEBYSCORE, ZRANK, ZCARD, ZADD, ZREM, ZREMRANGEBYSCORE, PTTL,
+//     PEXPIRE, UNLINK;
 //   - for calls in flight: ZRANGE, ZCOUNT, ZADD, ZREM, ZREMRANGEBYSCORE, ZSCORE, PEXPIRE;
 //   - for the heartbeat, with Local and without Instances: ZADD, ZREM, ZRANGEBYSCORE, ZCOUNT,
 //     ZRANK, PEXPIRE;

@@ -186,7 +186,6 @@ func (l *link) record(p passes, err error) error {
 
 // back logs that a part is back.
 func (l *link) back(part *part) {
-	l.servers.returns.Add(1)
 	if lasted, over := part.outage.end(l.clock.Now()); over {
 		l.logOf(part).Info("leapredis: the server is back", "after", lasted)
 	}

@@ -23,7 +23,6 @@ type servers struct {
 	timeout   time.Duration
 	answered  atomic.Bool  // a script was, so that the locator may be asked
 	hasNamed  atomic.Bool  // the locator has named a server
-	returns   atomic.Int64 // how often one came back
 	openings  atomic.Int64 // how often one went away
 
 	whole  part         // of all keys, where there is one server

@@ -37,7 +37,7 @@ type cluster struct {
 }
 
 func newCluster(names bool) *cluster {
-	return &cluster{server: withFields(), names: names, held: make(chan struct{})}
+	return &cluster{server: newServer(), names: names, held: make(chan struct{})}
 }
 
 func (c *cluster) node(key string) int { return slot(key) * 3 / slots }
@@ -349,7 +349,7 @@ func TestServers_AnAnswerEndsTheQuiet(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Limit: 1 << 40})
 		allow(t, l, "a", 1)
 		s.latency.set(DefaultTimeout + 5*time.Millisecond)
@@ -373,7 +373,7 @@ func TestServers_AProcessThatIsLate(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Limit: 1 << 40, Window: time.Hour})
 		allow(t, l, "a", 1)
 		s.latency.set(2 * DefaultTimeout)
@@ -420,7 +420,7 @@ func TestAllow_ACallerWhoLeavesGainsNothing(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Limit: 5, Window: time.Hour, LeaseTime: time.Minute})
 		_, err := l.Peek(t.Context(), "a")
 		require.NoError(t, err)
@@ -452,7 +452,7 @@ func TestAllow_CallersWhoLeaveDoNotHideAServerThatHangs(t *testing.T) {
 	each(t, func(k kind) {
 		t := k.t
 		h := hung{make(chan struct{})}
-		l := k.start(t, h, Config{Limit: 1 << 30, Storage: Auto})
+		l := k.start(t, h, Config{Limit: 1 << 30})
 		for range failuresToOpen {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			_, _ = l.AllowN(ctx, "a", 1)
@@ -463,28 +463,5 @@ func TestAllow_CallersWhoLeaveDoNotHideAServerThatHangs(t *testing.T) {
 		require.True(t, allow(t, l, "a", 1).Degraded)
 		close(h.release)
 		time.Sleep(time.Second)
-	})
-}
-
-// A key that is kept the other way is charged also if the caller leaves before that is known.
-func TestAllow_ACallerLeavesBeforeTheOtherScript(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := withFields()
-		old, err := NewLog(s, Config{Prefix: "test:", Limit: 100, Window: time.Hour, Storage: SortedSet, Instances: 1, Logger: quiet})
-		require.NoError(t, err)
-		allow(t, old, "a", 1)
-		l, err := NewLog(s, Config{Prefix: "test:", Limit: 100, Window: time.Hour, Instances: 1, Logger: quiet})
-		require.NoError(t, err)
-		allow(t, l, "another", 1)
-		s.latency.set(10 * time.Millisecond)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		_, err = l.AllowN(ctx, "a", 1)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		time.Sleep(time.Second)
-		require.EqualValues(t, 2, s.held(old.wire("a")))
-		require.NoError(t, l.Close())
-		require.NoError(t, old.Close())
 	})
 }
