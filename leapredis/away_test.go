@@ -103,10 +103,9 @@ func TestAway_NothingIsCountedTwice(t *testing.T) {
 func TestAway_EveryErrorOfAServerMeansThePolicy(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",
-		"OOM command not allowed when used memory > 'maxmemory'.", "CLUSTERDOWN The cluster is down",
+		"LOADING Redis is loading the dataset in memory", "CLUSTERDOWN The cluster is down",
 		"MASTERDOWN Link with MASTER is down", "NOAUTH Authentication required.", "NOPERM this user has no permissions",
-		"MISCONF Redis is configured to save", "BUSY Redis is busy running a script", "TRYAGAIN Multiple keys request",
+		"BUSY Redis is busy running a script", "TRYAGAIN Multiple keys request",
 		"ERR unknown command 'EVALSHA', with args beginning with: 'secret'", "ERR max number of clients reached", "",
 	} {
 		t.Run(text, func(t *testing.T) {
@@ -133,6 +132,41 @@ func TestAway_EveryErrorOfAServerMeansThePolicy(t *testing.T) {
 				denied := log.count("the server denies what decisions need")
 				require.Equal(t, strings.HasPrefix(text, "NOPERM"), denied == 1)
 				require.Equal(t, 2+denied, log.count("limiter=n"))
+				require.Zero(t, log.count("secret"))
+			})
+		})
+	}
+}
+
+// A server that has no memory answers all the same: it reads, and limits that are used up are refused.
+func TestAway_AServerThatRejectsWritesIsNotAway(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"OOM command not allowed when used memory > 'maxmemory'.", "READONLY You can't write against a read only replica.",
+		"NOREPLICAS Not enough good replicas to write.", "MISCONF Redis is configured to save",
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(k kind) {
+				t := k.t
+				s := newServer()
+				b := s.breakable()
+				var log logs
+				l := k.start(t, s, Config{Limit: 10, Window: time.Hour, WhenAway: Deny, Logger: log.logger()})
+				require.Equal(t, 10, admitted(t, "used up", l))
+				for range 30 {
+					b.set(&ReplyError{text})
+					require.True(t, allow(t, l, "secret", 1).Degraded)
+					b.set(nil)
+					d, err := l.Peek(t.Context(), "used up")
+					require.NoError(t, err)
+					require.False(t, d.Allowed || d.Degraded)
+				}
+				link := l.Link()
+				require.Equal(t, Closed, link.State)
+				require.Equal(t, [2]int64{0, 30}, [2]int64{link.Openings, link.Failures})
+				require.Equal(t, 1, log.count("the server rejects writes"), log.String())
+				require.Equal(t, 1, log.count("msg="), log.String())
 				require.Zero(t, log.count("secret"))
 			})
 		})
@@ -294,9 +328,6 @@ func (h hung) EvalSHA(context.Context, string, string, ...string) ([]int64, erro
 	<-h.release
 	return nil, errCut
 }
-
-func (h hung) Clustered() bool    { return false }
-func (h hung) Node(string) string { return "" }
 
 func (h hung) Eval(ctx context.Context, s, key string, args ...string) ([]int64, error) {
 	return h.EvalSHA(ctx, s, key, args...)

@@ -53,7 +53,6 @@ func (c *call) run() {
 	switch c.state.Load() {
 	case late:
 		if c.err == nil {
-			c.part.breaker.heard(c.of)
 			c.state.Store(waiting) // for what giveBack sends
 			l.giveBack(c)
 		}
@@ -61,8 +60,6 @@ func (c *call) run() {
 	case left:
 		if c.inTime() {
 			c.err = l.record(c.passes, c.err)
-		} else if c.err == nil {
-			c.part.breaker.heard(c.of)
 		}
 		switch {
 		case c.question.core != nil:
@@ -86,10 +83,10 @@ func makeRoom(i int) byte {
 
 // leave has a call whose caller leaves recorded as late at its deadline, if it is not answered by then.
 func (c *call) leave(deadline int64) {
-	l, p := c.link, c.passes
+	l, p, key := c.link, c.passes, c.key
 	c.overdue = time.AfterFunc(time.Duration(deadline-l.clock.Now()), func() {
 		p.part.stuck.Add(1)
-		_ = l.timedOut(p, deadline)
+		_ = l.timedOut(p, key)
 	})
 }
 

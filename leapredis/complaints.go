@@ -32,14 +32,22 @@ func (c *complaints) due(what string, now int64) bool {
 	return true
 }
 
-// deny logs that the server denies something.
-func (l *link) deny(f *fault) {
-	said := "leapredis: the server denies what decisions need, so it is taken for away"
-	if f.script == instancesScript {
+// report logs an error that the server replied although it answers, unless it is about a key.
+func (l *link) report(f *fault) {
+	said, key, value := "", "denied", f.denied
+	switch {
+	case f.about == aboutKey:
+		return // RateLimiter and InFlight log it with the key's type
+	case f.about == aboutWrites:
+		said = "leapredis: the server rejects writes, and the policy decides the calls that need one"
+		key, value = "error", loggable(f)
+	case f.script == instancesScript:
 		said = "leapredis: the server denies what the heartbeat needs, so the processes that share the limit are not counted"
+	default:
+		said = "leapredis: the server denies what decisions need, so it is taken for away"
 	}
-	if l.complaints.due(said+f.denied, l.clock.Now()) {
-		l.log().Error(said, "denied", f.denied)
+	if l.complaints.due(said+value, l.clock.Now()) {
+		l.log().Error(said, key, value)
 	}
 }
 

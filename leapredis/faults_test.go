@@ -61,9 +61,9 @@ func TestFault_WhatErrorsAreAbout(t *testing.T) {
 		"ERR Error compiling script (new function): user_script:1: malformed number near '2x' on @user_script:1":                 {},
 		"ERR Error running script: user_script:12: Script killed by user with SCRIPT KILL." + in(counterScript, "12"):            {},
 		"ERR unknown command 'EVALSHA', with args beginning with: 'a' '1' 'p:{} script: " + counterScript.sha + " acl failure' ": {},
-		"OOM command not allowed when used memory > 'maxmemory'." + in(counterScript, "64"):                                      {},
-		"NOREPLICAS Not enough good replicas to write." + in(counterScript, "64"):                                                {},
-		"READONLY You can't write against a read only replica." + in(counterScript, "64"):                                        {},
+		"OOM command not allowed when used memory > 'maxmemory'." + in(counterScript, "64"):                                      {about: aboutWrites},
+		"NOREPLICAS Not enough good replicas to write." + in(counterScript, "64"):                                                {about: aboutWrites},
+		"READONLY You can't write against a read only replica." + in(counterScript, "64"):                                        {about: aboutWrites},
 		"LOADING Redis is loading the dataset in memory":                                                                         {}, "ERR max number of clients reached": {}, "": {},
 	} {
 		reply := &ReplyError{text}

@@ -77,9 +77,6 @@ func (s *server) Eval(ctx context.Context, text, key string, args ...string) ([]
 	return nil, &ReplyError{"ERR Error compiling script"}
 }
 
-func (s *server) Clustered() bool    { return false }
-func (s *server) Node(string) string { return "" }
-
 func (s *server) run(_ context.Context, name string, text bool, key string, given []string) ([]int64, error) {
 	latency := time.Duration(s.latency.Load())
 	time.Sleep(latency / 2)

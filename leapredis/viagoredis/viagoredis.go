@@ -35,12 +35,6 @@ func New(client redis.UniversalClient) leapredis.Client { return adapter{client}
 
 type adapter struct{ client redis.UniversalClient }
 
-// Clustered is false for a single node's and Sentinel's client.
-func (a adapter) Clustered() bool {
-	_, single := a.client.(*redis.Client)
-	return !single
-}
-
 // Node is the address of the node of a Cluster that keeps key, as far as the client knows.
 func (a adapter) Node(key string) string {
 	cluster, ok := a.client.(*redis.ClusterClient)
