@@ -47,7 +47,7 @@ func TestAway_TheServerIsSlow(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Limit: 100, Window: time.Hour})
 		require.False(t, allow(t, l, "a", 1).Degraded)
 		s.latency.set(200 * time.Millisecond)
@@ -82,7 +82,7 @@ func TestAway_NothingIsCountedTwice(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		b := s.breakable()
 		b.after = true
 		l := k.start(t, s, Config{Limit: 1000, Window: time.Minute, WhenAway: Deny})
@@ -103,17 +103,16 @@ func TestAway_NothingIsCountedTwice(t *testing.T) {
 func TestAway_EveryErrorOfAServerMeansThePolicy(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",
-		"OOM command not allowed when used memory > 'maxmemory'.", "CLUSTERDOWN The cluster is down",
+		"LOADING Redis is loading the dataset in memory", "CLUSTERDOWN The cluster is down",
 		"MASTERDOWN Link with MASTER is down", "NOAUTH Authentication required.", "NOPERM this user has no permissions",
-		"MISCONF Redis is configured to save", "BUSY Redis is busy running a script", "TRYAGAIN Multiple keys request",
+		"BUSY Redis is busy running a script", "TRYAGAIN Multiple keys request",
 		"ERR unknown command 'EVALSHA', with args beginning with: 'secret'", "ERR max number of clients reached", "",
 	} {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
 			each(t, func(k kind) {
 				t := k.t
-				s := withFields()
+				s := newServer()
 				b := s.breakable()
 				var log logs
 				l := k.start(t, s, Config{Name: "n", Limit: 10, WhenAway: Deny, Logger: log.logger()})
@@ -139,11 +138,46 @@ func TestAway_EveryErrorOfAServerMeansThePolicy(t *testing.T) {
 	}
 }
 
+// A server that has no memory answers all the same: it reads, and limits that are used up are refused.
+func TestAway_AServerThatRejectsWritesIsNotAway(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"OOM command not allowed when used memory > 'maxmemory'.", "READONLY You can't write against a read only replica.",
+		"NOREPLICAS Not enough good replicas to write.", "MISCONF Redis is configured to save",
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(k kind) {
+				t := k.t
+				s := newServer()
+				b := s.breakable()
+				var log logs
+				l := k.start(t, s, Config{Limit: 10, Window: time.Hour, WhenAway: Deny, Logger: log.logger()})
+				require.Equal(t, 10, admitted(t, "used up", l))
+				for range 30 {
+					b.set(&ReplyError{text})
+					require.True(t, allow(t, l, "secret", 1).Degraded)
+					b.set(nil)
+					d, err := l.Peek(t.Context(), "used up")
+					require.NoError(t, err)
+					require.False(t, d.Allowed || d.Degraded)
+				}
+				link := l.Link()
+				require.Equal(t, Closed, link.State)
+				require.Equal(t, [2]int64{0, 30}, [2]int64{link.Openings, link.Failures})
+				require.Equal(t, 1, log.count("the server rejects writes"), log.String())
+				require.Equal(t, 1, log.count("msg="), log.String())
+				require.Zero(t, log.count("secret"))
+			})
+		})
+	}
+}
+
 func TestAway_IsToldInStats(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		b := s.breakable()
 		b.set(errCut)
 		l := k.start(t, s, Config{Limit: 10, Instances: 2})
@@ -163,7 +197,7 @@ func TestAway_ProbesAreRealCallsAndFew(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		b := s.breakable()
 		l := k.start(t, s, Config{Limit: 1 << 30})
 		allow(t, l, "a", 1)
@@ -188,7 +222,7 @@ func TestAway_ACallersEndIsNoFailure(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Limit: 100, Window: time.Minute})
 		allow(t, l, "a", 1)
 		s.latency.set(20 * time.Millisecond)
@@ -238,7 +272,7 @@ func TestAway_ManyCallersLeaveAtOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Limit: 1 << 40, Window: time.Minute})
 		allow(t, l, "a", 1)
 		s.latency.set(20 * time.Millisecond)
@@ -294,9 +328,6 @@ func (h hung) EvalSHA(context.Context, string, string, ...string) ([]int64, erro
 	<-h.release
 	return nil, errCut
 }
-
-func (h hung) Clustered() bool    { return false }
-func (h hung) Node(string) string { return "" }
 
 func (h hung) Eval(ctx context.Context, s, key string, args ...string) ([]int64, error) {
 	return h.EvalSHA(ctx, s, key, args...)
@@ -377,7 +408,7 @@ func TestClose_WithCallsUnderWay(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		s.latency.set(10 * time.Millisecond)
 		l := k.start(t, s, Config{Limit: 1 << 30, Instances: count, Lease: 1})
 		var all sync.WaitGroup

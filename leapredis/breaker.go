@@ -32,10 +32,6 @@ const (
 	// it waits for a server that hangs once, and not once for each. It is at most the time
 	// that was waited.
 	quietTime = 10 * time.Millisecond
-
-	// excusedTime is for how long time-outs say nothing about the server while this process is
-	// late itself. A process that is starved of CPU gets to its answers seconds late.
-	excusedTime = 5 * time.Second
 )
 
 // breaker keeps calls from a server that is away. Its time is nanoseconds.
@@ -48,10 +44,8 @@ type breaker struct {
 	word     atomic.Uint64
 	failures atomic.Int64 // in a row, while closed
 	quiet    atomic.Int64 // no call before this, while closed; 0: there is no such time
-	excused  atomic.Int64 // since when time-outs are excused, while closed; 0: none was since an answer
 	since    atomic.Int64 // when it was opened last; written before word says so
 
-	more  int64      // failures than failuresToOpen that open it
 	mu    sync.Mutex // guards the changes of word, and what is below
 	until int64      // no probe before this, while open
 }
@@ -89,7 +83,7 @@ func (b *breaker) admit(now int64) (p pass, ok bool) {
 // succeed reports that a call was answered. closed is true if that has closed the breaker.
 func (b *breaker) succeed(p pass) (closed bool) {
 	if State(p.word&3) == Closed {
-		if b.failures.Load()|b.excused.Load() != 0 && b.word.Load() == p.word {
+		if b.failures.Load() != 0 && b.word.Load() == p.word {
 			b.forgive()
 		}
 		return false
@@ -107,7 +101,6 @@ func (b *breaker) succeed(p pass) (closed bool) {
 func (b *breaker) forgive() {
 	b.failures.Store(0)
 	b.quiet.Store(0)
-	b.excused.Store(0)
 }
 
 // fail reports that a call was not answered, for which so much time was waited in vain; 0: it
@@ -119,8 +112,10 @@ func (b *breaker) fail(p pass, now int64, waited time.Duration) (opened bool) {
 		return false
 	}
 	probe := State(p.word&3) == HalfOpen
-	if !probe && b.failures.Add(1) < failuresToOpen+b.more {
-		b.hush(now, waited)
+	if !probe && b.failures.Add(1) < failuresToOpen {
+		if waited > 0 {
+			b.quiet.Store(now + int64(min(waited, quietTime)))
+		}
 		return false
 	}
 	if !probe {
@@ -131,38 +126,11 @@ func (b *breaker) fail(p pass, now int64, waited time.Duration) (opened bool) {
 	return !probe
 }
 
-// hush lets no call be sent for a moment, after so long was waited for one in vain.
-func (b *breaker) hush(now int64, waited time.Duration) {
-	if waited > 0 {
-		b.quiet.Store(now + int64(min(waited, quietTime)))
-	}
-}
-
-// excuse reports that a call was not answered in time, and that this process was late itself,
-// as a fail that does not count unless it goes on for long without an answer. If it was the
-// probe, there is another in its time.
-func (b *breaker) excuse(p pass, now int64, waited time.Duration) (opened bool) {
-	if State(p.word&3) == Closed {
-		if b.excused.CompareAndSwap(0, now) || now-b.excused.Load() < int64(excusedTime) {
-			b.hush(now, waited) // the next call has waited enough, whatever is at fault
-			return false
-		}
-	}
-	return b.fail(p, now, waited)
-}
-
 // unanswered reports that a call was not answered for a reason that is another breaker's. If it
 // was the probe, there is another in its time.
 func (b *breaker) unanswered(p pass, now int64) {
 	if State(p.word&3) == HalfOpen {
 		b.fail(p, now, 0)
-	}
-}
-
-// heard reports that a call was answered late. If such are excused, the server is there.
-func (b *breaker) heard(p pass) {
-	if State(p.word&3) == Closed && b.excused.Load() != 0 && b.word.Load() == p.word {
-		b.forgive()
 	}
 }
 
@@ -172,19 +140,6 @@ func (b *breaker) unasked(now int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return State(b.word.Load()&3) == Open && now-b.until > int64(unasked)
-}
-
-// forget closes it if it is open, and nobody has long wanted to see whether the server is back,
-// or in any case. closed is true if that has closed it.
-func (b *breaker) forget(now int64, anyway bool) (closed bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if State(b.word.Load()&3) != Open || !anyway && now-b.until <= int64(unasked) {
-		return false
-	}
-	b.forgive()
-	b.change(Closed)
-	return true
 }
 
 // minRetry is the shortest time after which a call that was refused without a server is

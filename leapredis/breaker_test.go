@@ -75,35 +75,13 @@ func TestBreaker_OneProbeAtATime(t *testing.T) {
 	require.True(t, b.fail(p, now, 0))
 }
 
-// The caller of a probe has gone: the next probe has its time, too.
-func TestBreaker_AProbeIsGivenUp(t *testing.T) {
-	t.Parallel()
-	var b breaker
-	open(t, &b, 0)
-	now := int64(retryTime)
-	probe, _ := b.admit(now)
-	b.excuse(probe, now, 0)
-	require.Equal(t, Open, b.state())
-	_, ok := b.admit(2*now - 1)
-	require.False(t, ok)
-	next, ok := b.admit(2 * now)
-	require.True(t, ok)
-	b.excuse(probe, now, 0) // not its business any more
-	require.Equal(t, HalfOpen, b.state())
-	require.True(t, b.succeed(next))
-
-	p, _ := b.admit(now)
-	b.excuse(p, now, 0)
-	require.Equal(t, Closed, b.state())
-}
-
 func TestBreaker_Hammer(t *testing.T) {
 	t.Parallel()
 	var b breaker
 	var mu sync.Mutex
 	probes, closings, openings := 0, 0, int64(0)
 	var all sync.WaitGroup
-	for g := range 8 {
+	for range 8 {
 		all.Go(func() {
 			for i := range 20_000 {
 				now := int64(i) * int64(retryTime)
@@ -120,17 +98,10 @@ func TestBreaker_Hammer(t *testing.T) {
 					mu.Unlock()
 				}
 				var closed, opened bool
-				switch (i / 7) % 3 {
-				case 0:
+				if (i/7)%3 == 0 {
 					closed = b.succeed(p)
-				case 1:
+				} else {
 					opened = b.fail(p, now, 0)
-				default:
-					if g == 0 {
-						b.excuse(p, now, 0)
-					} else {
-						opened = b.fail(p, now, 0)
-					}
 				}
 				mu.Lock()
 				if closed {

@@ -200,10 +200,9 @@ func TestBurst_ResetThenLateRefunds(t *testing.T) {
 
 func TestBurst_Faults(t *testing.T) {
 	t.Parallel()
-	_, err := NewBurst(newServer(), Config{Limit: 10, Prefix: "p:", Burst: -1, Lease: 5, Storage: SortedSet, WhenAway: Deny})
+	_, err := NewBurst(newServer(), Config{Limit: 10, Prefix: "p:", Burst: -1, Lease: 5, WhenAway: Deny})
 	require.ErrorContains(t, err, "bad configuration of Burst: Burst is -1; want 1 to 562949953421312, or 0 for as many as the limit")
 	require.ErrorContains(t, err, "Lease is 5; want 0 or 1: only a Counter has leases, since a Burst would have to know when each permit is used")
-	require.ErrorContains(t, err, "Storage is SortedSet; want Auto (0): only a Log has a choice")
 	_, err = NewCounter(newServer(), Config{Limit: 10, Prefix: "p:", Burst: 1, WhenAway: Deny})
 	require.ErrorContains(t, err, "Burst is 1; want 0: only a Burst has one")
 }

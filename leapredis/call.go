@@ -26,10 +26,10 @@ type call struct {
 }
 
 type request struct {
-	script, other *script // the other one is for a key of another type; nil: there is none
-	key           string
-	args          args
-	question      question
+	script   *script
+	key      string
+	args     args
+	question question
 }
 
 const (
@@ -53,7 +53,6 @@ func (c *call) run() {
 	switch c.state.Load() {
 	case late:
 		if c.err == nil {
-			c.part.breaker.heard(c.of)
 			c.state.Store(waiting) // for what giveBack sends
 			l.giveBack(c)
 		}
@@ -61,8 +60,6 @@ func (c *call) run() {
 	case left:
 		if c.inTime() {
 			c.err = l.record(c.passes, c.err)
-		} else if c.err == nil {
-			c.part.breaker.heard(c.of)
 		}
 		switch {
 		case c.question.core != nil:
@@ -86,10 +83,10 @@ func makeRoom(i int) byte {
 
 // leave has a call whose caller leaves recorded as late at its deadline, if it is not answered by then.
 func (c *call) leave(deadline int64) {
-	l, p := c.link, c.passes
+	l, p, key := c.link, c.passes, c.key
 	c.overdue = time.AfterFunc(time.Duration(deadline-l.clock.Now()), func() {
 		p.part.stuck.Add(1)
-		_ = l.timedOut(p, deadline)
+		_ = l.timedOut(p, key)
 	})
 }
 
@@ -103,8 +100,7 @@ func (c *call) inTime() bool {
 }
 
 // send calls the script, and with its text if the server does not know it: then nothing
-// was executed. If the key is of the type that the other script is for, that is called:
-// then nothing was done.
+// was executed.
 func (c *call) send() {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -112,10 +108,6 @@ func (c *call) send() {
 		}
 	}()
 	got, err := c.eval()
-	if c.other != nil && isWrongType(err) && c.state.Load() != late {
-		c.script = c.other
-		got, err = c.eval()
-	}
 	if err == nil && (len(got) == 0 || len(got) > len(c.reply)) {
 		err = errReply
 	}
@@ -131,11 +123,6 @@ func (c *call) eval() ([]int64, error) {
 		return c.link.client.Eval(c.ctx, c.script.text, c.key, given...)
 	}
 	return got, err
-}
-
-func isWrongType(err error) bool {
-	replied := replyOf(err)
-	return replied != nil && strings.HasPrefix(replied.Text, "WRONGTYPE ")
 }
 
 // lasting is ctx without its end.

@@ -23,18 +23,23 @@ type Client interface {
 	Eval(ctx context.Context, script, key string, args ...string) ([]int64, error)
 }
 
-// Locator is a [Client] that knows which keys share a server, so that a server that is away
-// takes no keys of other servers along. With a Client that is not a Locator, the keys of each
-// of 64 ranges of a Cluster's slots are taken to share a server.
+// Locator is a [Client] that names the servers of a Cluster, so that a server that is away does
+// not affect the keys of the others. Without names, all keys of a client share one breaker.
 type Locator interface {
 	Client
-	// Clustered reports whether there is more than one server to send scripts to. It
-	// returns the same at every call.
-	Clustered() bool
-	// Node returns the name of the server that keeps key now, such as its address, or ""
-	// if that is not known. It is called before each script of a Cluster, once one was
-	// answered. It must not wait.
+	// Node returns the name of the server that keeps key now, such as its address, or "" if that
+	// is not known. It is called before each script once a script was answered. It must not
+	// block.
 	Node(key string) string
+}
+
+// IdleChecker is a [Client] with a pool of connections, of which the idle ones may have died
+// without notice, for example because a firewall has dropped its state.
+type IdleChecker interface {
+	Client
+	// CheckIdle is called when a call for key was not answered in time. It starts to close the
+	// idle connections to the server of key that do not answer. It must not block.
+	CheckIdle(key string)
 }
 
 // ReplyError is an error that a server replied, such as "NOSCRIPT No matching script".

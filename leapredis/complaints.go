@@ -2,7 +2,6 @@ package leapredis
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 )
@@ -33,14 +32,22 @@ func (c *complaints) due(what string, now int64) bool {
 	return true
 }
 
-// deny logs that the server denies something.
-func (l *link) deny(f *fault) {
-	said := "leapredis: the server denies what decisions need, so it is taken for away"
-	if f.script == instancesScript {
+// report logs an error that the server replied although it answers, unless it is about a key.
+func (l *link) report(f *fault) {
+	said, key, value := "", "denied", f.denied
+	switch {
+	case f.about == aboutKey:
+		return // RateLimiter and InFlight log it with the key's type
+	case f.about == aboutWrites:
+		said = "leapredis: the server rejects writes, and the policy decides the calls that need one"
+		key, value = "error", loggable(f)
+	case f.script == instancesScript:
 		said = "leapredis: the server denies what the heartbeat needs, so the processes that share the limit are not counted"
+	default:
+		said = "leapredis: the server denies what decisions need, so it is taken for away"
 	}
-	if l.complaints.due(said+f.denied, l.clock.Now()) {
-		l.log().Error(said, "denied", f.denied)
+	if l.complaints.due(said+value, l.clock.Now()) {
+		l.log().Error(said, key, value)
 	}
 }
 
@@ -48,14 +55,11 @@ func (l *link) deny(f *fault) {
 var types = [...]string{"unknown", "none", "string", "list", "set", "zset", "hash", "stream"}
 
 // foreign logs that a key, by its name on the server, holds what no limiter of this kind
-// wrote, or that the server has not what is needed. It asks of what type the value is: beside
+// wrote. It asks of what type the value is: beside
 // the call, which does not wait for it.
 func (c *remote) foreign(err *ReplyError, wire string) {
 	said := "leapredis: a key holds what this limiter did not write, and the policy decides for it; is its prefix used by another?"
-	switch {
-	case errors.Is(err, errNoFieldExpiry):
-		said = "leapredis: the server cannot keep a log in the storage that was chosen"
-	case wire == c.cfg.Prefix:
+	if wire == c.cfg.Prefix {
 		said = "leapredis: the key that counts the processes is used by another"
 	}
 	if !c.link.complaints.due(said, c.link.clock.Now()) {

@@ -98,10 +98,6 @@ type Config struct {
 	// server, keys are not bounded: they expire.
 	MaxKeys int
 
-	// Storage is how [NewLog] keeps times on the server: [Auto], [SortedSet] or
-	// [FieldExpiry]. [NewCounter] has one way.
-	Storage Storage
-
 	// Logger is told when the server goes away and when it is back, what the server denies,
 	// and of what type a value is that another keeps under Prefix. Nil is slog.Default(). No
 	// key is ever logged; what a server or a client says is cut to 200 bytes of printable
@@ -159,28 +155,6 @@ var policies = enum.Enum[Policy]{What: "Policy", Names: []string{"Local", "Allow
 
 // String is the policy's name.
 func (p Policy) String() string { return policies.String(p) }
-
-// Storage is how [NewLog] keeps the times of admissions on the server.
-type Storage uint8
-
-// The storages. Both decide alike.
-const (
-	// Auto is FieldExpiry if the server has the command HPEXPIREAT, else SortedSet.
-	// The server is asked with the first call, and again after it was away. A key that
-	// is kept the other way goes on being so until it expires. One node of a Cluster
-	// answers for all: where not all have the command, choose SortedSet.
-	Auto Storage = iota
-	// SortedSet works with every server.
-	SortedSet
-	// FieldExpiry is a hash whose fields expire, each when its time has left the window:
-	// Redis from 7.4 and Valkey from 9.0 have those.
-	FieldExpiry
-)
-
-var storages = enum.Enum[Storage]{What: "Storage", Names: []string{"Auto", "SortedSet", "FieldExpiry"}}
-
-// String is the storage's name.
-func (s Storage) String() string { return storages.String(s) }
 
 const wantMode = "enforce (0), shadow (1) or off (2)"
 
@@ -268,12 +242,6 @@ func (c *Config) complete(maker string, client Client) error {
 	}
 	if c.MaxKeys == 0 {
 		c.MaxKeys = limit.DefaultMaxKeys
-	}
-	switch {
-	case maker != forLog && c.Storage != Auto:
-		fault("Storage", c.Storage, "Auto (0): only a Log has a choice")
-	case c.Storage > FieldExpiry:
-		fault("Storage", c.Storage, "Auto (0), SortedSet (1) or FieldExpiry (2)")
 	}
 	return errors.Join(faults...)
 }

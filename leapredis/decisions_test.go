@@ -50,7 +50,7 @@ func compare(rt *rapid.T, k kind, moves bool) {
 	}
 	window := rapid.SampledFrom([]time.Duration{time.Millisecond, 7777 * time.Microsecond, time.Second, time.Hour}).Draw(rt, "window")
 	now := time.Now().UnixMicro() * microsecond
-	s := withFields()
+	s := newServer()
 	s.now = func() int64 { return now / microsecond }
 	largest := most
 	if moves {
@@ -175,7 +175,7 @@ func TestAllow_TheServersClockGoesBack(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		var back time.Duration
 		s.now = func() int64 { return time.Now().Add(-back).UnixMicro() }
 		l := k.start(t, s, Config{Limit: 3})
@@ -196,7 +196,7 @@ func TestAllow_AfterTheWaitThatWasToldItPasses(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Limit: 7})
 		for n := int64(1); n <= 7; n++ {
 			d := allow(t, l, "a", n)
@@ -215,7 +215,7 @@ func TestAllow_BadCalls(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Limit: 5})
 		for _, key := range []string{"", strings.Repeat("k", limit.MaxKeyLength+1)} {
 			_, err := l.Allow(t.Context(), key)
@@ -250,7 +250,7 @@ func TestAllow_ANilContextNeverEnds(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		l := k.start(t, withFields(), Config{Limit: 1})
+		l := k.start(t, newServer(), Config{Limit: 1})
 		d, err := l.Allow(nil, "a") //nolint:staticcheck // it is allowed
 		require.NoError(t, err)
 		require.True(t, d.Allowed)
@@ -297,7 +297,7 @@ func TestAllow_LimitersWhosePrefixesBeginAlike(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		short := k.start(t, s, Config{Prefix: "api:", Limit: 10, Window: time.Minute, Instances: count})
 		long := k.start(t, s, Config{Prefix: "api:v2:", Limit: 10, Window: time.Minute, Instances: count})
 		require.True(t, allow(t, short, "v2:7", 10).Allowed)
@@ -323,7 +323,7 @@ func TestReset_WhatWasChargedBeforeDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Limit: 4, Window: time.Minute})
 		old := allow(t, l, "a", 3)
 		require.NoError(t, l.Reset(t.Context(), "a"))
@@ -338,7 +338,7 @@ func TestNoScript_TheTextIsSentOnceToEachServer(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Limit: 1 << 40})
 		for range 2 {
 			for range 10 {
@@ -351,78 +351,7 @@ func TestNoScript_TheTextIsSentOnceToEachServer(t *testing.T) {
 		}
 		require.Equal(t, 20, s.called(k.script))
 		require.Zero(t, l.Link().Failures)
-		scripts := 1
-		if k.name == "FieldExpiry" {
-			scripts = 2 // it was asked
-		}
-		require.Equal(t, scripts+1, s.called("NOSCRIPT"))
-	})
-}
-
-func TestStorage_AutoAsksAndFollowsTheKey(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		auto := func() limiter { return kind{make: makeLog(Auto)}.start(t, s, Config{Limit: 3, Window: time.Minute}) }
-		old := auto()
-		require.True(t, allow(t, old, "a", 1).Allowed)
-		require.Equal(t, 1, s.called("sorted"))
-
-		s.fields = true // it was exchanged for a newer one, which has the keys
-		fresh := auto()
-		d := allow(t, fresh, "a", 1) // is a sorted set
-		require.EqualValues(t, 1, d.Remaining)
-		time.Sleep(time.Microsecond)
-		require.True(t, allow(t, fresh, "b", 2).Allowed) // becomes a hash
-		require.Equal(t, 2, s.called("sorted"))
-		require.Equal(t, 2, s.called("fields"))
-		e := allow(t, old, "b", 1)
-		require.Zero(t, e.Remaining)
-		require.NoError(t, old.Refund(t.Context(), "b", e, 1))
-		require.NoError(t, fresh.Refund(t.Context(), "a", d, 1))
-		time.Sleep(time.Second)
-		require.EqualValues(t, 1, allow(t, fresh, "a", 1).Remaining)
-		require.Zero(t, allow(t, fresh, "b", 1).Remaining)
-		require.Zero(t, fresh.Stats().Degraded)
-		require.Zero(t, old.Stats().Degraded)
-	})
-}
-
-// While it was away, the server may have been exchanged for another.
-func TestStorage_AutoAsksAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		b := s.breakable()
-		l := kind{make: makeLog(Auto)}.start(t, s, Config{Limit: 3})
-		allow(t, l, "a", 1)
-		b.set(errCut)
-		for range failuresToOpen {
-			allow(t, l, "a", 1)
-		}
-		b.set(nil)
-		s.fields = true
-		time.Sleep(time.Minute)
-		allow(t, l, "a", 1)
-		allow(t, l, "b", 1)
-		require.Equal(t, 2, s.called("has field expiry"))
-		require.Positive(t, s.called("fields"))
-	})
-}
-
-func TestStorage_FieldExpiryThatIsNotThere(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		var log logs
-		l := kinds[2].start(t, s, Config{Limit: 3, Logger: log.logger()})
-		for range 20 {
-			require.True(t, allow(t, l, "a", 0).Degraded)
-		}
-		require.Zero(t, s.called("fields"))
-		synctest.Wait()
-		require.Equal(t, Closed, l.Link().State)
-		require.Equal(t, 1, log.count("HPEXPIREAT"))
+		require.Equal(t, 2, s.called("NOSCRIPT"))
 	})
 }
 
@@ -432,7 +361,7 @@ func TestWrongType_IsOfOneKey(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		bad := true
 		s.fault = func(name string, _ bool) error {
 			if name == k.script && bad {
@@ -460,7 +389,7 @@ func TestGroup_TheSharedLimitIsAskedFirstAndGetsItBack(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		shared := k.start(t, s, Config{Name: "shared", Limit: 100, Window: time.Hour})
 		own, err := limit.NewCounter(limit.Config{Name: "own", Limit: 2})
 		require.NoError(t, err)
@@ -492,22 +421,20 @@ func TestConfig_EveryFaultAtOnce(t *testing.T) {
 	t.Parallel()
 	bad := Config{
 		Name: strings.Repeat("n", 2000), Limit: MaxLimit + 1, Window: time.Second + 1, Prefix: "a{b}", Timeout: -1,
-		WhenAway: 9, Instances: -1, Lease: -1, LeaseTime: time.Hour, MaxKeys: -1, Storage: 7,
+		WhenAway: 9, Instances: -1, Lease: -1, LeaseTime: time.Hour, MaxKeys: -1,
 	}
 	_, err := NewCounter(nil, bad)
 	require.ErrorIs(t, err, limit.ErrConfig)
 	text := err.Error()
 	for _, field := range []string{
-		"client", "Name", "Limit", "Window", "Prefix", "Timeout", "WhenAway", "Instances", "Lease", "LeaseTime", "MaxKeys", "Storage",
+		"client", "Name", "Limit", "Window", "Prefix", "Timeout", "WhenAway", "Instances", "Lease", "LeaseTime", "MaxKeys",
 	} {
 		require.Contains(t, text, ": "+field+" is ")
 	}
-	require.Len(t, strings.Split(text, "\n"), 12)
+	require.Len(t, strings.Split(text, "\n"), 11)
 
 	_, err = NewLog(newServer(), Config{Limit: 10, Prefix: "p", Lease: 2})
 	require.EqualError(t, err, `limit: bad configuration of Log: Lease is 2; want 0 or 1: only a Counter has leases, since a Log would have to know when each permit is used`)
-	_, err = NewCounter(newServer(), Config{Limit: 10, Prefix: "p", Storage: SortedSet})
-	require.EqualError(t, err, `limit: bad configuration of Counter: Storage is SortedSet; want Auto (0): only a Log has a choice`)
 	_, err = NewCounter(newServer(), Config{Limit: 10})
 	require.EqualError(t, err, `limit: bad configuration of Counter: Prefix is ""; want 1 to 128 bytes without { and }`)
 }
@@ -516,7 +443,6 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	for want, got := range map[string]fmt.Stringer{
 		"Local": Local, "Allow": Allow, "Deny": Deny, "Policy(3)": Policy(3),
-		"Auto": Auto, "SortedSet": SortedSet, "FieldExpiry": FieldExpiry, "Storage(3)": Storage(3),
 		"Closed": Closed, "Open": Open, "HalfOpen": HalfOpen, "State(3)": State(3),
 	} {
 		require.Equal(t, want, got.String())

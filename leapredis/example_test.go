@@ -20,8 +20,6 @@ func (noServer) EvalSHA(context.Context, string, string, ...string) ([]int64, er
 }
 
 // There is one server, so what fails for one key fails for all.
-func (noServer) Clustered() bool    { return false }
-func (noServer) Node(string) string { return "" }
 
 func (noServer) Eval(context.Context, string, string, ...string) ([]int64, error) {
 	return nil, errors.New("connection refused")

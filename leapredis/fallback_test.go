@@ -41,7 +41,7 @@ func TestLocal_RefundsAndSettlementsStayHere(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		b := s.breakable()
 		b.set(errCut)
 		l := k.start(t, s, Config{Limit: 10, Instances: 2, Window: time.Minute})
@@ -105,7 +105,7 @@ func TestLocal_ProcessesAreCounted(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		b := s.breakable()
 		var all []limiter
 		for range 4 {

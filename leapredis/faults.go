@@ -25,6 +25,7 @@ const (
 	aboutServer about = iota // it decides nothing now, whatever the key
 	aboutUser                // the server denies something to the user that calls
 	aboutKey                 // the key holds what no limiter of this kind wrote
+	aboutWrites              // the server answers, and rejects writes
 )
 
 // Error is the server's text.
@@ -32,13 +33,6 @@ func (f *fault) Error() string { return f.reply.Error() }
 
 // Unwrap returns what the server replied.
 func (f *fault) Unwrap() error { return f.reply }
-
-// isDenied reports whether the server denies something to the user that calls.
-func (f *fault) isDenied() bool { return f.about == aboutUser }
-
-// answered reports whether the fault says that the server decides all the same, for other keys
-// or other limiters.
-func (f *fault) answered() bool { return f.about != aboutServer }
 
 // faultOf makes an error that a server replied to a script into a [fault]. Others stay.
 func faultOf(s *script, err error) error {
@@ -54,6 +48,8 @@ func faultOf(s *script, err error) error {
 		f.about, f.denied = aboutUser, deniedBy(s, reply.Text)
 	case code == "WRONGTYPE":
 		f.about = aboutKey
+	case code == "OOM" || code == "READONLY" || code == "NOREPLICAS" || code == "MISCONF":
+		f.about = aboutWrites
 	case code == "ERR" && contains(text, "script: "+s.sha, "@user_script:") && !contains(text, ofServers...):
 		f.about = aboutKey // the script could not read what it found
 	}
@@ -133,7 +129,7 @@ func loggable(err error) string {
 	switch {
 	case f == nil:
 		return printable(err.Error())
-	case f.isDenied():
+	case f.about == aboutUser:
 		return "the server denies " + f.denied
 	default:
 		code, _, _ := strings.Cut(f.reply.Text, " ")

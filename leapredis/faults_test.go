@@ -61,9 +61,9 @@ func TestFault_WhatErrorsAreAbout(t *testing.T) {
 		"ERR Error compiling script (new function): user_script:1: malformed number near '2x' on @user_script:1":                 {},
 		"ERR Error running script: user_script:12: Script killed by user with SCRIPT KILL." + in(counterScript, "12"):            {},
 		"ERR unknown command 'EVALSHA', with args beginning with: 'a' '1' 'p:{} script: " + counterScript.sha + " acl failure' ": {},
-		"OOM command not allowed when used memory > 'maxmemory'." + in(counterScript, "64"):                                      {},
-		"NOREPLICAS Not enough good replicas to write." + in(counterScript, "64"):                                                {},
-		"READONLY You can't write against a read only replica." + in(counterScript, "64"):                                        {},
+		"OOM command not allowed when used memory > 'maxmemory'." + in(counterScript, "64"):                                      {about: aboutWrites},
+		"NOREPLICAS Not enough good replicas to write." + in(counterScript, "64"):                                                {about: aboutWrites},
+		"READONLY You can't write against a read only replica." + in(counterScript, "64"):                                        {about: aboutWrites},
 		"LOADING Redis is loading the dataset in memory":                                                                         {}, "ERR max number of clients reached": {}, "": {},
 	} {
 		reply := &ReplyError{text}
@@ -128,8 +128,8 @@ func TestDenied_ACommandOfAScript(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
-		deny(s, counterScript, sortedScript, fieldsScript, burstScript)
+		s := newServer()
+		deny(s, counterScript, logScript, burstScript)
 		var log logs
 		l := k.start(t, s, Config{Limit: 3, WhenAway: Deny, Logger: log.logger()})
 		for range 20 {
@@ -152,10 +152,10 @@ func TestDenied_ACommandOfAScript(t *testing.T) {
 func TestDenied_TakesNoOtherLimiterAlong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := withFields()
-		deny(s, sortedScript, fieldsScript)
+		s := newServer()
+		deny(s, logScript)
 		var log logs
-		k := kind{t: t, make: makeLog(SortedSet)}
+		k := kind{t: t, make: makeLog}
 		denied := k.start(t, s, Config{Prefix: "denied:", Limit: 1000, WhenAway: Deny, Logger: log.logger()})
 		k.make = makeCounter
 		other := k.start(t, s, Config{Prefix: "other:", Limit: 1000, WhenAway: Deny})
@@ -192,8 +192,8 @@ func TestDenied_AndThenTheServerHangs(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
-		deny(s, counterScript, sortedScript, fieldsScript, burstScript)
+		s := newServer()
+		deny(s, counterScript, logScript, burstScript)
 		l := k.start(t, s, Config{Limit: 1000})
 		ask := func() {
 			require.True(t, allow(t, l, "a", 1).Degraded)
@@ -251,7 +251,7 @@ func TestDenied_TheHeartbeat(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		deny(s, instancesScript)
 		var log logs
 		l := k.start(t, s, Config{Limit: 1000, Instances: count, Logger: log.logger()})
@@ -271,7 +271,7 @@ func TestWrongType_OfTheHeartbeatsKey(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		s.fault = func(name string, _ bool) error {
 			if name == "instances" {
 				return &ReplyError{"WRONGTYPE Operation against a key holding the wrong kind of value"}

@@ -50,7 +50,7 @@ func TestHammer_TheServerHoldsWhatWasAdmitted(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		s.latency.set(2 * time.Millisecond)
 		cfg := Config{Limit: 1 << 40, Window: time.Hour, LeaseTime: 30 * time.Millisecond, WhenAway: Deny}
 		switch k.name {

@@ -53,7 +53,7 @@ type InFlight struct {
 // lease: about 0.15 KB, and 30 bytes more for each place, or 120 if they are more than 128.
 // This process keeps nothing of keys but for [Local], for which see Config.MaxKeys.
 //
-// Window, Burst, Lease and Storage must not be set. The error, if any, is [limit.ErrConfig], and
+// Window, Burst and Lease must not be set. The error, if any, is [limit.ErrConfig], and
 // holds everything that is wrong with cfg as one or more [*limit.ConfigError]. No server is
 // asked yet.
 func NewInFlight(client Client, cfg Config) (*InFlight, error) {

@@ -398,14 +398,13 @@ func TestInFlight_Hammer(t *testing.T) {
 func TestInFlight_Faults(t *testing.T) {
 	t.Parallel()
 	_, err := NewInFlight(newServer(), Config{
-		Limit: 10, Prefix: "p:", Window: time.Second, Burst: 3, Lease: 5, LeaseTime: time.Millisecond, Storage: SortedSet, WhenAway: Deny,
+		Limit: 10, Prefix: "p:", Window: time.Second, Burst: 3, Lease: 5, LeaseTime: time.Millisecond, WhenAway: Deny,
 	})
 	for _, fault := range []string{
 		"bad configuration of InFlight: Window is 1s; want 0: calls in flight have none",
 		"Burst is 3; want 0: only a Burst has one",
 		"Lease is 5; want 0: each place is leased by itself, for LeaseTime",
 		"LeaseTime is 1ms; want 100ms to 24h0m0s, or 0 for 1m0s",
-		"Storage is SortedSet; want Auto (0): only a Log has a choice",
 	} {
 		require.ErrorContains(t, err, fault)
 	}

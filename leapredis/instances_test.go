@@ -18,7 +18,7 @@ func TestLocal_ProcessesThatSeldomAsk(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		b := s.breakable()
 		var all []limiter
 		for range 4 {
@@ -43,7 +43,7 @@ func TestLocal_TheCountBegins(t *testing.T) {
 			t.Parallel()
 			each(t, func(k kind) {
 				t := k.t
-				s := withFields()
+				s := newServer()
 				b := s.breakable()
 				var all []limiter
 				for range 4 {
@@ -78,7 +78,7 @@ func TestLocal_MoreThanAreAssumed(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		var all []limiter
 		for range 2 * AssumedInstances {
 			all = append(all, k.start(t, s, Config{Limit: 100, Instances: count}))
@@ -101,7 +101,7 @@ func TestLocal_TheCountStaysWhileTheServerIsAway(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		b := s.breakable()
 		all := []limiter{k.start(t, s, Config{Limit: 100, Instances: count}), k.start(t, s, Config{Limit: 100, Instances: count})}
 		ask := func() {
@@ -127,7 +127,7 @@ func TestLocal_TheRemainderGoesToTheFirst(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		b := s.breakable()
 		var all []limiter
 		for range 4 {

@@ -44,8 +44,7 @@
 // # When no server answers
 //
 // A call waits for Config.Timeout at most. If there is no answer by then, or one that is
-// no decision (LOADING, READONLY, OOM, CLUSTERDOWN, NOAUTH and so on), Config.WhenAway
-// answers: see [Policy]. The decision is marked as Degraded. After 5 such calls in a row,
+// no decision (LOADING, CLUSTERDOWN, NOAUTH and so on), Config.WhenAway answers: see [Policy]. The decision is marked as Degraded. After 5 such calls in a row,
 // no more are sent, and the policy answers at once; every 200 ms, one call is sent again
 // to see whether the server is back. That it is away and that it is back is logged once
 // each, and counted: see [Link].
@@ -55,23 +54,24 @@
 // they know of its servers, and tell the logger of the one that found it out. So a request
 // that several limits decide, one after the other, waits for a server that hangs once.
 //
-// A call whose own timer is late, by 2 ms and by a 25th of Timeout, says nothing about the
-// server: this process lacks CPU, and the answer may lie unread. The policy decides it, and
-// it counts as a failure of the server only when nothing has been answered for 5 s. See
-// Link.Late.
+// A server that answers but rejects writes (OOM, READONLY, NOREPLICAS, MISCONF) is not away. It
+// still blocks the calls that are over their limit. The policy decides the calls that would have
+// to be charged. This is logged once an hour.
+//
+// Timeout bounds the wait for a server, not the time that the process waits for a processor. On a
+// machine without CPU to spare, single calls took 100ms to 830ms with a Timeout of 50ms, and
+// answers that lie unread count as failures of the server.
 //
 // # Clusters
 //
-// Each server of a Cluster is known to be away or not by itself, where the client can name
-// the server of a key (viagoredis); else each 64th of the slots is, and that after 10 calls
-// in a row, since one that two servers share is not to be lost with either (viarueidis). The
-// keys of healthy servers are decided by those, whatever becomes of the others. Each such
-// part learns of its loss by itself: with rueidis, about 20 times 10 calls wait for Timeout
-// when one of three servers is lost. Slots that were away, and that nobody asks for a minute, are
-// not called away any more.
+// If the client can name the server of a key (viagoredis), each server of a Cluster has a breaker
+// of its own. The keys of healthy servers are then decided by those, whatever becomes of the
+// others. Otherwise (viarueidis), all keys of a client share one breaker: while one server is away,
+// five calls in a row for its keys open the breaker for all keys, until a probe for a key of a
+// healthy server closes it.
 //
-// That holds only if healthy servers go on answering: with cluster-require-full-coverage
-// yes, which is the default of servers, all refuse (CLUSTERDOWN) as soon as any slot is not
+// Healthy servers must go on answering: with cluster-require-full-coverage yes, which is the
+// default of servers, all servers reject calls (CLUSTERDOWN) as soon as any slot is not
 // covered, and then the policy decides for all keys. With replicas, that ends when one has
 // taken over. Without replicas, set cluster-require-full-coverage no. Which keys are on the
 // lost server is chance: of two limits of one client, one may be shared and the other not. The
@@ -80,7 +80,8 @@
 //
 // What a server denies to its user inside a script, such as a command or a key of another
 // prefix, is denied for all keys of the limiter: for this one it is as if the server were away,
-// and the log names the command. Other limiters that share the client go on. If only the heartbeat is denied, that is logged, and the processes are not counted.
+// and the log names the command. Other limiters that share the client go on. If only the heartbeat
+// is denied, that is logged, and the processes are not counted.
 //
 // A key that holds what no limiter of this kind wrote (WRONGTYPE, or a value that cannot be
 // read) is decided by the policy, and no other key with it. What it holds is left as it is.
@@ -118,9 +119,8 @@
 //
 //   - TIME,
 //   - for a counter: GET, SET, SETRANGE; for a burst: GET, SET;
-//   - for a log in sorted sets: ZRANGE, ZRANGEBYSCORE, ZRANK, ZCARD, ZADD, ZREM,
-//     ZREMRANGEBYSCORE, PTTL, PEXPIRE, UNLINK; in hashes: HGET, HSET, HDEL, DEL, EXISTS,
-//     PEXPIRE, HPEXPIREAT, UNLINK; and COMMAND INFO, unless the storage is SortedSet;
+//   - for a log: ZRANGE, ZRANGEBYSCORE, ZRANK, ZCARD, ZADD, ZREM, ZREMRANGEBYSCORE, PTTL,
+//     PEXPIRE, UNLINK;
 //   - for calls in flight: ZRANGE, ZCOUNT, ZADD, ZREM, ZREMRANGEBYSCORE, ZSCORE, PEXPIRE;
 //   - for the heartbeat, with Local and without Instances: ZADD, ZREM, ZRANGEBYSCORE, ZCOUNT,
 //     ZRANK, PEXPIRE;

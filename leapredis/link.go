@@ -21,9 +21,6 @@ type link struct {
 	servers *servers
 	timeout time.Duration
 	clock   clock.Clock
-	// lateness is how late a call's own timer is when this process is so starved of CPU that an
-	// answer may lie unread.
-	lateness int64
 	// giveBack gives back what was taken by a call that was answered late, in the call's
 	// goroutine, and may use the client.
 	giveBack func(c *call)
@@ -40,7 +37,6 @@ type link struct {
 	calls    sync.Pool // of *call; of this link's own, since timers belong to a test's bubble
 	trips    atomic.Int64
 	failures atomic.Int64
-	late     atomic.Int64 // of failures, those that are excused
 
 	complaints complaints
 }
@@ -48,8 +44,6 @@ type link struct {
 func newLink(client Client, cfg *Config) *link {
 	l := &link{client: client, servers: serversOf(client, cfg.Timeout), timeout: cfg.Timeout}
 	l.clock = l.servers.clock // breakers keep times of it
-	l.denied.outage = &l.denied.own
-	l.lateness = int64(max(minLateness, cfg.Timeout/25))
 	l.calls.New = func() any {
 		timer := time.NewTimer(time.Hour)
 		timer.Stop()
@@ -65,9 +59,6 @@ func newLink(client Client, cfg *Config) *link {
 	return l
 }
 
-// minLateness is more than timers are late where there is CPU enough: 1 ms.
-const minLateness = 2 * time.Millisecond
-
 // deadline is when a call that begins now must have its answer.
 func (l *link) deadline() int64 { return l.clock.Now() + int64(l.timeout) }
 
@@ -77,9 +68,6 @@ func (l *link) deadline() int64 { return l.clock.Now() + int64(l.timeout) }
 func (l *link) do(ctx context.Context, deadline int64, r *request) (reply, error) {
 	now := l.clock.Now()
 	part := l.servers.part(r.key)
-	if part.name != "" && !l.servers.hasNamed.Load() && l.servers.hasNamed.CompareAndSwap(false, true) {
-		l.forget(true) // ranges of slots stood for servers until now
-	}
 	own, ok := l.denied.breaker.admit(now)
 	if !ok {
 		return reply{}, ErrAway
@@ -90,8 +78,8 @@ func (l *link) do(ctx context.Context, deadline int64, r *request) (reply, error
 		return reply{}, ErrAway
 	}
 	p := passes{part, of, own}
-	if part.stuck.Load() >= part.most {
-		return reply{}, l.fail(p, errStuck, part.breaker.excused.Load() != 0)
+	if part.stuck.Load() >= maxStuck {
+		return reply{}, l.fail(p, errStuck)
 	}
 	c := l.calls.Get().(*call)
 	c.request, c.passes = *r, p
@@ -110,7 +98,7 @@ func (l *link) do(ctx context.Context, deadline int64, r *request) (reply, error
 	case <-c.timer.C:
 		part.stuck.Add(1)
 		if c.state.CompareAndSwap(waiting, late) { // run takes it back
-			return reply{}, l.timedOut(p, deadline)
+			return reply{}, l.timedOut(p, r.key)
 		}
 		part.stuck.Add(-1)
 		<-c.done // it was answered after all
@@ -149,8 +137,8 @@ type passes struct {
 // record reports to the breakers how a call went, and returns its error.
 func (l *link) record(p passes, err error) error {
 	f := asFault(err)
-	if err != nil && (f == nil || !f.answered()) {
-		return l.fail(p, err, false)
+	if err != nil && (f == nil || f.about == aboutServer) {
+		return l.fail(p, err)
 	}
 	if !l.servers.answered.Load() {
 		l.servers.answered.Store(true)
@@ -160,13 +148,11 @@ func (l *link) record(p passes, err error) error {
 	}
 	if f != nil {
 		l.failures.Add(1)
-		if f.isDenied() {
-			l.deny(f)
-		}
-		if f.isDenied() && f.script != instancesScript {
-			now := l.clock.Now()
-			if l.denied.breaker.fail(p.own, now, 0) && l.away(&l.denied, now, err) {
+		l.report(f)
+		if f.about == aboutUser && f.script != instancesScript {
+			if l.denied.breaker.fail(p.own, l.clock.Now(), 0) {
 				l.denials.Add(1)
+				l.away(&l.denied, err)
 			}
 			return ErrAway
 		}
@@ -177,29 +163,19 @@ func (l *link) record(p passes, err error) error {
 	switch {
 	case f == nil:
 		return nil
-	case f.isDenied():
-		return ErrAway
-	default:
+	case f.about == aboutKey:
 		return f.reply
+	default:
+		return ErrAway
 	}
 }
 
 // back logs that a part is back.
 func (l *link) back(part *part) {
-	l.servers.returns.Add(1)
-	if lasted, over := part.outage.end(l.clock.Now()); over {
-		l.logOf(part).Info("leapredis: the server is back", "after", lasted)
-	}
+	l.logOf(part).Info("leapredis: the server is back", "after", time.Duration(l.clock.Now()-part.breaker.since.Load()))
 }
 
-// forget forgets that ranges of slots were away of which nothing is heard any more.
-func (l *link) forget(all bool) {
-	if lasted, over := l.servers.forget(l.clock.Now(), all); over {
-		l.log().Info("leapredis: no server is known to be away any more", "after", lasted)
-	}
-}
-
-// logOf is for what is told of a part.
+// logOf returns the logger for messages about a part.
 func (l *link) logOf(part *part) *slog.Logger {
 	if part.name == "" {
 		return l.log()
@@ -207,48 +183,37 @@ func (l *link) logOf(part *part) *slog.Logger {
 	return l.log().With("server", part.name)
 }
 
-// timedOut fails a call that was not answered by its deadline, which has just passed.
-func (l *link) timedOut(p passes, deadline int64) error {
-	return l.fail(p, errTimeout, l.clock.Now()-deadline >= l.lateness)
+// timedOut fails a call that was not answered by its deadline.
+func (l *link) timedOut(p passes, key string) error {
+	if checker, ok := l.client.(IdleChecker); ok {
+		checker.CheckIdle(key)
+	}
+	return l.fail(p, errTimeout)
 }
 
-// fail reports to the breakers that a call was not answered, and returns ErrAway. The call is
-// excused if this process is late itself, so that it cannot tell.
-func (l *link) fail(p passes, err error, excused bool) error {
+// fail reports to the breakers that a call was not answered, and returns ErrAway.
+func (l *link) fail(p passes, err error) error {
 	l.failures.Add(1)
-	now, waited, opened := l.clock.Now(), time.Duration(0), false
+	now, waited := l.clock.Now(), time.Duration(0)
 	l.denied.breaker.unanswered(p.own, now)
 	if err == errTimeout { //nolint:errorlint // it is this very one
 		waited = l.timeout
 	}
-	if excused {
-		l.late.Add(1)
-		opened = p.part.breaker.excuse(p.of, now, waited)
-	} else {
-		opened = p.part.breaker.fail(p.of, now, waited)
-	}
-	if opened {
-		l.forget(false) // so that what nobody asks does not hide this
-		if l.away(p.part, now, err) {
-			l.servers.openings.Add(1)
-		}
+	if p.part.breaker.fail(p.of, now, waited) {
+		l.servers.openings.Add(1)
+		l.away(p.part, err)
 	}
 	return ErrAway
 }
 
-// away tells that a part went away, and reports whether no other was with which it is told of.
-func (l *link) away(part *part, now int64, err error) bool {
-	if !part.outage.begin(now) {
-		return false
-	}
+// away logs that a part went away.
+func (l *link) away(part *part, err error) {
 	l.logOf(part).Warn("leapredis: the server is away", "error", loggable(err))
-	return true
 }
 
 // state is that of the servers, and how many are not Closed. One that denies something to this
 // limiter is away for it.
 func (l *link) state() (State, int) {
-	l.forget(false)
 	state, away := l.servers.state()
 	if its := l.denied.breaker.state(); its != Closed && away == 0 {
 		return its, 1

@@ -29,24 +29,24 @@ func TestE2E_LongLivesOfKeys(t *testing.T) {
 	t.Parallel()
 	old, err := redistest.Installed("redis-server")
 	require.NoError(t, err)
-	liveOn(t, "installed", old, false)
+	liveOn(t, "installed", old)
 	root := os.Getenv(redistest.Env)
 	if root == "" {
-		t.Log("skipped: fields that expire, since", redistest.Env, "is not set")
+		t.Log("skipped: a newer server, because", redistest.Env, "is not set")
 		return
 	}
 	fresh, err := redistest.Unpacked(root, "redis-server")
 	require.NoError(t, err)
-	liveOn(t, "with field expiry", fresh, true)
+	liveOn(t, "newer", fresh)
 }
 
-func liveOn(t *testing.T, name string, program redistest.Program, fields bool) {
+func liveOn(t *testing.T, name string, program redistest.Program) {
 	t.Helper()
 	server, err := redistest.Start(program)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
 	for _, k := range kinds {
-		if k.name == "FieldExpiry" && !fields || k.name == "Burst" { // of bursts, see TestE2E_ScriptsDoWhatTheModelDoes
+		if k.name == "Burst" { // of bursts, see TestE2E_ScriptsDoWhatTheModelDoes
 			continue
 		}
 		t.Run(name+"/"+k.name, func(t *testing.T) {
@@ -100,7 +100,7 @@ type pending struct {
 }
 
 // fewLater is how many admissions there may be after one that is refunded, so that the log
-// is written anew for it in either storage.
+// is rewritten.
 const fewLater = 900
 
 // live runs a life, and returns how many steps it had.
@@ -113,7 +113,6 @@ func live(t *testing.T, conn *redistest.Conn, kind string, seed uint64) int {
 		length: []int64{1000, 7777, 1_000_000, 3_600_000_000}[random.IntN(4)],
 		now:    random.Int64N(1 << 50), onlyFore: random.IntN(3) > 0,
 	}
-	l.model.fields = true
 	l.model.now = func() int64 { return l.now }
 	for _, name := range scriptNames {
 		l.model.known[name] = true
@@ -172,29 +171,11 @@ func (l *life) pass(d int64) {
 		delete(l.model.counters, l.key)
 		l.send("DEL", nil, "DEL", l.key)
 	}
-	switch log := l.model.logs[l.key]; {
-	case log == nil:
-	case l.now/1000 >= (log.last+l.length)/1000+2:
+	if log := l.model.logs[l.key]; log != nil && l.now/1000 >= (log.last+l.length)/1000+2 {
 		delete(l.model.logs, l.key)
 		l.send("DEL", nil, "DEL", l.key)
-	case l.kind == "fields":
-		log.drop(func(i int) bool { return l.now/1000 >= (log.at[i]+l.length)/1000+2 })
-		l.send("reap", nil, "EVAL", reap, "1", l.key, strconv.FormatInt(l.now, 10), strconv.FormatInt(l.length, 10))
 	}
 }
-
-// reap clears away the fields that have expired.
-const reap = `
-local now, length = tonumber(ARGV[1]), tonumber(ARGV[2])
-for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
-	if name ~= 'm' then
-		local at = struct.unpack('>I7', redis.call('HGET', KEYS[1], name))
-		if math.floor(now / 1000) >= math.floor((at + length) / 1000) + 2 then
-			redis.call('HDEL', KEYS[1], name)
-		end
-	end
-end
-return {}`
 
 func (l *life) ask() {
 	n := int64(1)
@@ -240,7 +221,7 @@ func (l *life) refund() {
 	if l.kind == "counter" {
 		l.run("counter refund", c.at, c.generation, n)
 	} else {
-		l.run(l.kind+" refund", c.at, n, l.length)
+		l.run(l.kind+" refund", c.at, n)
 		if c.at <= l.now-l.length {
 			// It counts no more, whether it is still there or not; only that is to be seen later.
 			l.pending[len(l.pending)-1].want = nil

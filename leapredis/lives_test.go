@@ -33,7 +33,7 @@ func longLife(t *testing.T, k kind, random *rand.Rand) {
 	window := []time.Duration{time.Millisecond, 7777 * time.Microsecond, time.Second, time.Hour}[random.IntN(4)]
 	length := window.Microseconds()
 	now := time.Now().UnixMicro() * microsecond
-	s := withFields()
+	s := newServer()
 	s.now = func() int64 { return now / microsecond }
 	l, err := k.make(s, Config{Limit: most, Window: window, Prefix: "p:", WhenAway: Deny, Timeout: time.Minute, Logger: quiet})
 	require.NoError(t, err)
@@ -52,9 +52,7 @@ func longLife(t *testing.T, k kind, random *rand.Rand) {
 		if k.name == "Counter" {
 			return s.count(wire, most, length, max(1, n), takeNothing)[0] >= max(1, n)
 		}
-		r, err := s.logIn(wire, k.name == "FieldExpiry", most, length, max(1, n), takeNothing)
-		require.NoError(t, err)
-		return r[0] >= max(1, n)
+		return s.admit(wire, most, length, max(1, n), takeNothing)[0] >= max(1, n)
 	}
 	var charges []limit.Decision
 	for range 40 {

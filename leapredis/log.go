@@ -2,7 +2,6 @@ package leapredis
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/leapgate-go/leapgate/limit"
@@ -13,13 +12,13 @@ import (
 // window of that length by the server's clock, are more than Limit admitted, by all processes
 // together.
 //
-// On the server, a key is a sorted set or a hash with an entry for each admission (those
-// of n at once are one): see [Storage]. It expires when the last has left the window. It
-// takes about 0.2 KB, and 30 bytes more for each admission, or 110 if they are more than 128
-// (Redis 7.0; a hash with 8.0: 0.25 KB, 35 and 110). A decision looks at the newest and the
-// oldest entries only; a refusal of many at once at as many more as it takes to halve them.
-// A refund writes anew what came after; if that is more than 1,000 admissions, it is
-// dropped.
+// On the server, a key is a sorted set with an entry for each admission (those of n at once
+// are one). It expires when the last has left the window. It takes about 0.2 KB, and 30 bytes
+// more for each admission, or 110 if they are more than 128 (Redis 7.0). A decision looks at
+// the newest and the oldest entries only; a refusal of many at once at as many more as it
+// takes to halve them. A refund rewrites the entries of all later admissions, so it is dropped,
+// without an error, if there are more than 1,000 of them. What was charged then counts until
+// it leaves the window.
 //
 // The error, if any, is [limit.ErrConfig], and holds everything that is wrong with cfg as one
 // or more [*limit.ConfigError]. No server is asked yet.
@@ -28,7 +27,7 @@ func NewLog(client Client, cfg Config) (*RateLimiter, error) {
 		return nil, err
 	}
 	l := newLink(client, &cfg)
-	return newRateLimiter(cfg, l, &logScripts{link: l, asking: newAsking(&cfg), given: cfg.Storage}, limit.NewLog), nil
+	return newRateLimiter(cfg, l, &logScripts{link: l, asking: newAsking(&cfg)}, limit.NewLog), nil
 }
 
 // logScripts is the sliding-window log. Its replies are: taken, held, after how many µs n
@@ -37,68 +36,15 @@ func NewLog(client Client, cfg Config) (*RateLimiter, error) {
 type logScripts struct {
 	link *link
 	asking
-	given Storage
-	// asked is what the server has, once it was asked, and how often servers had come back by
-	// then: another may have come.
-	//
-	//	63     2  1 0
-	//	returns  Storage
-	asked atomic.Int64
 }
 
 func (l *logScripts) most(limit int64) int64 { return limit }
 
 func (l *logScripts) decide(ctx context.Context, q question) (reply, error) {
-	return l.do(ctx, request{script: sortedScript, other: fieldsScript, key: q.wire, args: l.args(&q), question: q})
+	return l.link.do(ctx, l.link.deadline(), &request{script: logScript, key: q.wire, args: l.args(&q), question: q})
 }
 
 func (l *logScripts) plausible(*question, *reply) bool { return true }
-
-// do calls the script for how the key is kept: that of a request is for a sorted set, and the
-// other for fields. If the key is kept the other way, the server says so before anything was
-// done, and with [Auto] the other is called.
-func (l *logScripts) do(ctx context.Context, r request) (reply, error) {
-	deadline := l.link.deadline()
-	storage, err := l.storage(ctx, deadline, r.key)
-	if err != nil {
-		return reply{}, err
-	}
-	if storage == FieldExpiry {
-		r.script, r.other = r.other, r.script
-	}
-	if l.given != Auto {
-		r.other = nil
-	}
-	return l.link.do(ctx, deadline, &r)
-}
-
-// storage finds out what the server has, the first time and after one came back. Then the
-// caller's question is yet to be asked, so it waits also for a caller that leaves.
-func (l *logScripts) storage(ctx context.Context, deadline int64, key string) (Storage, error) {
-	if l.given == SortedSet {
-		return SortedSet, nil
-	}
-	returns := l.link.servers.returns.Load()
-	if asked := l.asked.Load(); asked>>2 == returns && Storage(asked&3) != Auto {
-		return Storage(asked & 3), nil
-	}
-	r, err := l.link.do(lasting(ctx), deadline, &request{script: hasFieldExpiryScript, key: key})
-	if err != nil {
-		return Auto, err
-	}
-	s := SortedSet
-	switch {
-	case r[0] == 1:
-		s = FieldExpiry
-	case l.given == FieldExpiry:
-		return Auto, errNoFieldExpiry
-	}
-	l.asked.Store(returns<<2 | int64(s))
-	return s, nil
-}
-
-// errNoFieldExpiry is as if the server had said so, when it was told to use them.
-var errNoFieldExpiry = &ReplyError{"ERR the server has no HPEXPIREAT, or denies COMMAND INFO, which says whether it has; Storage FieldExpiry needs both"}
 
 func (l *logScripts) read(r reply, most, n int64) (d limit.Decision) {
 	d.Limit, d.Remaining = most, max(0, most-r[1])
@@ -134,28 +80,22 @@ func (l *logScripts) recall(r *refusal, now, most, n int64) (d limit.Decision, c
 }
 
 func (l *logScripts) refund(ctx context.Context, key string, ticket, _, n int64) error {
-	_, err := l.do(ctx, request{script: sortedRefundScript, other: fieldsRefundScript, key: key, args: l.refundArgs(ticket, n)})
+	_, err := l.link.do(ctx, l.link.deadline(), &request{script: logRefundScript, key: key, args: l.refundArgs(ticket, n)})
 	return err
 }
 
 func (l *logScripts) refundArgs(ticket, n int64) (a args) {
 	a.addInt(ticket)
 	a.addInt(n)
-	a.addInt(l.length)
 	return a
 }
 
 func (l *logScripts) giveBack(made *call) {
-	if !made.args.admits || made.reply[0] == 0 {
-		return
+	if made.args.admits && made.reply[0] > 0 {
+		made.args = l.refundArgs(made.reply[4], made.reply[0])
+		made.script = logRefundScript
+		made.send()
 	}
-	made.args, made.other = l.refundArgs(made.reply[4], made.reply[0]), nil
-	if made.script == fieldsScript {
-		made.script = fieldsRefundScript
-	} else {
-		made.script = sortedRefundScript
-	}
-	made.send()
 }
 
 func (l *logScripts) reset(ctx context.Context, key string) error {

@@ -17,7 +17,6 @@ type server struct {
 	fault   func(name string, before bool) error       // asked before and after
 	now     func() int64                               // µs
 	observe func(name, key string, n int64, r []int64) // told of what was done, under the lock
-	fields  bool                                       // it has fields that expire
 
 	mu       sync.Mutex
 	known    map[string]bool
@@ -37,9 +36,8 @@ func (s *slowness) set(d time.Duration) { s.Store(int64(d)) }
 type counted struct{ number, generation, previous, current, length int64 }
 
 type logged struct {
-	fields bool
-	at, n  []int64
-	last   int64
+	at, n []int64
+	last  int64
 }
 
 func newServer() *server {
@@ -57,9 +55,8 @@ func newServer() *server {
 
 var scriptNames = map[*script]string{
 	counterScript: "counter", counterRefundScript: "counter refund", counterResetScript: "counter reset",
-	sortedScript: "sorted", sortedRefundScript: "sorted refund", fieldsScript: "fields", fieldsRefundScript: "fields refund",
-	logResetScript: "log reset", burstScript: "burst",
-	inFlightScript: "in flight", releaseScript: "release", renewScript: "renew", hasFieldExpiryScript: "has field expiry", instancesScript: "instances", typeOfScript: "type of",
+	logScript: "log", logRefundScript: "log refund", logResetScript: "log reset", burstScript: "burst",
+	inFlightScript: "in flight", releaseScript: "release", renewScript: "renew", instancesScript: "instances", typeOfScript: "type of",
 }
 
 func (s *server) EvalSHA(ctx context.Context, sha, key string, args ...string) ([]int64, error) {
@@ -79,9 +76,6 @@ func (s *server) Eval(ctx context.Context, text, key string, args ...string) ([]
 	}
 	return nil, &ReplyError{"ERR Error compiling script"}
 }
-
-func (s *server) Clustered() bool    { return false }
-func (s *server) Node(string) string { return "" }
 
 func (s *server) run(_ context.Context, name string, text bool, key string, given []string) ([]int64, error) {
 	latency := time.Duration(s.latency.Load())
@@ -110,7 +104,7 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 	}
 	a := make([]int64, 4)
 	switch name {
-	case "counter", "sorted", "fields", "burst":
+	case "counter", "log", "burst":
 		a = unpack(given[0])
 	case "in flight":
 		copy(a, unpack(given[0]))
@@ -176,15 +170,12 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 			c.previous, c.current = 0, 0
 			r[0] = 1
 		}
-	case "sorted", "fields":
-		r, err = s.logIn(key, name == "fields", a[0], a[1], a[2], a[3])
-	case "sorted refund", "fields refund":
+	case "log":
+		r = s.admit(key, a[0], a[1], a[2], a[3])
+	case "log refund":
 		n = a[1]
 		r = []int64{0}
 		if l := s.logs[key]; l != nil {
-			if l.fields != (name == "fields refund") {
-				return nil, &ReplyError{"WRONGTYPE Operation against a key holding the wrong kind of value"}
-			}
 			for i, at := range l.at {
 				if at == a[0] && l.n[i] >= n {
 					l.n[i] -= n
@@ -201,11 +192,6 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 	case "log reset":
 		delete(s.logs, key)
 		r = []int64{1}
-	case "has field expiry":
-		r = []int64{0}
-		if s.fields {
-			r[0] = 1
-		}
 	case "type of":
 		r = []int64{1}
 		switch {
@@ -213,8 +199,6 @@ func (s *server) execute(name string, text bool, key string, given []string) (r 
 			r[0] = 2
 		case s.counters[key] != nil:
 			r[0] = 2
-		case s.logs[key] != nil && s.logs[key].fields:
-			r[0] = 6
 		case s.logs[key] != nil:
 			r[0] = 5
 		}
@@ -301,16 +285,10 @@ func (s *server) count(key string, limit, length, n, most int64) []int64 {
 	return []int64{taken, now.previous, now.current, at, now.generation, ahead}
 }
 
-func (s *server) logIn(key string, fields bool, limit, length, n, most int64) ([]int64, error) {
-	if fields && !s.fields {
-		return nil, &ReplyError{"ERR Unknown Redis command called from script script: 0, on @user_script:1."}
-	}
+func (s *server) admit(key string, limit, length, n, most int64) []int64 {
 	l := s.logs[key]
 	if l == nil {
-		l = &logged{fields: fields}
-	}
-	if l.fields != fields {
-		return nil, &ReplyError{"WRONGTYPE Operation against a key holding the wrong kind of value"}
+		l = new(logged)
 	}
 	now := s.now()
 	at := max(now, l.last)
@@ -345,9 +323,7 @@ func (s *server) logIn(key string, fields bool, limit, length, n, most int64) ([
 		}
 	}
 	if most != takeNothing && taken > 0 {
-		if !fields || at == now { // else at may come back to now, and what has left is in the window again
-			l.drop(func(i int) bool { return l.at[i] <= now-length })
-		}
+		l.drop(func(i int) bool { return l.at[i] <= now-length })
 		if len(l.at) > 0 {
 			at = max(now, l.last+1)
 		}
@@ -357,12 +333,12 @@ func (s *server) logIn(key string, fields bool, limit, length, n, most int64) ([
 		if held == 0 {
 			oldest = at
 		}
-		return []int64{taken, held + taken, 0, at - now + length, at, oldest - now + length}, nil
+		return []int64{taken, held + taken, 0, at - now + length, at, oldest - now + length}
 	}
 	if held > 0 {
 		reset = newest + length - now
 	}
-	return []int64{taken, held, wait, reset, 0}, nil
+	return []int64{taken, held, wait, reset, 0}
 }
 
 // drop takes admissions out.

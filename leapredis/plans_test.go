@@ -23,7 +23,7 @@ func TestSetPlans_SingleKeysHaveLimitsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		l := k.start(t, withFields(), Config{Limit: 5, MaxLimit: 10, LimitFor: byPlan, Window: time.Minute})
+		l := k.start(t, newServer(), Config{Limit: 5, MaxLimit: 10, LimitFor: byPlan, Window: time.Minute})
 		require.EqualValues(t, 10, l.MaxLimit())
 		named := map[string]int64{"acme": 8, "banned": 0, "partner": limit.Exempt, "vip 1": 2}
 		require.NoError(t, l.SetPlans(named))
@@ -77,7 +77,7 @@ func TestSetPlans_HammerWithCallers(t *testing.T) {
 	eachCount(t, func(k kind) {
 		t := k.t
 		const small, large = 100, 1000
-		l := k.start(t, withFields(), Config{Limit: small, MaxLimit: large, Window: time.Hour})
+		l := k.start(t, newServer(), Config{Limit: small, MaxLimit: large, Window: time.Hour})
 		var charged atomic.Int64
 		var all sync.WaitGroup
 		for id := range 8 {
@@ -103,7 +103,7 @@ func TestSetPlans_HammerWithCallers(t *testing.T) {
 // A rule file changes all that it may say of limiters through Redis too.
 func TestRuleFile_ChangesTheTermsOfAllLimiters(t *testing.T) {
 	t.Parallel()
-	s := withFields()
+	s := newServer()
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
 	limits := map[string]rulefile.Limiter{"Places": startInFlight(t, s, Config{Limit: 2, MaxLimit: 100})}

@@ -38,14 +38,14 @@ func TestReadme_WhatAGreedyClientGets(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		row := map[string]string{"Counter": "`NewCounter`", "SortedSet": "`NewLog`", "FieldExpiry": "`NewLog`", "Burst": "`NewBurst`"}[k.name]
+		row := map[string]string{"Counter": "`NewCounter`", "Log": "`NewLog`", "Burst": "`NewBurst`"}[k.name]
 		told := greed(k.t, row)
 		limits := greed(k.t, "Limit")
 		require.Len(t, told, len(limits))
 		for i, cell := range limits {
 			most, err := strconv.ParseInt(cell, 10, 64)
 			require.NoError(t, err)
-			l := k.start(t, withFields(), Config{Limit: most, Window: time.Minute, Prefix: fmt.Sprint("limit ", most)})
+			l := k.start(t, newServer(), Config{Limit: most, Window: time.Minute, Prefix: fmt.Sprint("limit ", most)})
 			const windows = 100
 			admitted := func() (n int64) {
 				for begin := time.Now(); time.Since(begin) < windows*time.Minute; {

@@ -18,7 +18,7 @@ func TestAllow_AFloodOfRefusedCallsIsAnsweredHere(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Limit: 5, Window: time.Minute, LeaseTime: 100 * time.Millisecond})
 		require.True(t, allow(t, l, "a", 5).Allowed)
 		for range 1000 {
@@ -44,7 +44,7 @@ func TestAllow_ARefusalIsBelievedNoLongerThanItLasts(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		s.now = func() int64 { return (time.Now().UnixNano() + 900) / 1000 }
 		l := k.start(t, s, Config{Limit: 1, Window: time.Millisecond})
 		require.True(t, allow(t, l, "a", 1).Allowed)
@@ -64,7 +64,7 @@ func TestAllow_TheWaitThatIsRemembered(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		s.latency.set(20 * time.Millisecond)
 		l := k.start(t, s, Config{Limit: 1, Window: time.Minute, Timeout: time.Second})
 		require.True(t, allow(t, l, "a", 1).Allowed)
@@ -81,7 +81,7 @@ func TestAllow_ARefusalOfManyIsNoneOfFew(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		l := k.start(t, withFields(), Config{Limit: 5})
+		l := k.start(t, newServer(), Config{Limit: 5})
 		require.True(t, allow(t, l, "a", 3).Allowed)
 		require.False(t, allow(t, l, "a", 3).Allowed)
 		require.Equal(t, limit.Never, allow(t, l, "a", 6).RetryAfter)
@@ -112,7 +112,7 @@ func TestAllow_AFloodOfManyCallersAsksOnceInLeaseTime(t *testing.T) {
 	for _, latency := range []time.Duration{0, time.Millisecond, 40 * time.Millisecond} {
 		each(t, func(k kind) {
 			t := k.t
-			s := withFields()
+			s := newServer()
 			l := k.start(t, s, Config{Limit: 5, Window: time.Hour, LeaseTime: 100 * time.Millisecond})
 			require.True(t, allow(t, l, "a", 5).Allowed)
 			s.latency.set(latency)
@@ -134,7 +134,7 @@ func TestAllow_AFloodAsksWhenOneMayPass(t *testing.T) {
 	each(t, func(k kind) {
 		t := k.t
 		const callers, most = 64, 10
-		s := withFields()
+		s := newServer()
 		s.latency.set(time.Millisecond)
 		l := k.start(t, s, Config{Limit: most, Window: time.Second, LeaseTime: 100 * time.Millisecond})
 		flood(t, l, callers, 2*time.Second)
@@ -171,7 +171,7 @@ func TestAllow_ARefusalIsNotBelievedWithoutAServer(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		b := s.breakable()
 		l := k.start(t, s, Config{Limit: 5, Window: time.Hour, LeaseTime: 100 * time.Millisecond})
 		require.True(t, allow(t, l, "a", 5).Allowed)

@@ -114,7 +114,7 @@ func (c *remote) Link() Link {
 	state, away := c.link.state()
 	l := Link{
 		State: state, Away: away, Openings: c.link.servers.openings.Load() + c.link.denials.Load(),
-		RoundTrips: c.link.trips.Load(), Failures: c.link.failures.Load(), Late: c.link.late.Load(),
+		RoundTrips: c.link.trips.Load(), Failures: c.link.failures.Load(),
 		Instances: c.instances.count().processes,
 	}
 	if c.cfg.WhenAway == Local {

@@ -27,12 +27,9 @@ var (
 	counterRefundScript = newScript("counter_refund")
 	counterResetScript  = newScript("counter_reset")
 
-	sortedScript         = newScript("log_sorted")
-	sortedRefundScript   = newScript("log_sorted_refund")
-	fieldsScript         = newScript("log_fields")
-	fieldsRefundScript   = newScript("log_fields_refund")
-	logResetScript       = newScript("log_reset")
-	hasFieldExpiryScript = newScript("has_field_expiry")
+	logScript       = newScript("log")
+	logRefundScript = newScript("log_refund")
+	logResetScript  = newScript("log_reset")
 
 	burstScript = newScript("burst")
 

@@ -3,6 +3,7 @@ package leapredis
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"runtime"
 	"strconv"
@@ -17,43 +18,28 @@ import (
 	"github.com/leapgate-go/leapgate/limit"
 )
 
-func TestSlot_IsThatOfACluster(t *testing.T) {
-	t.Parallel()
-	// What CLUSTER KEYSLOT says of them.
-	for key, want := range map[string]int{"": 0, "123456789": 12739, "foo": 12182} {
-		require.Equal(t, want, slot(key), key)
-	}
-}
-
-// cluster is three servers, of which each has a third of the slots. One that hangs answers
+// cluster is three servers, of which each has a third of the keys. One that hangs answers
 // nothing until it is released.
 type cluster struct {
 	*server
-	names bool // it tells which server keeps a key
 	hangs [3]atomic.Bool
 	moved atomic.Bool // another has taken the place of the first
 	mu    sync.Mutex
 	held  chan struct{} // guarded by mu; closed when it is released
 }
 
-func newCluster(names bool) *cluster {
-	return &cluster{server: withFields(), names: names, held: make(chan struct{})}
+func newCluster() *cluster {
+	return &cluster{server: newServer(), held: make(chan struct{})}
 }
 
-func (c *cluster) node(key string) int { return slot(key) * 3 / slots }
-
-func (c *cluster) Clustered() bool { return true }
+func (c *cluster) node(key string) int { return int(crc32.ChecksumIEEE([]byte(key)) % 3) }
 
 func (c *cluster) Node(key string) string {
 	n := c.node(key)
-	switch {
-	case !c.names:
-		return ""
-	case n == 0 && c.moved.Load():
-		return "node 3"
-	default:
-		return "node " + strconv.Itoa(n)
+	if n == 0 && c.moved.Load() {
+		n = 3
 	}
+	return "node " + strconv.Itoa(n)
 }
 
 func (c *cluster) wait(key string) error {
@@ -103,71 +89,61 @@ func keysOn(c *cluster, k kind, l limiter) (all [3][]string) {
 	return all
 }
 
-// One of three servers hangs. The keys of the others are decided there, all that are on servers
-// that are named, and all but a few where a range of slots belongs to two servers.
+// One of three servers hangs. The keys of the others are decided there.
 func TestServers_OneThatHangsTakesNoOtherAlong(t *testing.T) {
 	t.Parallel()
-	for _, names := range []bool{true, false} {
-		t.Run(fmt.Sprint("named: ", names), func(t *testing.T) {
-			t.Parallel()
-			each(t, func(k kind) {
-				t := k.t
-				c := newCluster(names)
-				var log logs
-				l := k.start(t, c, Config{Limit: 1 << 40, Window: time.Hour, Logger: log.logger()})
-				keys := keysOn(c, k, l)
-				allow(t, l, keys[2][0], 1)
-				c.hangs[1].Store(true)
-				var calls, shared atomic.Int64
-				var all sync.WaitGroup
-				ask := func(key string, healthy bool) {
-					d := allow(t, l, key, 1)
-					switch {
-					case healthy:
-						calls.Add(1)
-						if !d.Degraded {
-							shared.Add(1)
-						}
-					case !d.Degraded:
-						t.Error("it was answered by a server that hangs")
-					}
+	each(t, func(k kind) {
+		t := k.t
+		c := newCluster()
+		var log logs
+		l := k.start(t, c, Config{Limit: 1 << 40, Window: time.Hour, Logger: log.logger()})
+		keys := keysOn(c, k, l)
+		allow(t, l, keys[2][0], 1)
+		c.hangs[1].Store(true)
+		var calls, shared atomic.Int64
+		var all sync.WaitGroup
+		ask := func(key string, healthy bool) {
+			d := allow(t, l, key, 1)
+			switch {
+			case healthy:
+				calls.Add(1)
+				if !d.Degraded {
+					shared.Add(1)
 				}
-				r := rand.New(rand.NewPCG(1, 2))
-				for range 3000 { // 3 s
-					for n := range keys {
-						all.Go(func() { ask(keys[n][r.IntN(len(keys[n]))], n != 1) })
-						synctest.Wait()
-					}
-					time.Sleep(time.Millisecond)
-				}
-				all.Wait()
-				if names {
-					require.Equal(t, calls.Load(), shared.Load())
-				} else {
-					require.GreaterOrEqual(t, 100*shared.Load(), 99*calls.Load())
-				}
-				require.Equal(t, Open, l.Link().State)
-				require.EqualValues(t, 1, l.Link().Openings)
-				require.True(t, l.Stats().Away)
-				require.Equal(t, 1, log.count("the server is away"), log.String())
-				require.Equal(t, names, log.count(`server="node 1"`) == 1, log.String())
+			case !d.Degraded:
+				t.Error("it was answered by a server that hangs")
+			}
+		}
+		r := rand.New(rand.NewPCG(1, 2))
+		for range 3000 { // 3 s
+			for n := range keys {
+				all.Go(func() { ask(keys[n][r.IntN(len(keys[n]))], n != 1) })
+				synctest.Wait()
+			}
+			time.Sleep(time.Millisecond)
+		}
+		all.Wait()
+		require.Equal(t, calls.Load(), shared.Load())
+		require.Equal(t, Open, l.Link().State)
+		require.EqualValues(t, 1, l.Link().Openings)
+		require.True(t, l.Stats().Away)
+		require.Equal(t, 1, log.count("the server is away"), log.String())
+		require.Equal(t, 1, log.count(`server="node 1"`), log.String())
 
-				c.release()
-				for _, key := range keys[1] {
-					allow(t, l, key, 1) // some are probes
-					time.Sleep(retryTime)
-				}
-				for _, key := range keys[1] {
-					require.False(t, allow(t, l, key, 1).Degraded)
-				}
-				link := l.Link()
-				require.Equal(t, Closed, link.State)
-				require.Zero(t, link.Away)
-				require.EqualValues(t, 1, link.Openings)
-				require.Equal(t, 1, log.count("the server is back"), log.String())
-			})
-		})
-	}
+		c.release()
+		for _, key := range keys[1] {
+			allow(t, l, key, 1) // some are probes
+			time.Sleep(retryTime)
+		}
+		for _, key := range keys[1] {
+			require.False(t, allow(t, l, key, 1).Degraded)
+		}
+		link := l.Link()
+		require.Equal(t, Closed, link.State)
+		require.Zero(t, link.Away)
+		require.EqualValues(t, 1, link.Openings)
+		require.Equal(t, 1, log.count("the server is back"), log.String())
+	})
 }
 
 // The server that took the place of one that hangs is asked at once, and the one that no key is
@@ -176,7 +152,7 @@ func TestServers_AnotherTakesTheKeys(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		c := newCluster(true)
+		c := newCluster()
 		l := k.start(t, c, Config{Limit: 1 << 40, Window: time.Hour})
 		key := keysOn(c, k, l)[0][0]
 		allow(t, l, key, 1)
@@ -195,68 +171,12 @@ func TestServers_AnotherTakesTheKeys(t *testing.T) {
 	})
 }
 
-// What was taken for away by its slots, before the client could name servers or where nobody asks
-// again, is not told to be away for ever, and what happens next is told.
-func TestServers_RangesThatNobodyAsks(t *testing.T) {
-	t.Parallel()
-	for _, names := range []bool{true, false} {
-		t.Run(fmt.Sprint("named: ", names), func(t *testing.T) {
-			t.Parallel()
-			each(t, func(k kind) {
-				t := k.t
-				c := newCluster(names)
-				for i := range c.hangs {
-					c.hangs[i].Store(true)
-				}
-				var log logs
-				l := k.start(t, c, Config{Limit: 1 << 40, Window: time.Hour, Logger: log.logger()})
-				keys := keysOn(c, k, l)
-				for _, key := range []string{keys[0][0], keys[1][0]} {
-					for range failuresToOpen + moreFailures {
-						require.True(t, allow(t, l, key, 1).Degraded)
-						time.Sleep(quietTime)
-					}
-				}
-				require.Equal(t, 2, l.Link().Away)
-				c.release()
-				time.Sleep(retryTime)
-				require.False(t, allow(t, l, keys[0][0], 1).Degraded)
-				if names {
-					require.False(t, allow(t, l, keys[0][0], 1).Degraded)
-					require.Zero(t, l.Link().Away, "the servers have names now")
-				} else {
-					require.Equal(t, 1, l.Link().Away)
-				}
-				time.Sleep(unasked + retryTime + time.Nanosecond)
-				require.Zero(t, l.Link().Away)
-				require.Equal(t, Closed, l.Link().State)
-				require.False(t, l.Stats().Away)
-				require.Equal(t, 1, log.count("no server is known to be away any more"), log.String())
-
-				c.names = false
-				c.hangs[0].Store(true)
-				for range failuresToOpen + moreFailures {
-					require.True(t, allow(t, l, keys[0][1], 1).Degraded)
-					time.Sleep(quietTime)
-				}
-				require.Equal(t, 1, l.Link().Away)
-				require.EqualValues(t, 2, l.Link().Openings)
-				require.Equal(t, 2, log.count("the server is away"), log.String())
-				c.release()
-				time.Sleep(retryTime)
-				require.False(t, allow(t, l, keys[0][1], 1).Degraded)
-				require.Zero(t, l.Link().Away)
-			})
-		})
-	}
-}
-
 // How often servers went away does not become less when one of them is forgotten.
 func TestServers_OpeningsOfThoseThatAreForgotten(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		c := newCluster(true)
+		c := newCluster()
 		l := k.start(t, c, Config{Limit: 1 << 40, Window: time.Hour})
 		keys := keysOn(c, k, l)
 		allow(t, l, keys[0][0], 1)
@@ -279,8 +199,8 @@ func TestServers_OpeningsOfThoseThatAreForgotten(t *testing.T) {
 // However many names a client has for its servers, few are kept.
 func TestServers_NamesAreBounded(t *testing.T) {
 	t.Parallel()
-	c := newCluster(true)
-	s := newServers(c, DefaultTimeout)
+	c := newCluster()
+	s := newServers(c)
 	for i := range 10 * maxNamed {
 		s.name(strconv.Itoa(i))
 		require.LessOrEqual(t, len(*s.named.Load()), maxNamed)
@@ -349,7 +269,7 @@ func TestServers_AnAnswerEndsTheQuiet(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Limit: 1 << 40})
 		allow(t, l, "a", 1)
 		s.latency.set(DefaultTimeout + 5*time.Millisecond)
@@ -367,60 +287,13 @@ func TestServers_AnAnswerEndsTheQuiet(t *testing.T) {
 	})
 }
 
-// A process that is late itself does not take the server for away, but for one that answers
-// nothing for seconds.
-func TestServers_AProcessThatIsLate(t *testing.T) {
-	t.Parallel()
-	each(t, func(k kind) {
-		t := k.t
-		s := withFields()
-		l := k.start(t, s, Config{Limit: 1 << 40, Window: time.Hour})
-		allow(t, l, "a", 1)
-		s.latency.set(2 * DefaultTimeout)
-		link := k.core(l).link
-		var skew atomic.Int64 // a timer is late that runs out later than the clock says
-		actual := link.clock
-		link.clock.Given = func() int64 { return actual.Now() + skew.Load() }
-		late := func() limit.Decision {
-			time.AfterFunc(DefaultTimeout/2, func() { skew.Add(int64(minLateness)) })
-			return allow(t, l, "a", 1)
-		}
-		for range 100 {
-			require.True(t, late().Degraded)
-			time.Sleep(DefaultTimeout)
-			require.Equal(t, Closed, l.Link().State)
-		}
-		require.EqualValues(t, 100, l.Link().Late)
-		require.EqualValues(t, 100, l.Link().Failures)
-
-		time.Sleep(time.Second)
-		s.latency.set(time.Hour)
-		calls := int(excusedTime / (DefaultTimeout + minLateness + quietTime))
-		for range calls {
-			require.Equal(t, Closed, l.Link().State)
-			begun := time.Now()
-			late()
-			require.Equal(t, DefaultTimeout, time.Since(begun))
-			require.True(t, allow(t, l, "a", 1).Degraded)
-			require.Equal(t, DefaultTimeout, time.Since(begun), "the next call need not wait")
-			time.Sleep(quietTime)
-		}
-		for range failuresToOpen + 1 {
-			late()
-			time.Sleep(quietTime)
-		}
-		require.Equal(t, Open, l.Link().State)
-		time.Sleep(2 * time.Hour)
-	})
-}
-
 // A caller that leaves while the server is asked has asked once, and is charged; and a refusal
 // is remembered, so that a flood of such does not reach the server.
 func TestAllow_ACallerWhoLeavesGainsNothing(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Limit: 5, Window: time.Hour, LeaseTime: time.Minute})
 		_, err := l.Peek(t.Context(), "a")
 		require.NoError(t, err)
@@ -452,7 +325,7 @@ func TestAllow_CallersWhoLeaveDoNotHideAServerThatHangs(t *testing.T) {
 	each(t, func(k kind) {
 		t := k.t
 		h := hung{make(chan struct{})}
-		l := k.start(t, h, Config{Limit: 1 << 30, Storage: Auto})
+		l := k.start(t, h, Config{Limit: 1 << 30})
 		for range failuresToOpen {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			_, _ = l.AllowN(ctx, "a", 1)
@@ -463,28 +336,5 @@ func TestAllow_CallersWhoLeaveDoNotHideAServerThatHangs(t *testing.T) {
 		require.True(t, allow(t, l, "a", 1).Degraded)
 		close(h.release)
 		time.Sleep(time.Second)
-	})
-}
-
-// A key that is kept the other way is charged also if the caller leaves before that is known.
-func TestAllow_ACallerLeavesBeforeTheOtherScript(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := withFields()
-		old, err := NewLog(s, Config{Prefix: "test:", Limit: 100, Window: time.Hour, Storage: SortedSet, Instances: 1, Logger: quiet})
-		require.NoError(t, err)
-		allow(t, old, "a", 1)
-		l, err := NewLog(s, Config{Prefix: "test:", Limit: 100, Window: time.Hour, Instances: 1, Logger: quiet})
-		require.NoError(t, err)
-		allow(t, l, "another", 1)
-		s.latency.set(10 * time.Millisecond)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		_, err = l.AllowN(ctx, "a", 1)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		time.Sleep(time.Second)
-		require.EqualValues(t, 2, s.held(old.wire("a")))
-		require.NoError(t, l.Close())
-		require.NoError(t, old.Close())
 	})
 }

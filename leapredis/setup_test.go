@@ -62,19 +62,11 @@ func makeCounter(c Client, cfg Config) (limiter, error) { return NewCounter(c, c
 
 func makeBurst(c Client, cfg Config) (limiter, error) { return NewBurst(c, cfg) }
 
-func makeLog(s Storage) func(Client, Config) (limiter, error) {
-	return func(c Client, cfg Config) (limiter, error) {
-		cfg.Storage = s
-		return NewLog(c, cfg)
-	}
-}
-
-func twinLog(cfg limit.Config) (twin, error) { return limit.NewLog(cfg) }
+func makeLog(c Client, cfg Config) (limiter, error) { return NewLog(c, cfg) }
 
 var kinds = []kind{
 	{"Counter", "counter", makeCounter, func(cfg limit.Config) (twin, error) { return limit.NewCounter(cfg) }, nil},
-	{"SortedSet", "sorted", makeLog(SortedSet), twinLog, nil},
-	{"FieldExpiry", "fields", makeLog(FieldExpiry), twinLog, nil},
+	{"Log", "log", makeLog, func(cfg limit.Config) (twin, error) { return limit.NewLog(cfg) }, nil},
 	{"Burst", "burst", makeBurst, func(cfg limit.Config) (twin, error) { return limit.NewBurst(cfg) }, nil},
 }
 
@@ -149,12 +141,6 @@ const count = -1
 func counter(t testing.TB, client Client, cfg Config) *RateLimiter {
 	t.Helper()
 	return kinds[0].start(t, client, cfg).(*RateLimiter)
-}
-
-func withFields() *server {
-	s := newServer()
-	s.fields = true
-	return s
 }
 
 // allow asks for n and expects an answer.

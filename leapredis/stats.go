@@ -9,12 +9,11 @@ import "github.com/leapgate-go/leapgate/limit"
 // alone.
 type Link struct {
 	State    State // Open if any server is away
-	Away     int   // servers that are away or, where the client cannot name them, 64ths of a Cluster's slots
-	Openings int64 // how often a server went away; some such parts of the slots at a time count as one
+	Away     int   // servers that are away; at most 1 if the client cannot name them
+	Openings int64 // how often a server went away
 
 	RoundTrips int64 // scripts that were sent, of any kind; not those that were sent late or again with their text
 	Failures   int64 // those that were not answered in time, or with an error
-	Late       int64 // of them, those for which this process was late itself, so that they say nothing about the server
 
 	Instances int64 // how many processes share the limit: given, counted, or [AssumedInstances]
 	Share     int64 // with [Local], the limit with which this one answers while no server does; else 0

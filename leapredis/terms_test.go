@@ -50,7 +50,7 @@ func TestLimitFor_EachKeyHasTheLimitOfItsPlan(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Name: "plans", Limit: 5, MaxLimit: 10, LimitFor: byPlan, Window: time.Minute})
 		require.Equal(t, 5, passed(t, l, "any", 20))
 		require.Equal(t, 10, passed(t, l, "vip 1", 20))
@@ -91,7 +91,7 @@ func TestLimitFor_MayAskTheLimiterAndPanic(t *testing.T) {
 	each(t, func(k kind) {
 		t := k.t
 		var l limiter
-		l = k.start(t, withFields(), Config{Limit: 5, Window: time.Minute, LimitFor: func(key string) int64 {
+		l = k.start(t, newServer(), Config{Limit: 5, Window: time.Minute, LimitFor: func(key string) int64 {
 			switch key {
 			case "panics":
 				panic(key)
@@ -113,7 +113,7 @@ func TestAllowLimit_WhatWasCountedStays(t *testing.T) {
 	t.Parallel()
 	eachCount(t, func(k kind) {
 		t := k.t
-		l := k.start(t, withFields(), Config{Limit: 5, MaxLimit: 20, Window: time.Minute})
+		l := k.start(t, newServer(), Config{Limit: 5, MaxLimit: 20, Window: time.Minute})
 		ask := func(n, most int64) limit.Decision {
 			d, err := l.AllowLimit(t.Context(), "a", n, most)
 			require.NoError(t, err)
@@ -141,7 +141,7 @@ func TestSetLimit_WhatWasCountedStays(t *testing.T) {
 	t.Parallel()
 	eachCount(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Name: "n", Limit: 5, MaxLimit: 50})
 		require.Equal(t, 5, passed(t, l, "a", 9))
 		require.NoError(t, l.SetLimit(8))
@@ -179,7 +179,7 @@ func TestSetLimit_IsOfThisProcess(t *testing.T) {
 	t.Parallel()
 	eachCount(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		one := k.start(t, s, Config{Limit: 10, Window: time.Minute})
 		other := k.start(t, s, Config{Limit: 10, Window: time.Minute})
 		require.NoError(t, one.SetLimit(3))
@@ -201,7 +201,7 @@ func TestSetLimit_HammerWithCallers(t *testing.T) {
 				t.Skip("a log has no leases")
 			}
 			const small, large = 200, 2000
-			s := withFields()
+			s := newServer()
 			s.latency.set(time.Millisecond)
 			var charged atomic.Int64
 			var processes []limiter
@@ -281,7 +281,7 @@ func TestShadow_DecidesAndCountsAndRefusesNobody(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Name: "n", Limit: 3, Window: time.Minute, Mode: rule.Shadow})
 		for i := range 10 {
 			d := allow(t, l, "a", 1)
@@ -367,7 +367,7 @@ func TestAllowAtMost_AsManyAsThereIsRoomFor(t *testing.T) {
 	t.Parallel()
 	each(t, func(k kind) {
 		t := k.t
-		s := withFields()
+		s := newServer()
 		l := k.start(t, s, Config{Limit: 10, Window: time.Second})
 		ask := func(key string, n int64) limit.Decision {
 			d, err := l.AllowAtMost(t.Context(), key, n)

@@ -56,8 +56,7 @@ type table struct {
 // in real time, which is much shorter than these windows.
 const minute = 1_800_000_000 * int64(time.Second)
 
-// onTables runs test with each kind of limiter that can have another clock. (Fields of a
-// hash that expire do so by the server's.)
+// onTables runs test with each kind of limiter.
 func onTables(t *testing.T, cfg leapredis.Config, test func(x *table)) {
 	t.Helper()
 	v := versions[0]
@@ -72,7 +71,6 @@ func onTables(t *testing.T, cfg leapredis.Config, test func(x *table)) {
 			twinCfg := limit.Config{Name: cfg.Name, Limit: cfg.Limit, Window: cfg.Window, Now: func() int64 { return x.clock.now.Load() * 1000 }}
 			var err error
 			if isLog {
-				cfg.Storage = leapredis.SortedSet
 				x.carry, x.remote = 1, newLog(t, x.clock, cfg)
 				x.local, err = limit.NewLog(twinCfg)
 			} else {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,16 +44,14 @@ func (l *lines) count(what string) int { return strings.Count(l.String(), what) 
 // needed are the commands that the first admission of a key needs, besides EVALSHA and EVAL,
 // and later those for more. They are in the documentation of leapredis.
 var needed, later = map[string][]string{
-	"counter":         {"time", "get", "set"},
-	"burst":           {"time", "get", "set"},
-	"log SortedSet":   {"time", "zrange", "zadd", "pexpire"},
-	"log FieldExpiry": {"time", "hget", "exists", "hset", "pexpire", "hpexpireat"},
-	"heartbeat":       {"time", "zrangebyscore", "zadd", "pexpire", "zcount", "zrank"},
+	"counter":   {"time", "get", "set"},
+	"burst":     {"time", "get", "set"},
+	"log":       {"time", "zrange", "zadd", "pexpire"},
+	"heartbeat": {"time", "zrangebyscore", "zadd", "pexpire", "zcount", "zrank"},
 }, map[string][]string{
-	"counter":         {"setrange"},
-	"log SortedSet":   {"zrangebyscore", "zrank", "zcard", "zrem", "zremrangebyscore", "pttl", "unlink", "command|info"},
-	"log FieldExpiry": {"hdel", "del", "unlink", "command|info"},
-	"heartbeat":       {"zrem"},
+	"counter":   {"setrange"},
+	"log":       {"zrangebyscore", "zrank", "zcard", "zrem", "zremrangebyscore", "pttl", "unlink"},
+	"heartbeat": {"zrem"},
 }
 
 // asUser connects as a user of the server who may run those commands.
@@ -76,15 +75,15 @@ func TestDenied_ACommandOfAScript(t *testing.T) {
 			t.Parallel()
 			server := v.start(t)
 			for _, w := range ways {
-				for kind, commands := range v.neededBy() {
+				for _, kind := range rateLimiters {
+					commands := needed[kind]
 					for i, denied := range commands {
 						what := fmt.Sprintf("%s, %s without %s", w.name, kind, denied)
 						_, err := server.Do("FLUSHALL")
 						require.NoError(t, err)
-						rest := append(append([]string(nil), commands[:i]...), commands[i+1:]...)
-						rest = append(rest, later[kind]...)
+						rest := slices.Concat(commands[:i], commands[i+1:], later[kind])
 						var log lines
-						l := v.kind(t, kind, w.asUser(t, server, fmt.Sprintf("user-%s-%d", strings.Fields(kind)[0], i), rest), leapredis.Config{
+						l := kindOf(t, kind, w.asUser(t, server, fmt.Sprintf("user-%s-%d", kind, i), rest), leapredis.Config{
 							Limit: 5, Window: time.Hour, WhenAway: leapredis.Deny, Logger: log.logger(),
 						})
 						for range 20 {
@@ -112,11 +111,11 @@ func TestDenied_NothingThatIsNeeded(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			server := v.start(t)
-			for kind, commands := range v.neededBy() {
+			for _, kind := range rateLimiters {
 				_, err := server.Do("FLUSHALL")
 				require.NoError(t, err)
-				client := ways[0].asUser(t, server, "user", append(append([]string(nil), commands...), later[kind]...))
-				l := v.kind(t, kind, client, leapredis.Config{Limit: 5, Window: time.Hour, WhenAway: leapredis.Deny})
+				client := ways[0].asUser(t, server, "user", slices.Concat(needed[kind], later[kind]))
+				l := kindOf(t, kind, client, leapredis.Config{Limit: 5, Window: time.Hour, WhenAway: leapredis.Deny})
 				var first limit.Decision
 				for i := range 10 {
 					d, err := l.AllowN(t.Context(), "a", 1)
@@ -198,7 +197,7 @@ func TestForeign_ValuesOfEveryType(t *testing.T) {
 			server := v.start(t)
 			for _, w := range ways {
 				client := w.client(t, server.Addr())
-				for kind := range v.neededBy() {
+				for _, kind := range rateLimiters {
 					for found, commands := range values {
 						for _, command := range commands {
 							_, err := server.Do("FLUSHALL")
@@ -211,7 +210,7 @@ func TestForeign_ValuesOfEveryType(t *testing.T) {
 							before, err := server.Do("DUMP", name)
 							require.NoError(t, err)
 							var log lines
-							l := v.kind(t, kind, client, leapredis.Config{
+							l := kindOf(t, kind, client, leapredis.Config{
 								Prefix: prefix, Limit: 5, Window: time.Hour, WhenAway: leapredis.Deny, Logger: log.logger(),
 							})
 							for range 20 {
@@ -226,7 +225,7 @@ func TestForeign_ValuesOfEveryType(t *testing.T) {
 								require.True(t, d.Allowed && !d.Degraded, what)
 							}
 							require.Zero(t, l.Link().Openings, what)
-							if found != "zset" && found != "hash" { // of any of those, a log's own cannot be told
+							if found != "zset" { // a log is one, too
 								var replied *leapredis.ReplyError
 								require.ErrorAs(t, l.Reset(t.Context(), "a secret key"), &replied, what)
 							}
@@ -248,29 +247,16 @@ func TestForeign_ValuesOfEveryType(t *testing.T) {
 	}
 }
 
-// neededBy is needed by the limiters that the server can have.
-func (v version) neededBy() map[string][]string {
-	all := map[string][]string{"counter": needed["counter"], "burst": needed["burst"]}
-	for _, storage := range v.storages {
-		name := "log " + storage.String()
-		all[name] = needed[name]
-	}
-	return all
-}
+// rateLimiters are the names of the limiters that kindOf makes.
+var rateLimiters = []string{"counter", "burst", "log"}
 
-// kind makes one of those limiters.
-func (v version) kind(t *testing.T, name string, client leapredis.Client, cfg leapredis.Config) limiter {
+func kindOf(t *testing.T, name string, client leapredis.Client, cfg leapredis.Config) limiter {
 	t.Helper()
 	switch name {
 	case "counter":
 		return newCounter(t, client, cfg)
 	case "burst":
 		return newBurst(t, client, cfg)
-	}
-	for _, storage := range v.storages {
-		if name == "log "+storage.String() {
-			cfg.Storage = storage
-		}
 	}
 	return newLog(t, client, cfg)
 }

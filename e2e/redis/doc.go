@@ -4,8 +4,7 @@
 //	apt-get install redis-server
 //	go test -tags e2e -timeout 300s ./redis
 //
-// With LEAPGATE_REDIS_ROOT, it does the same against a newer server, which has field
-// expiry:
+// With LEAPGATE_REDIS_ROOT, the tests also run against a newer server:
 //
 //	debootstrap --variant=minbase --include=redis-server,redis-tools trixie DIRECTORY
 //	LEAPGATE_REDIS_ROOT=DIRECTORY go test -tags e2e -timeout 300s ./redis

@@ -281,7 +281,7 @@ func TestFaults_ScriptsAreForgotten(t *testing.T) {
 			t.Parallel()
 			for _, w := range ways {
 				server := v.start(t)
-				for name, l := range v.kinds(t, w.client(t, server.Addr()), leapredis.Config{Limit: 1000, Window: time.Hour}) {
+				for name, l := range kinds(t, w.client(t, server.Addr()), leapredis.Config{Limit: 1000, Window: time.Hour}) {
 					for range 3 {
 						var last int64
 						for range 5 {

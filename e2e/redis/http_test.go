@@ -26,7 +26,7 @@ func TestAll_WithALocalLimit(t *testing.T) {
 			t.Parallel()
 			server := v.start(t)
 			client := ways[0].client(t, server.Addr())
-			for name, remote := range v.kinds(t, client, leapredis.Config{Name: "shared", Limit: 3, Window: time.Hour}) {
+			for name, remote := range kinds(t, client, leapredis.Config{Name: "shared", Limit: 3, Window: time.Hour}) {
 				local, err := limit.NewLog(limit.Config{Name: "local", Limit: 5, Window: time.Hour})
 				require.NoError(t, err)
 				all := limit.All(local, remote)

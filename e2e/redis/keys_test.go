@@ -45,7 +45,7 @@ func TestKeys_OfAnyBytes(t *testing.T) {
 						addrs = append(addrs, s.Addr())
 					}
 					client := w.client(t, addrs...)
-					kinds := v.kinds(t, client, leapredis.Config{Limit: 3, Window: time.Hour})
+					kinds := kinds(t, client, leapredis.Config{Limit: 3, Window: time.Hour})
 					kinds["leases"] = newCounter(t, client, leapredis.Config{Prefix: "leases:", Limit: 3, Window: time.Hour, Lease: 10})
 					for name, l := range kinds {
 						what := name + ", " + w.name + ", " + where
@@ -115,7 +115,7 @@ func TestKeys_Expire(t *testing.T) {
 			t.Parallel()
 			server := v.start(t)
 			cfg := leapredis.Config{Limit: 1000, Window: 200 * time.Millisecond}
-			kinds := v.kinds(t, ways[0].client(t, server.Addr()), cfg)
+			kinds := kinds(t, ways[0].client(t, server.Addr()), cfg)
 			for _, l := range kinds {
 				for range 50 {
 					d, err := l.AllowN(t.Context(), hot, 2)

@@ -58,17 +58,6 @@ func charges(do func(args ...string) (any, error), key string, window time.Durat
 			}
 			add(list[i+1].(string), int64(at), number(list[i].(string)[7:]))
 		}
-	case "hash":
-		reply, err := do("HGETALL", key)
-		if err != nil {
-			return nil, err
-		}
-		list, _ := reply.([]any)
-		for i := 0; i < len(list); i += 2 {
-			if value := list[i+1].(string); list[i] != "m" {
-				add(list[i].(string), number(value[:7]), number(value[14:]))
-			}
-		}
 	default:
 		return nil, fmt.Errorf("%q is a %v", key, kind)
 	}

@@ -26,7 +26,7 @@ func TestMemory(t *testing.T) {
 			for admissions, keys := range map[int]int{1: 5000, 10: 1000, 100: 100, 1000: 20} {
 				server := v.start(t)
 				client := ways[0].client(t, server.Addr())
-				for name, l := range v.kinds(t, client, leapredis.Config{Limit: 1 << 20, Window: time.Hour}) {
+				for name, l := range kinds(t, client, leapredis.Config{Limit: 1 << 20, Window: time.Hour}) {
 					if name == "counter" && admissions > 1 {
 						continue // it is the same
 					}

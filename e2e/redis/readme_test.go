@@ -76,7 +76,7 @@ func exercised(t *testing.T, v version, kind string, server *redistest.Server, c
 	if kind == "heartbeat" {
 		cfg.WhenAway, kind, cfg.Instances = leapredis.Local, "counter", counted
 	}
-	l := v.kind(t, kind, client, cfg)
+	l := kindOf(t, kind, client, cfg)
 	all := []error{}
 	note := func(err error) { all = append(all, err) }
 	ctx := t.Context()
@@ -125,11 +125,10 @@ func exercised(t *testing.T, v version, kind string, server *redistest.Server, c
 
 // aclFor is what the README has for what a limiter is called here.
 var aclFor = map[string]string{
-	"counter":         "NewCounter",
-	"log SortedSet":   "NewLog in sorted sets",
-	"log FieldExpiry": "NewLog in hashes",
-	"burst":           "NewBurst",
-	"heartbeat":       "The count of processes",
+	"counter":   "NewCounter",
+	"log":       "NewLog",
+	"burst":     "NewBurst",
+	"heartbeat": "The count of processes",
 }
 
 // aclOfClient is what a client sends besides what it is told to.
@@ -151,7 +150,7 @@ func TestE2E_ReadmeACLIsWhatIsNeeded(t *testing.T) {
 			t.Parallel()
 			server := v.start(t)
 			kinds := map[string][]string{"heartbeat": {"NewCounter", aclFor["heartbeat"]}}
-			for kind := range v.neededBy() {
+			for _, kind := range rateLimiters {
 				kinds[kind] = []string{aclFor[kind]}
 			}
 			for kind, whats := range kinds {
@@ -210,13 +209,13 @@ func TestE2E_ReadmeACLInACluster(t *testing.T) {
 // random, and tables grow by doubling.
 func TestE2E_ReadmeMemory(t *testing.T) {
 	t.Parallel()
-	rows := map[string]string{"counter": "Counter, a string", "burst": "Burst, a string", "log SortedSet": "Log, a sorted set", "log FieldExpiry": "Log, a hash"}
+	rows := map[string]string{"counter": "Counter, a string", "burst": "Burst, a string", "log": "Log, a sorted set"}
 	for _, v := range versions {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			server := v.start(t)
 			client := ways[0].client(t, server.Addr())
-			for kind := range v.neededBy() {
+			for _, kind := range rateLimiters {
 				_, told, ok := strings.Cut(readme(t), "\n| "+rows[kind]+" | ")
 				require.True(t, ok, rows[kind])
 				told, _, _ = strings.Cut(told, " |\n")
@@ -224,7 +223,7 @@ func TestE2E_ReadmeMemory(t *testing.T) {
 					admissions := []int{1, 10, 100, 1000}[i]
 					_, err := server.Do("FLUSHALL")
 					require.NoError(t, err)
-					l := v.kind(t, kind, client, leapredis.Config{Prefix: "api:", Limit: 1 << 20, Window: time.Hour})
+					l := kindOf(t, kind, client, leapredis.Config{Prefix: "api:", Limit: 1 << 20, Window: time.Hour})
 					for range admissions {
 						d, err := l.AllowN(t.Context(), "client-0000000000001", 1)
 						require.NoError(t, err)

@@ -46,18 +46,16 @@ type limiter interface {
 
 // version is a kind of server.
 type version struct {
-	name     string
-	program  func(t *testing.T) (redistest.Program, error)
-	storages []leapredis.Storage // that a log can have there
+	name    string
+	program func(t *testing.T) (redistest.Program, error)
 }
 
 // versions are the installed server, and the newer one. Where there is none, what needs it
 // is skipped, and says so.
 var versions = []version{
 	{
-		name:     "installed",
-		program:  func(*testing.T) (redistest.Program, error) { return redistest.Installed("redis-server") },
-		storages: []leapredis.Storage{leapredis.SortedSet},
+		name:    "installed",
+		program: func(*testing.T) (redistest.Program, error) { return redistest.Installed("redis-server") },
 	},
 	{
 		name: "newer",
@@ -65,11 +63,10 @@ var versions = []version{
 			t.Helper()
 			root := os.Getenv(redistest.Env)
 			if root == "" {
-				t.Skip(redistest.Env + " names no system with a server that has field expiry: see doc.go")
+				t.Skip(redistest.Env + " names no system with a newer server: see doc.go")
 			}
 			return redistest.Unpacked(root, "redis-server")
 		},
-		storages: []leapredis.Storage{leapredis.SortedSet, leapredis.FieldExpiry},
 	},
 }
 
@@ -209,17 +206,12 @@ func usual(cfg leapredis.Config) leapredis.Config {
 	return cfg
 }
 
-// kinds makes a limiter of each kind that a server can have, on keys of its own.
-func (v version) kinds(t *testing.T, client leapredis.Client, cfg leapredis.Config) map[string]limiter {
+// kinds makes a counter and a log, each with its own prefix.
+func kinds(t *testing.T, client leapredis.Client, cfg leapredis.Config) map[string]limiter {
 	t.Helper()
-	all := map[string]limiter{}
-	cfg.Prefix = "counter:"
-	all["counter"] = newCounter(t, client, cfg)
-	for _, storage := range v.storages {
-		cfg.Prefix, cfg.Storage = "log:"+storage.String()+":", storage
-		all["log "+storage.String()] = newLog(t, client, cfg)
-	}
-	return all
+	counter, log := cfg, cfg
+	counter.Prefix, log.Prefix = "counter:", "log:"
+	return map[string]limiter{"counter": newCounter(t, client, counter), "log": newLog(t, client, log)}
 }
 
 // awaiting calls try until it is true, for at most three minutes: what should come soon.

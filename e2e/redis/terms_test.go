@@ -33,7 +33,7 @@ func TestE2E_LimitsThatMove(t *testing.T) {
 			var processes []map[string]limiter
 			for range 4 {
 				cfg := leapredis.Config{Limit: large, Window: time.Hour}
-				all := v.kinds(t, ways[0].client(t, server.Addr()), cfg)
+				all := kinds(t, ways[0].client(t, server.Addr()), cfg)
 				cfg.Prefix, cfg.Lease = "leases:", 20
 				all["leases"] = newCounter(t, ways[1].client(t, server.Addr()), cfg)
 				processes = append(processes, all)
@@ -89,7 +89,7 @@ func TestE2E_LimitsOfKeysAndShadow(t *testing.T) {
 			t.Parallel()
 			server := v.start(t)
 			client := ways[0].client(t, server.Addr())
-			for kind, made := range v.kinds(t, client, leapredis.Config{
+			for kind, made := range kinds(t, client, leapredis.Config{
 				Name: "calls", Limit: 3, MaxLimit: 7, Window: time.Hour, LimitFor: func(key string) int64 {
 					plan, _, _ := strings.Cut(key, " ")
 					if of, ok := map[string]int64{"pro": 7, "ban": 0, "free": limit.Exempt}[plan]; ok {

@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 )
 
-// Env names the environment variable with the root of a Debian system in which a newer
-// redis-server lies, one that has field expiry. This makes one:
+// Env names the environment variable with the root of a Debian system with a newer
+// redis-server. This makes one:
 //
 //	debootstrap --variant=minbase --include=redis-server,redis-tools trixie DIRECTORY
 const Env = "LEAPGATE_REDIS_ROOT"

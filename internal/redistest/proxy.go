@@ -83,6 +83,16 @@ func (p *Proxy) Cut() {
 	}
 }
 
+// Silence swallows what the current connections send from now on, in both directions, as after
+// a router forgot them. New connections work. The next call of Set ends the silent ones.
+func (p *Proxy) Silence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.lost = true
+	}
+}
+
 // Close ends it and everything that goes through it.
 func (p *Proxy) Close() {
 	p.shut()

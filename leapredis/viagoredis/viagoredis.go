@@ -18,12 +18,17 @@
 //
 // go-redis has a connection for each call under way, so it is slower than rueidis where
 // many goroutines call: see BENCHMARKS.md. A connection on which nothing is answered is held
-// for ReadTimeout, also after the limiter has given up the call.
+// for ReadTimeout, also after the limiter has given up the call. When a call times out, the
+// idle connections to its server are pinged, and those that do not answer within 500ms are
+// closed. So a server is found again soon although the connections to it have died unnoticed,
+// provided that the pool is larger than the number of calls that wait for ReadTimeout.
 package viagoredis
 
 import (
 	"context"
 	"errors"
+	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -35,25 +40,64 @@ func New(client redis.UniversalClient) leapredis.Client { return adapter{client}
 
 type adapter struct{ client redis.UniversalClient }
 
-// Clustered is false for a single node's and Sentinel's client.
-func (a adapter) Clustered() bool {
-	_, single := a.client.(*redis.Client)
-	return !single
+// Node returns the address of the node of a Cluster that keeps key, as far as the client knows.
+func (a adapter) Node(key string) string {
+	if _, ok := a.client.(*redis.ClusterClient); ok {
+		if node := a.node(key); node != nil {
+			return node.Options().Addr
+		}
+	}
+	return ""
 }
 
-// Node is the address of the node of a Cluster that keeps key, as far as the client knows.
-func (a adapter) Node(key string) string {
-	cluster, ok := a.client.(*redis.ClusterClient)
-	if !ok {
-		return ""
+// node returns the client of the server that keeps key, or nil if that is not known. It sends
+// nothing to a Cluster of which a script was answered.
+func (a adapter) node(key string) *redis.Client {
+	switch client := a.client.(type) {
+	case *redis.Client:
+		return client
+	case *redis.ClusterClient:
+		if node, err := client.MasterForKey(context.Background(), key); err == nil {
+			return node
+		}
 	}
-	// It asks no node: once a script was answered, it has the slots.
-	node, err := cluster.MasterForKey(context.Background(), key)
-	if err != nil {
-		return ""
-	}
-	return node.Options().Addr
+	return nil
 }
+
+// idleTimeout is how long an idle connection may take to answer a ping.
+const idleTimeout = 500 * time.Millisecond
+
+// checked holds the clients of servers whose idle connections are being checked.
+var checked sync.Map // of *redis.Client
+
+// CheckIdle pings all idle connections to the server of key at once. go-redis closes those
+// that do not answer in time.
+func (a adapter) CheckIdle(key string) {
+	go func() {
+		client := a.node(key)
+		if client == nil {
+			return
+		}
+		if _, busy := checked.LoadOrStore(client, nil); busy {
+			return
+		}
+		defer checked.Delete(client)
+		ctx, cancel := context.WithTimeout(context.Background(), idleTimeout)
+		defer cancel()
+		impatient := client.WithTimeout(idleTimeout)
+		var pings sync.WaitGroup
+		for range client.PoolStats().IdleConns {
+			pings.Go(func() { _ = impatient.Process(ctx, ping{redis.NewStatusCmd(ctx, "ping")}) })
+		}
+		pings.Wait()
+	}()
+}
+
+// ping is a command that go-redis sends only once, so it checks one connection.
+type ping struct{ *redis.StatusCmd }
+
+// NoRetry says so.
+func (ping) NoRetry() bool { return true }
 
 // once is a command that go-redis sends only once. (By default it repeats what it got no
 // answer to, and a script that counts would count twice.)

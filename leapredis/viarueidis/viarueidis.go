@@ -12,8 +12,9 @@
 //	options := viarueidis.Options("10.0.0.1:26379", "10.0.0.2:26379", "10.0.0.3:26379")
 //	options.Sentinel = rueidis.SentinelOption{MasterSet: "mymaster"}
 //
-// In a Cluster, the limiters know of each 64th of the slots by itself whether it is away:
-// rueidis does not name the node of a key.
+// In a Cluster, all keys share one breaker, because rueidis does not name the node of a key:
+// while a node is away, some calls for keys of other nodes are decided by Config.WhenAway.
+// With go-redis, each node has its own breaker.
 //
 // rueidis connects at once: its NewClient returns an error if no server answers. A program
 // that is to start all the same tries again, or takes go-redis, which connects when it is
@@ -48,12 +49,6 @@ func (a adapter) EvalSHA(ctx context.Context, sha, key string, args ...string) (
 func (a adapter) Eval(ctx context.Context, script, key string, args ...string) ([]int64, error) {
 	return a.do(ctx, a.client.B().Eval().Script(script).Numkeys(1).Key(key).Arg(args...).Build())
 }
-
-// Clustered is true for a Cluster's client.
-func (a adapter) Clustered() bool { return a.client.Mode() == rueidis.ClientModeCluster }
-
-// Node knows none: the client does not tell which node keeps a key.
-func (a adapter) Node(string) string { return "" }
 
 func (a adapter) do(ctx context.Context, command rueidis.Completed) ([]int64, error) {
 	reply, err := a.client.Do(ctx, command).AsIntSlice()

@@ -1,4 +1,4 @@
--- One decision of the sliding-window log, in a sorted set.
+-- One decision of the sliding-window log.
 --
 -- KEYS[1]: the key. ARGV[1]: limit, length of the window in µs, n, most, of 7 bytes each.
 --   most >= n: take n if they fit

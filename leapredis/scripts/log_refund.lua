@@ -1,4 +1,4 @@
--- Gives back what was taken from a key of log_sorted.lua.
+-- Gives back what was taken from a key of log.lua.
 --
 -- KEYS[1]: the key. ARGV: when it was taken, n. Reply: how much was given back.
 --
