@@ -17,7 +17,7 @@ import (
 
 // options says how the log is read: so that the rules find their resources in it.
 func (r *replay) options(before, after *whatif.Config, stdin io.Reader) accesslog.Options {
-	o := accesslog.Options{Format: r.format, SpoolMax: r.spool, Stdin: stdin}
+	o := accesslog.Options{Format: r.format, Stdin: stdin}
 	if r.key != clientKey {
 		o.Key = r.key
 	}
