@@ -39,7 +39,7 @@ ever found are GET (unmatched), as in the middleware.
 The log is kept in memory: 40 bytes for each request, of which there may be 20,000,000, and some 200
 bytes for each client.
 
-The exit code is 1 if -max-blocked may be exceeded, and 2 if there is no answer: if flags or files
+The exit code is 1 if -max-blocked is exceeded, and 2 if there is no answer: if flags or files
 cannot be read, or nothing in the log.
 `,
 	prepare: func(flags *flag.FlagSet) func([]string, streams) int {
@@ -62,10 +62,7 @@ cannot be read, or nothing in the log.
 			r.format, err = accesslog.ParseFormat(text)
 			return err
 		})
-		flags.IntVar(&r.retries, "retry", 0, "how often a client comes again that was refused")
-		flags.Uint64Var(&r.seed, "seed", 1, "decides what is random")
-		flags.BoolVar(&r.onePlacement, "quick", false, "do not try how much the results hang on when within a second requests came")
-		flags.Func("max-blocked", "fail if the rules may block more than this `share`, such as 1%, those in mode shadow too", func(text string) error {
+		flags.Func("max-blocked", "fail if the rules block more than this `share`, such as 1%", func(text string) error {
 			share, err := parseShare(text)
 			r.maxBlocked = &share
 			return err
@@ -85,12 +82,10 @@ const (
 type replay struct {
 	rules, against, key, arg, html, json string
 	rule, routes                         []string
-	suggest, onePlacement                bool
+	suggest                              bool
 	train, test                          *period
 	windows                              []time.Duration
 	format                               accesslog.Format
-	retries                              int
-	seed                                 uint64
 	maxBlocked                           *float64
 }
 
@@ -127,11 +122,10 @@ func (r *replay) check(args []string) error {
 		wrong(len(arg) > 1 && arg[0] == '-', "%s comes after a file; want flags first", arg)
 	}
 	wrong(r.against != "" && !tried, "-against without -rules or -rule; want something to compare")
-	wrong(r.suggest && (tried || r.against != "" || r.maxBlocked != nil || r.retries != 0), "-suggest together with rules; want one of both, for it tries none")
+	wrong(r.suggest && (tried || r.against != "" || r.maxBlocked != nil), "-suggest together with rules; want one of both, for it tries none")
 	wrong(!r.suggest && (r.train != nil || r.test != nil), "-train or -test without -suggest, for which they are")
 	wrong(r.test != nil && r.train == nil, "-test without -train; want two periods")
 	wrong(r.maxBlocked != nil && !tried, "-max-blocked without -rules or -rule; want something that blocks")
-	wrong(r.retries < 0 || r.retries > 100, "-retry is %d; want 0 to 100", r.retries)
 	return errors.Join(faults...)
 }
 
@@ -155,9 +149,7 @@ func (r *replay) run(args []string, std streams) int {
 // configs returns what is tried; before is nil if there is nothing to compare with.
 func (r *replay) configs(args []string) (before, after *whatif.Config, err error) {
 	faults := []error{r.check(args)}
-	after = &whatif.Config{
-		Arg: r.arg, OnePlacement: r.onePlacement, Retries: r.retries, Seed: r.seed, Windows: r.windows,
-	}
+	after = &whatif.Config{Arg: r.arg, Windows: r.windows}
 	if after.Rules, err = parseRules(r.rule); err != nil {
 		faults = append(faults, err)
 	}

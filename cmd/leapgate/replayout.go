@@ -125,8 +125,7 @@ func (o *output) writeTo(d *page.Document, stdout io.Writer) error {
 	return o.file.finish(buffered)
 }
 
-// judge says that more may be blocked than is wanted, and returns the exit code. Rules in mode
-// shadow are judged as well: they are there to be put in force.
+// judge reports whether more requests are blocked than -max-blocked allows, as an exit code.
 func (r *replay) judge(d *page.Document, stderr io.Writer) int {
 	if r.maxBlocked == nil {
 		return exitOK
@@ -137,23 +136,13 @@ func (r *replay) judge(d *page.Document, stderr io.Writer) int {
 	}
 	for i := range report.Rules {
 		if u := &report.Rules[i]; u.Requests == 0 && u.Mode != rule.Off {
-			fmt.Fprintf(stderr, "leapgate replay: warning: rule %s binds no resource of the log, so -max-blocked says nothing of it\n", escape.Text(u.ID))
+			fmt.Fprintf(stderr, "leapgate replay: warning: rule %s binds no resource of the log, so -max-blocked says nothing about it\n", escape.Text(u.ID))
 		}
 	}
-	shadow, all := report.WouldBlockRange.Most, report.Traffic.Requests
-	most := report.BlockedRange.Most + shadow
-	share := float64(most) / float64(all)
-	if share <= *r.maxBlocked {
+	if report.Share <= *r.maxBlocked {
 		return exitOK
 	}
-	are, inShadow := "are", ""
-	if most != report.Blocked+report.WouldBlock {
-		are = "may be"
-	}
-	if shadow > 0 {
-		inShadow = fmt.Sprintf(", %d of them by rules in mode shadow", shadow)
-	}
-	fmt.Fprintf(stderr, "leapgate replay: %d of %d requests %s blocked%s, which is %.4g%%; want at most %.4g%%\n",
-		most, all, are, inShadow, 100*share, 100**r.maxBlocked)
+	fmt.Fprintf(stderr, "leapgate replay: %d of %d requests are blocked, which is %.4g%%; want at most %.4g%%\n",
+		report.Blocked, report.Traffic.Requests, 100*report.Share, 100**r.maxBlocked)
 	return exitFaults
 }

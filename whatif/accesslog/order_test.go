@@ -88,4 +88,3 @@ func TestSeen_WhatWasRefusedThen(t *testing.T) {
 	require.Equal(t, 1, log.Seen().Refused)
 	require.True(t, all(t, log)[1].Refused)
 }
-

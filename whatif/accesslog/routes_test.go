@@ -120,4 +120,3 @@ func TestRoutes_AreThoseOfServeMux(t *testing.T) {
 	slices.Reverse(given)
 	require.Equal(t, []string{"GET /items/new", "search"}, resources(t, given, "GET /items/new", "GET /api/search"))
 }
-
