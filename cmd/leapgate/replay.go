@@ -131,16 +131,12 @@ func (r *replay) check(args []string) error {
 
 func (r *replay) run(args []string, std streams) int {
 	before, after, err := r.configs(args)
-	if err = errors.Join(err, r.checkOutputs(args, std.in)); err != nil {
-		for line := range strings.SplitSeq(err.Error(), "\n") {
-			fmt.Fprintf(std.err, "leapgate replay: %s\n", line)
-		}
-		fmt.Fprintln(std.err, `Run "leapgate replay -h" for usage.`)
-		return exitUsage
+	if err = errors.Join(err, r.checkOutputs(args)); err != nil {
+		return misused(std, "replay", "%w", err)
 	}
 	d, err := r.try(args, before, after, std)
 	if err != nil {
-		fmt.Fprintln(std.err, "leapgate replay:", err)
+		printError(std.err, "leapgate replay: ", err)
 		return exitUsage
 	}
 	return r.judge(d, std.err)
@@ -177,11 +173,6 @@ func (r *replay) configs(args []string) (before, after *whatif.Config, err error
 
 // try reads the log and writes what comes of it.
 func (r *replay) try(args []string, before, after *whatif.Config, std streams) (*page.Document, error) {
-	outputs, err := r.outputs()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { dropAll(outputs) }()
 	log, err := accesslog.Open(args, r.options(before, after, std.in))
 	if err != nil {
 		return nil, err
@@ -207,10 +198,8 @@ func (r *replay) try(args []string, before, after *whatif.Config, std streams) (
 	default:
 		d.Report, err = whatif.Run(ctx, *after, log.Requests)
 	}
-	for _, out := range outputs {
-		if err == nil {
-			err = out.writeTo(d, std.out)
-		}
+	if err == nil {
+		err = r.write(d, std.out)
 	}
 	return d, err
 }
