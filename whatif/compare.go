@@ -4,30 +4,31 @@ import (
 	"cmp"
 	"context"
 	"slices"
+
+	"github.com/leapgate-go/leapgate/rule"
 )
 
-// Comparison is who would be better or worse off with other rules.
+// Comparison shows who would be better or worse off with other rules.
 type Comparison struct {
 	Before *Report `json:"before"`
 	After  *Report `json:"after"`
 
-	// How many requests only one of them would have blocked, or both.
+	// The numbers of requests that only one set of rules would have blocked, or both.
 	OnlyBefore int64 `json:"onlyBefore"`
 	OnlyAfter  int64 `json:"onlyAfter"`
 	Both       int64 `json:"both"`
 
-	// How many keys would have fewer requests blocked with the rules after, and how many
-	// more; and the ten of each for whom it changes most, most first.
+	// The numbers of keys with fewer and with more blocked requests after, and the ten of each with the largest change.
 	Better     int         `json:"better"`
 	Worse      int         `json:"worse"`
 	MostBetter []KeyChange `json:"mostBetter"`
 	MostWorse  []KeyChange `json:"mostWorse"`
 
-	// Resources are the ten for which most requests are decided otherwise, most first.
+	// Resources are the ten with the most requests that are decided differently.
 	Resources []ResourceChange `json:"resources"`
 }
 
-// Notes are those of both reports, each once.
+// Notes returns the notes of both reports, each once.
 func (c *Comparison) Notes() []string {
 	notes := slices.Clone(c.After.Notes)
 	for _, note := range c.Before.Notes {
@@ -38,109 +39,88 @@ func (c *Comparison) Notes() []string {
 	return notes
 }
 
-// KeyChange is a key and how many of its requests would be blocked.
+// KeyChange is the change for a key.
 type KeyChange struct {
-	Key      string `json:"key"` // as the log has it: escape it before it is shown
+	Key      string `json:"key"` // as in the log: escape it before it is shown
 	Requests int64  `json:"requests"`
-	Before   int64  `json:"before"`
+	Before   int64  `json:"before"` // blocked
 	After    int64  `json:"after"`
 }
 
-// ResourceChange is a resource and how many of its requests only one set of rules would block.
+// ResourceChange is the number of requests of a resource that only one set of rules would block.
 type ResourceChange struct {
-	Resource   string `json:"resource"` // as the log has it: escape it before it is shown
+	Resource   string `json:"resource"` // as in the log: escape it before it is shown
 	OnlyBefore int64  `json:"onlyBefore"`
 	OnlyAfter  int64  `json:"onlyAfter"`
 }
 
-// Compare tries two sets of rules on the same requests. It takes the terms from before: of
-// after only Rules, Limits and Arg matter.
+// Compare tries two sets of rules on the same requests. Before is what is in force, so its rules in mode shadow block
+// nothing. Of after, only Rules, Limits and Arg are used; the rest is that of before.
 func Compare(ctx context.Context, before, after Config, requests Source) (*Comparison, error) {
-	pair := &pairing{open: make(map[int64]verdict)}
-	sides, err := replay(ctx, requests, pair, &before, &after)
+	after.Resolution, after.Windows = before.Resolution, before.Windows
+	if _, err := newTrial(&after, rule.Enforce); err != nil {
+		return nil, err
+	}
+	var blocked []bool // before, by number
+	old, err := simulate(ctx, &before, rule.Off, requests, func(c *call) {
+		for int64(len(blocked)) <= c.number {
+			blocked = append(blocked, false)
+		}
+		blocked[c.number] = c.blockedBy != admitted
+	})
 	if err != nil {
 		return nil, err
 	}
-	c := &pair.comparison
-	c.Before, c.After = sides[0].report(&before), sides[1].report(&before)
-	c.compareKeys(sides[0].tally, sides[1].tally)
-	for number, change := range pair.byRes {
-		if change != (ResourceChange{}) {
-			change.Resource = sides[0].tally.tables.resources.text(uint32(number))
-			c.Resources = append(c.Resources, change)
+	c := new(Comparison)
+	changes := make(map[string]*ResourceChange)
+	now, err := simulate(ctx, &after, rule.Enforce, requests, func(decided *call) {
+		before, after := blocked[decided.number], decided.blockedBy != admitted
+		if before == after {
+			if after {
+				c.Both++
+			}
+			return
 		}
-	}
-	slices.SortFunc(c.Resources, func(a, b ResourceChange) int {
-		return cmp.Or(cmp.Compare(b.OnlyBefore+b.OnlyAfter, a.OnlyBefore+a.OnlyAfter), cmp.Compare(a.Resource, b.Resource))
+		change := changes[decided.place.name]
+		if change == nil {
+			change = &ResourceChange{Resource: decided.place.name}
+			changes[change.Resource] = change
+		}
+		if before {
+			c.OnlyBefore++
+			change.OnlyBefore++
+		} else {
+			c.OnlyAfter++
+			change.OnlyAfter++
+		}
 	})
-	c.Resources = c.Resources[:min(len(c.Resources), most)]
+	if err != nil {
+		return nil, err
+	}
+	for _, change := range changes {
+		c.Resources = ranked(c.Resources, *change, func(a, b ResourceChange) int {
+			return cmp.Or(cmp.Compare(b.OnlyBefore+b.OnlyAfter, a.OnlyBefore+a.OnlyAfter), cmp.Compare(a.Resource, b.Resource))
+		})
+	}
+	c.compareKeys(old.tally, now.tally)
+	c.Before, c.After = old.report(&before), now.report(&after)
 	return c, nil
 }
 
+// compareKeys compares the counts of keys, which have the same numbers in both tallies.
 func (c *Comparison) compareKeys(before, after *tally) {
-	for i, requests := range before.byKey.all {
-		k := KeyChange{Requests: int64(*requests), Before: int64(before.blockedByKey.get(i)), After: int64(after.blockedByKey.get(i))}
-		if k.Before == k.After {
-			continue
+	for i, k := range before.byKey {
+		change := KeyChange{before.keys.all[i], k.requests, k.blocked, after.byKey[i].blocked}
+		difference := change.After - change.Before
+		list, n := &c.MostWorse, &c.Worse
+		if difference < 0 {
+			list, n = &c.MostBetter, &c.Better
 		}
-		k.Key = before.tables.keys.text(i)
-		if k.After < k.Before {
-			c.Better++
-			c.MostBetter = ranked(c.MostBetter, k)
-		} else {
-			c.Worse++
-			c.MostWorse = ranked(c.MostWorse, k)
-		}
-	}
-}
-
-// ranked puts a key among those for which it changes most.
-func ranked(all []KeyChange, k KeyChange) []KeyChange {
-	at, _ := slices.BinarySearchFunc(all, k, func(a, b KeyChange) int {
-		return cmp.Or(cmp.Compare(abs(b.After-b.Before), abs(a.After-a.Before)), cmp.Compare(a.Key, b.Key))
-	})
-	all = slices.Insert(all, at, k)
-	return all[:min(len(all), most)]
-}
-
-func abs(n int64) int64 { return max(n, -n) }
-
-// verdict is what one side made of a request, while the other has not decided.
-type verdict struct {
-	side    int
-	blocked bool
-}
-
-// pairing brings together what both sides make of each request.
-type pairing struct {
-	comparison Comparison
-	open       map[int64]verdict // by the number of the request
-	byRes      []ResourceChange  // without names
-}
-
-// side returns what is to be told of what one side decides.
-func (p *pairing) side(side int) func(*call) {
-	return func(c *call) {
-		blocked := c.refusedBy != admitted
-		other, ok := p.open[c.number]
-		if !ok {
-			p.open[c.number] = verdict{side, blocked}
-			return
-		}
-		delete(p.open, c.number)
-		if blocked && other.blocked {
-			p.comparison.Both++
-		}
-		if blocked == other.blocked {
-			return
-		}
-		p.byRes = grown(p.byRes, c.resource)
-		if change := &p.byRes[c.resource]; blocked == (side == 0) {
-			change.OnlyBefore++
-			p.comparison.OnlyBefore++
-		} else {
-			change.OnlyAfter++
-			p.comparison.OnlyAfter++
+		if i != noKey && difference != 0 {
+			*n++
+			*list = ranked(*list, change, func(a, b KeyChange) int {
+				return cmp.Or(cmp.Compare(max(b.After-b.Before, b.Before-b.After), max(a.After-a.Before, a.Before-a.After)), cmp.Compare(a.Key, b.Key))
+			})
 		}
 	}
 }

@@ -7,22 +7,20 @@ import (
 	"time"
 )
 
-// Curve is what a limit per key would have blocked, for every limit: each key is counted in
-// windows of the clock. Make none; [Run] and [Suggest] do.
+// Curve is what limits per key would have blocked, counted in windows of the clock.
 type Curve struct {
 	Window Duration `json:"window"`
-	Total  int64    `json:"total"` // what was wanted: requests, or their costs
+	Total  int64    `json:"total"` // demand: requests, or their costs
 	Keys   int      `json:"keys"`
 
-	Windows Counts `json:"windows"` // what a key wanted in a window in which it wanted anything
-	Peaks   Counts `json:"peaks"`   // what each key wanted in its busiest window
+	Windows Counts `json:"windows"` // the demand of a key in a window in which it was active
+	Peaks   Counts `json:"peaks"`   // the demand of each key in its busiest window
 
-	Points []Point `json:"points"` // about a dozen round limits, rising
-	// Suggested is the smallest of 1, 2, 3 and 5 × 10ⁿ that is at least 1.2 × the 99th
-	// percentile of Peaks. Each key counts once there: of all windows, the heaviest keys would
-	// set it. Its Limit is 0 if there are no keys.
+	Points []Point `json:"points"` // about a dozen round limits in ascending order
+	// Suggested is the smallest of 1, 2, 3 and 5 × 10ⁿ that is at least 1.2 × the 99th percentile of Peaks. Each key
+	// counts once there: in all windows, the busiest keys would determine it. Its Limit is 0 if there are no keys.
 	Suggested Point `json:"suggested"`
-	// Warning says why the curve and the suggestion are not to be relied on; empty if nothing does.
+	// Warning says why the curve and the suggestion are not reliable. It is empty if they are.
 	Warning string `json:"warning,omitempty"`
 
 	windows, peaks []bin
@@ -31,12 +29,12 @@ type Curve struct {
 // Point is what one limit would have blocked.
 type Point struct {
 	Limit   int64   `json:"limit"`
-	Blocked int64   `json:"blocked"` // of all that was wanted
+	Blocked int64   `json:"blocked"` // of the demand
 	Share   float64 `json:"share"`
-	Keys    int     `json:"keys"` // that would have been refused anything
+	Keys    int     `json:"keys"` // with anything blocked
 }
 
-// At returns what a limit would have blocked: exactly, for all windows of the clock.
+// At returns what a limit would have blocked.
 func (c *Curve) At(limit int64) Point {
 	blocked, _ := above(c.windows, limit)
 	_, keys := above(c.peaks, limit)
@@ -49,8 +47,7 @@ const (
 )
 
 func curveOf(w *windows, resolution time.Duration) Curve {
-	w.finish()
-	peaks := w.peaks()
+	peaks := w.finish()
 	c := Curve{Window: Duration(w.length), windows: w.closed.bins(), peaks: peaks.bins()}
 	c.Windows, c.Peaks = countsOf(c.windows), countsOf(c.peaks)
 	c.Total, _ = above(c.windows, 0)
@@ -60,7 +57,7 @@ func curveOf(w *windows, resolution time.Duration) Curve {
 	}
 	suggested := int64(1)
 	for suggested*5 < c.Peaks.P99*6 {
-		suggested = afterRound(suggested)
+		suggested = nextRound(suggested)
 	}
 	c.Suggested = c.At(suggested)
 	for _, limit := range c.roundLimits() {
@@ -68,19 +65,19 @@ func curveOf(w *windows, resolution time.Duration) Curve {
 	}
 	var warnings []string
 	if c.Keys < fewKeys {
-		warnings = append(warnings, fmt.Sprintf("It is of only %s: with fewer than %d, a few of them decide what the busiest are like.", many(c.Peaks.N, "key"), fewKeys))
+		warnings = append(warnings, fmt.Sprintf("The log has only %s: with fewer than %d, a few of them determine the suggestion.", many(c.Peaks.N, "key"), fewKeys))
 	}
-	if time.Duration(c.Window) < fewSteps*resolution {
-		warnings = append(warnings, tooCoarse(Duration(resolution), c.Window)+".")
+	if time.Duration(c.Window) < minSteps*resolution {
+		warnings = append(warnings, tooCoarse(Duration(resolution), c.Window))
 	}
 	c.Warning = strings.Join(warnings, " ")
 	return c
 }
 
-// roundLimits returns the limits to show: from 1, or from what half of the keys never exceed, up
-// to one that blocks nothing, the suggested one among them.
+// roundLimits returns the limits to show: from 1, or from the median of Peaks, up to one that blocks nothing. They
+// include the suggested one.
 func (c *Curve) roundLimits() (limits []int64) {
-	for limit := int64(1); ; limit = afterRound(limit) {
+	for limit := int64(1); ; limit = nextRound(limit) {
 		limits = append(limits, limit)
 		if limit >= max(c.Peaks.Max, c.Suggested.Limit) {
 			break
@@ -100,8 +97,8 @@ func (c *Curve) roundLimits() (limits []int64) {
 	return limits
 }
 
-// afterRound is the next of 1, 2, 3 and 5 × 10ⁿ.
-func afterRound(v int64) int64 {
+// nextRound returns the next of 1, 2, 3 and 5 × 10ⁿ.
+func nextRound(v int64) int64 {
 	of := int64(1)
 	for v >= 10*of {
 		of *= 10

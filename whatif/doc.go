@@ -1,12 +1,8 @@
-// Package whatif tells what rules would have done to the requests of a log.
+// Package whatif computes what rules would have done to the requests of a log.
 //
-// [Run] sends the requests of a [Source] through a gate on the log's own time, and reports by
-// rule and by key what would have been blocked. [Compare] does so with two sets of rules at once,
-// and [Suggest] finds a limit for each key that would bother few. The guards are the real ones:
-// calls end when they did in the log, breakers see their status, and calls that would have waited
-// for their turn do so. No time passes meanwhile.
-//
-// What a log cannot tell, the report says: where times are whole seconds, what comes out if the
-// requests of a second are placed otherwise; and how far the windows of a rule are from an exact
-// count. The same requests with the same configuration make the same report.
+// [Run] sends the requests of a [Source] through a gate on the time of the log, and reports by rule and by key which
+// requests would have been blocked. [Compare] does so with two sets of rules, and [Suggest] finds a limit per key that
+// affects few keys. The guards are real: calls end when they ended in the log, breakers see their status, and calls
+// wait as they would have waited, while no real time passes. The same requests and the same configuration give the
+// same report.
 package whatif

@@ -83,22 +83,22 @@ func ExampleSuggest() {
 	// Output:
 	// 120 requests of 2 keys for 1 resource
 	// 2024-05-20 09:00:00 to 2024-05-20 09:01:59, in UTC; busiest minute 2024-05-20 09:00:00 with 60
-	// busiest key "alice" with 90 % of them
+	// busiest key "alice" with 90.0 % of them
 	//
 	// a limit for each key in 1m: 2 keys, the busiest with 54
 	//   limit  blocked  share   keys
 	//   1      116      96.7 %  2
 	//   2      112      93.3 %  2
-	//   3      108      90 %    2
+	//   3      108      90.0 %  2
 	//   5      100      83.3 %  2
 	//   10     88       73.3 %  1
 	//   20     68       56.7 %  1
-	//   30     48       40 %    1
+	//   30     48       40.0 %  1
 	//   50     8        6.67 %  1
 	//   100    0        0 %     0
 	//   The table counts in windows of the clock. A limiter slides, so it usually blocks somewhat more.
 	//   suggested: 100, which would have blocked 0 %, of 0 keys
-	//   It is of only 2 keys: with fewer than 1000, a few of them decide what the busiest are like.
+	//   The log has only 2 keys: with fewer than 1000, a few of them determine the suggestion.
 	//
-	// note: One key has 90 % of all requests: is it a proxy, with many clients behind it?
+	// note: One key has 90.0 % of all requests: is it a proxy, with many clients behind it?
 }

@@ -7,37 +7,41 @@ import (
 	"time"
 )
 
-// SuggestConfig says for what a limit is wanted.
+// SuggestConfig configures [Suggest].
 type SuggestConfig struct {
-	// Windows are what the limits are for: 1 ms to 366 days each; none are 1 minute.
+	// Windows are the windows of the limits, from 1ms to 366 days each. The default is 1 minute.
 	Windows []time.Duration
-	// Resolution is how exact the times of the requests are, as in [Config]: curves of windows
-	// that are too short for it have a warning.
+	// Resolution is the precision of the times of requests, as in [Config].
 	Resolution time.Duration
 }
 
-// Suggestion is limits per key that would have bothered few.
+// Suggestion is a limit per key for each window.
 type Suggestion struct {
 	Train  Traffic          `json:"train"`
 	Test   *Traffic         `json:"test,omitempty"`
-	Limits []SuggestedLimit `json:"limits"` // one for each window, shortest first
+	Limits []SuggestedLimit `json:"limits"` // shortest window first
 	Notes  []string         `json:"notes,omitempty"`
 }
 
 // SuggestedLimit is the limit for one window.
 type SuggestedLimit struct {
 	Window Duration `json:"window"`
-	Limit  int64    `json:"limit"`          // 0: there is none, for want of keys
-	Train  Curve    `json:"train"`          // whose Suggested it is
-	Test   *Point   `json:"test,omitempty"` // nil if there is no limit
+	Limit  int64    `json:"limit"`          // 0 if there are no keys
+	Train  Curve    `json:"train"`          // Limit is its Suggested
+	Test   *Point   `json:"test,omitempty"` // nil if there is no limit or no test
 }
 
-// Suggest finds a limit per key for each window, from the requests of train: Suggested of the
-// [Curve]. If test is not nil, it says what that limit would have blocked there.
-// Without requests in either there is an error.
+// Suggest finds a limit per key for each window from the requests of train: Suggested of the [Curve]. If test is not
+// nil, the result says what that limit would have blocked there. A source without requests is an error.
 func Suggest(ctx context.Context, cfg SuggestConfig, train, test Source) (*Suggestion, error) {
-	terms := Config{Windows: cfg.Windows, Resolution: cfg.Resolution, OnePlacement: true}
-	trained, err := runSome(ctx, terms, train, "train")
+	run := func(requests Source, name string) (*Report, error) {
+		r, err := Run(ctx, Config{Windows: cfg.Windows, Resolution: cfg.Resolution}, requests)
+		if err == nil && r.Traffic.Requests == 0 {
+			err = fmt.Errorf("whatif: %s has no requests; want some", name)
+		}
+		return r, err
+	}
+	trained, err := run(train, "train")
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +52,7 @@ func Suggest(ctx context.Context, cfg SuggestConfig, train, test Source) (*Sugge
 	if test == nil {
 		return s, nil
 	}
-	tested, err := runSome(ctx, terms, test, "test")
+	tested, err := run(test, "test")
 	if err != nil {
 		return nil, err
 	}
@@ -61,20 +65,11 @@ func Suggest(ctx context.Context, cfg SuggestConfig, train, test Source) (*Sugge
 	}
 	for _, note := range tested.Notes {
 		if !slices.Contains(s.Notes, note) {
-			s.Notes = append(s.Notes, "Of the test: "+note)
+			s.Notes = append(s.Notes, "In the test: "+note)
 		}
 	}
 	if !s.Test.First.After(s.Train.Last) && !s.Train.First.After(s.Test.Last) {
-		s.Notes = append(s.Notes, "The requests of the test are of the same time as those of the suggestion, at least in part: so it says little.")
+		s.Notes = append(s.Notes, "The test and the suggestion use the same period, at least in part, so the test means little.")
 	}
 	return s, nil
-}
-
-// runSome is [Run] of requests that must be some.
-func runSome(ctx context.Context, cfg Config, requests Source, name string) (*Report, error) {
-	r, err := Run(ctx, cfg, requests)
-	if err == nil && r.Traffic.Requests == 0 {
-		err = fmt.Errorf("whatif: %s has no requests; want some", name)
-	}
-	return r, err
 }

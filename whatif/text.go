@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -56,7 +57,7 @@ func (s *Suggestion) WriteText(w io.Writer) error {
 		l := &s.Limits[i]
 		p.curve(&l.Train)
 		if l.Test != nil {
-			p.line("  tested on %s: it would have blocked %s, of %s", many(s.Test.Requests-s.Test.Keyless, "other request"), percent(l.Test.Share), many(int64(l.Test.Keys), "key"))
+			p.line("  tested on %s: it would have blocked %s, of %s", many(s.Test.Requests-s.Test.Keyless, "other request"), Percent(l.Test.Share), many(int64(l.Test.Keys), "key"))
 		}
 	}
 	p.notes(s.Notes)
@@ -99,7 +100,7 @@ func (p *printer) traffic(t *Traffic) {
 	}
 	p.line("%s to %s, in UTC; busiest minute %s with %d", clockTime(t.First), clockTime(t.Last), clockTime(t.BusiestMinute.At), t.BusiestMinute.Requests)
 	if len(t.Top) > 0 {
-		p.line("busiest key %s with %s of them", escape.Quoted(t.Top[0].Key), percent(t.TopShare))
+		p.line("busiest key %s with %s of them", escape.Quoted(t.Top[0].Key), Percent(t.TopShare))
 	}
 	if len(t.TopResources) > 1 {
 		p.table("  resource\trequests\n")
@@ -111,13 +112,7 @@ func (p *printer) traffic(t *Traffic) {
 }
 
 func (p *printer) rules(r *Report) {
-	p.line("blocked %d of %d, %s%s", r.Blocked, r.Traffic.Requests, percent(r.Share), between(r.Blocked, r.BlockedRange))
-	if r.WouldBlock > 0 {
-		p.line("rules in mode shadow would have blocked %d more%s", r.WouldBlock, between(r.WouldBlock, r.WouldBlockRange))
-	}
-	if r.Retried > 0 {
-		p.line("tried again %s, so that %s passed", many(r.Retried, "time"), many(r.Recovered, "request"))
-	}
+	p.line("blocked %d of %d, %s", r.Blocked, r.Traffic.Requests, Percent(r.Share))
 	if r.Waited > 0 {
 		p.line("%d waited, at most %v", r.Waited, r.LongestWait)
 	}
@@ -131,8 +126,7 @@ func (p *printer) rules(r *Report) {
 		if u.Mode != rule.Enforce {
 			name += " (" + u.Mode.String() + ")"
 		}
-		p.table("%s\t%s\t%d\t%d%s\t%s\t%d\t%s\t%s\n", name, u.Kind, u.Requests, u.Blocked, between(u.Blocked, u.Range),
-			percent(u.Share), u.Keys, clockTime(u.First), clockTime(u.Last))
+		p.table("%s\t%s\t%d\t%d\t%s\t%d\t%s\t%s\n", name, u.Kind, u.Requests, u.Blocked, Percent(u.Share), u.Keys, clockTime(u.First), clockTime(u.Last))
 	}
 	p.end()
 }
@@ -146,31 +140,20 @@ func (p *printer) ruleNotes(r *Report) {
 	}
 }
 
-// between is the range that a number may be in.
-func between(n int64, r Range) string {
-	if r.Least == n && r.Most == n {
-		return ""
-	}
-	return fmt.Sprintf(" (%d to %d)", r.Least, r.Most)
-}
-
 func (p *printer) rule(r *RuleReport) {
 	p.line("\n%s rule %s: %s", r.Kind, escape.Quoted(r.ID), escape.Text(r.Text))
-	if r.Windows.N > 0 {
-		of := "in windows"
+	if w := r.Windows; w.N > 0 {
+		of := "demand"
 		if r.PerKey {
-			of = "of a key in windows"
+			of = "demand of a key"
 		}
-		p.line("  wanted %s of %v: p50 %d, p99 %d, p99.9 %d, most %d", of, r.Interval, r.Windows.P50, r.Windows.P99, r.Windows.P999, r.Windows.Max)
-		if r.Threshold > 0 {
-			p.line("  busiest %v: %d of %v, headroom %s", r.Interval, r.Busiest, number(r.Threshold), percent(r.Headroom))
-		}
+		p.line("  %s in windows of %v: p50 %d, p99 %d, p99.9 %d, max %d", of, r.Interval, w.P50, w.P99, w.P999, w.Max)
 	}
-	if r.Refusals > 0 {
-		p.line("  worst minute %s: %d refused", clockTime(r.WorstMinute.At), r.WorstMinute.Requests)
+	if r.Blocked > 0 {
+		p.line("  worst minute %s: %d blocked", clockTime(r.WorstMinute.At), r.WorstMinute.Requests)
 	}
 	if len(r.Top) > 0 {
-		p.table("  key\trequests\trefused\n")
+		p.table("  key\trequests\tblocked\n")
 		for _, k := range r.Top {
 			p.table("  %s\t%d\t%d\n", escape.Text(k.Key), k.Requests, k.Blocked)
 		}
@@ -189,11 +172,11 @@ func (p *printer) curve(c *Curve) {
 	p.line("\na limit for each key in %v: %s, the busiest with %d", c.Window, many(int64(c.Keys), "key"), c.Peaks.Max)
 	p.table("  limit\tblocked\tshare\tkeys\n")
 	for _, at := range c.Points {
-		p.table("  %d\t%d\t%s\t%d\n", at.Limit, at.Blocked, percent(at.Share), at.Keys)
+		p.table("  %d\t%d\t%s\t%d\n", at.Limit, at.Blocked, Percent(at.Share), at.Keys)
 	}
 	p.end()
 	p.line("  The table counts in windows of the clock. A limiter slides, so it usually blocks somewhat more.")
-	p.line("  suggested: %d, which would have blocked %s, of %s", c.Suggested.Limit, percent(c.Suggested.Share), many(int64(c.Suggested.Keys), "key"))
+	p.line("  suggested: %d, which would have blocked %s, of %s", c.Suggested.Limit, Percent(c.Suggested.Share), many(int64(c.Suggested.Keys), "key"))
 	if c.Warning != "" {
 		p.line("  %s", c.Warning)
 	}
@@ -234,7 +217,14 @@ func many(n int64, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-
-// percent is a share for people: "1.5 %", "0.003 %".
-func percent(share float64) string { return strconv.FormatFloat(share*100, 'g', 3, 64) + " %" }
+// Percent formats a share: "1.25 %", "35.3 %", "< 0.01 %".
+func Percent(share float64) string {
+	p := 100 * share
+	switch {
+	case p > 0 && p < 0.01:
+		return "< 0.01 %"
+	case p >= 10:
+		return strconv.FormatFloat(p, 'f', 1, 64) + " %"
+	}
+	return strconv.FormatFloat(math.Round(p*100)/100, 'f', -1, 64) + " %"
+}

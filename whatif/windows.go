@@ -1,114 +1,91 @@
 package whatif
 
-// windows counts in windows of the clock, of one key or of each. The times do not go back.
-type windows struct {
-	length   int64
-	from, to int64  // the running window
-	number   uint32 // of it, from 1
-	keys     column[inWindow]
-	over     map[uint32]int64 // by key, what is beyond inWindow.count, in carries
-	closed   *histogram       // of the windows that are over, and are not empty
-	large    map[uint32]int64 // by key, peaks that are beyond inWindow.peak
-}
-
-// inWindow is what a key has in the window in which it was seen last. It is small, since there may
-// be millions.
-type inWindow struct {
-	count  uint32
-	number uint32
-	peak   uint32 // of the windows that are over, up to maxPeak
-}
-
-const (
-	carry   = 1 << 31
-	maxPeak = 1<<32 - 1
+import (
+	"cmp"
+	"slices"
+	"time"
 )
 
-func newWindows(length int64, closed *histogram) *windows {
-	return &windows{length: length, to: minTime, closed: closed}
+// windows counts in windows of the clock, separately for each key. Times must not decrease.
+type windows struct {
+	length int64
+	keys   map[uint32]window
+	closed histogram // of the windows that are over
 }
 
-// minTime is before all times.
-const minTime = -1 << 63
+// window is the last window in which a key was active.
+type window struct{ number, count, peak int64 }
 
-// add counts up to maxCost more.
+func newWindows(length time.Duration) *windows {
+	return &windows{length: int64(length), keys: make(map[uint32]window), closed: make(histogram)}
+}
+
 func (w *windows) add(at int64, key uint32, n int64) {
-	if at >= w.to {
-		w.from = at - mod(at, w.length)
-		w.to = w.from + w.length
-		w.number++
+	k, ok := w.keys[key]
+	if number := at / w.length; number != k.number {
+		if ok {
+			w.closed[k.count]++
+		}
+		k.number, k.count = number, 0
 	}
-	k := w.keys.at(key)
-	if k.number != w.number {
-		w.close(key, k)
-		k.number = w.number
-	}
-	if k.count += uint32(n); k.count >= carry {
-		k.count -= carry
-		w.over = plus(w.over, key, 1)
-	}
+	k.count += n
+	k.peak = max(k.peak, k.count)
+	w.keys[key] = k
 }
 
-// close ends a key's window.
-func (w *windows) close(key uint32, k *inWindow) {
-	count := int64(k.count)
-	if len(w.over) > 0 {
-		count += w.over[key] * carry
-		delete(w.over, key)
+// finish closes all windows, and returns the largest count of each key.
+func (w *windows) finish() histogram {
+	peaks := make(histogram)
+	for _, k := range w.keys {
+		w.closed[k.count]++
+		peaks[k.peak]++
 	}
-	if count == 0 {
-		return
-	}
-	k.count = 0
-	w.closed.add(count)
-	if k.peak = uint32(max(int64(k.peak), min(count, maxPeak))); count >= maxPeak {
-		w.large = plus(w.large, key, max(0, count-w.large[key]))
-	}
+	return peaks
 }
 
-// plus adds to a map, which it makes if there is none.
-func plus(m map[uint32]int64, key uint32, n int64) map[uint32]int64 {
-	if m == nil {
-		m = make(map[uint32]int64)
+// histogram counts how often each number occurred.
+type histogram map[int64]int64
+
+// bin is a number and how often it occurred.
+type bin struct{ v, n int64 }
+
+// bins returns all numbers in ascending order.
+func (h histogram) bins() []bin {
+	all := make([]bin, 0, len(h))
+	for v, n := range h {
+		all = append(all, bin{v, n})
 	}
-	m[key] += n
-	return m
+	slices.SortFunc(all, func(a, b bin) int { return cmp.Compare(a.v, b.v) })
+	return all
 }
 
-// finish closes all windows.
-func (w *windows) finish() {
-	for key, k := range w.keys.all {
-		w.close(key, k)
+// countsOf returns the quantiles of bins. Of N numbers, P50 is the ⌈N/2⌉-th.
+func countsOf(all []bin) (c Counts) {
+	for _, b := range all {
+		c.N += b.n
 	}
+	quantile := func(perMille int64) int64 {
+		rank := (c.N*perMille + 999) / 1000
+		for _, b := range all {
+			if rank -= b.n; rank <= 0 {
+				return b.v
+			}
+		}
+		return 0
+	}
+	if len(all) > 0 {
+		c.P50, c.P99, c.P999, c.Max = quantile(500), quantile(990), quantile(999), all[len(all)-1].v
+	}
+	return c
 }
 
-// peaks returns the most that each key had in a window, after finish.
-func (w *windows) peaks() (h histogram) {
-	for _, k := range w.keys.all {
-		if k.peak > 0 && k.peak < maxPeak {
-			h.add(int64(k.peak))
+// above returns by how much numbers exceed a limit in total, and how many do.
+func above(all []bin, limit int64) (sum, n int64) {
+	for _, b := range all {
+		if b.v > limit {
+			sum += (b.v - limit) * b.n
+			n += b.n
 		}
 	}
-	for _, peak := range w.large {
-		h.add(peak)
-	}
-	return h
-}
-
-// mod is the remainder that is not negative.
-func mod(a, b int64) int64 {
-	m := a % b
-	if m < 0 {
-		m += b
-	}
-	return m
-}
-
-// grown is a slice with room at index i.
-func grown[T any](s []T, i uint32) []T {
-	var zero T
-	for int(i) >= len(s) {
-		s = append(s, zero)
-	}
-	return s
+	return sum, n
 }

@@ -41,7 +41,7 @@ func check(args []string, quiet bool, std streams) int {
 	for i, arg := range args {
 		in, err := load(arg, std.in)
 		if err != nil {
-			fmt.Fprintln(std.err, err)
+			printError(std.err, "", err)
 			code = exitFaults
 			continue
 		}
@@ -62,7 +62,7 @@ func check(args []string, quiet bool, std streams) int {
 		}
 		fmt.Fprintf(std.out, "%s: %s\n", escape.Text(in.name), counts(in.File))
 		if err := printTable(std.out, in.File); err != nil {
-			fmt.Fprintln(std.err, "leapgate check:", err)
+			printError(std.err, "leapgate check: ", err)
 			return exitFaults
 		}
 	}

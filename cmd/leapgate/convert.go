@@ -27,7 +27,7 @@ func convert(args []string, json bool, std streams) int {
 	}
 	in, err := load(args[0], std.in)
 	if err != nil {
-		fmt.Fprintln(std.err, err)
+		printError(std.err, "", err)
 		return exitFaults
 	}
 	write := in.YAML
@@ -39,7 +39,7 @@ func convert(args []string, json bool, std streams) int {
 		_, err = std.out.Write(text)
 	}
 	if err != nil {
-		fmt.Fprintln(std.err, "leapgate convert:", err)
+		printError(std.err, "leapgate convert: ", err)
 		return exitFaults
 	}
 	for _, loss := range in.losses {

@@ -19,12 +19,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/leapgate-go/leapgate/internal/escape"
 )
 
 func main() {
-	whenCollected(saveMemory)
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -113,8 +113,17 @@ func (c command) run(args []string, std streams) int {
 	return action(flags.Args(), std)
 }
 
-// misused reports that a command was used in another way than it can be.
+// misused reports that a command was called with the wrong arguments.
 func misused(std streams, name, format string, args ...any) int {
-	fmt.Fprintf(std.err, "leapgate %s: %s\nRun \"leapgate %s -h\" for usage.\n", name, fmt.Sprintf(format, args...), name)
+	printError(std.err, "leapgate "+name+": ", fmt.Errorf(format, args...))
+	fmt.Fprintf(std.err, "Run \"leapgate %s -h\" for usage.\n", name)
 	return exitUsage
+}
+
+// printError prints each line of an error after a prefix. It escapes what a terminal would interpret, since errors
+// contain the names of files.
+func printError(w io.Writer, prefix string, err error) {
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintln(w, prefix+escape.Text(line))
+	}
 }

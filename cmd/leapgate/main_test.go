@@ -263,3 +263,24 @@ func TestVersion(t *testing.T) {
 		require.Regexp(t, `^leapgate \S+ `+runtime.Version()+` `+runtime.GOOS+`/`+runtime.GOARCH+"\n(\\S+ v\\S+\n)*$", got.out)
 	}
 }
+
+// A file name may contain anything except a slash.
+func TestErrors_EscapeFileNames(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	const evil = "\x1b[2Jevil\u202e"
+	log, rules := filepath.Join(folder, evil+".log"), filepath.Join(folder, evil+".yaml")
+	require.NoError(t, os.WriteFile(log, []byte("once upon a time\n"), 0o600))
+	require.NoError(t, os.WriteFile(rules, []byte("flow: [{resource: x}]"), 0o600))
+	none := filepath.Join(folder, evil)
+	for _, args := range [][]string{
+		{"replay", log}, {"replay", none}, {"replay", log, log}, {"replay", "-rules", none, log}, {"replay", "-rules", rules, log},
+		{"replay", "-html", filepath.Join(none, "x"), log}, {"replay", "-html", log, log}, {"replay", "-html", evil, "-json", evil, log},
+		{"replay", "-" + evil}, {"replay", log, "-" + evil}, {"replay", "-format", evil, log}, {"check", none}, {"check", rules}, {"convert", none}, {evil}, {"check", "-" + evil},
+	} {
+		got := invoke("", args...)
+		require.NotZero(t, got.code, args)
+		require.NotContains(t, got.err+got.out, "\x1b", "%q", args)
+		require.NotContains(t, got.err+got.out, "\u202e", "%q", args)
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate"
-	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/rulefile/sentinel"
 	"github.com/leapgate-go/leapgate/whatif"
 	"github.com/leapgate-go/leapgate/whatif/accesslog"
@@ -37,14 +36,14 @@ exact resources of the rules are such patterns, and -route adds more. For other 
 found: what is a number or the like, or has too many values, becomes {}. Paths at which nothing was
 ever found are GET (unmatched), as in the middleware.
 
-The log is not kept in memory. A client takes some 50 bytes, 80 more with each limit per client and 110
-more with each such rule.
+The log is kept in memory: 40 bytes for each request, of which there may be 20,000,000, and some 200
+bytes for each client.
 
-The exit code is 1 if -max-blocked may be exceeded, and 2 if there is no answer: if flags or files
+The exit code is 1 if -max-blocked is exceeded, and 2 if there is no answer: if flags or files
 cannot be read, or nothing in the log.
 `,
 	prepare: func(flags *flag.FlagSet) func([]string, streams) int {
-		r := &replay{spool: accesslog.DefaultSpoolMax}
+		r := new(replay)
 		flags.StringVar(&r.rules, "rules", "", "the rules of a `file` or folder")
 		flags.Func("rule", "a `rule`, prefix=threshold/interval, such as /api=60/1m, for all paths that begin so, and that no longer prefix of another counts; with ,strict wherever the interval begins, with ,per-key for each key; may be given again", appendTo(&r.rule))
 		flags.StringVar(&r.against, "against", "", "compare with the rules of a `file`: those before")
@@ -63,27 +62,13 @@ cannot be read, or nothing in the log.
 			r.format, err = accesslog.ParseFormat(text)
 			return err
 		})
-		flags.IntVar(&r.retries, "retry", 0, "how often a client comes again that was refused")
-		flags.Uint64Var(&r.seed, "seed", 1, "decides what is random")
-		flags.BoolVar(&r.onePlacement, "quick", false, "do not try how much the results hang on when within a second requests came")
-		flags.Func("max-blocked", "fail if the rules may block more than this `share`, such as 1%, those in mode shadow too", func(text string) error {
+		flags.Func("max-blocked", "fail if the rules block more than this `share`, such as 1%", func(text string) error {
 			share, err := parseShare(text)
 			r.maxBlocked = &share
 			return err
 		})
 		flags.StringVar(&r.html, "html", "", "write a page to a `file`; - is standard output, instead of text")
 		flags.StringVar(&r.json, "json", "", "write JSON to a `file`; - is standard output, instead of text")
-		flags.Func("spool-max", "how large a temporary `size` there may be for standard input and what is unpacked (default 8GiB)", func(text string) error {
-			size, wrong := field.Bytes.Parse(field.Scalar{Type: field.Text, Text: text})
-			if wrong == "" && size <= 0 {
-				wrong = "more than 0"
-			}
-			if wrong != "" {
-				return errors.New("want " + wrong)
-			}
-			r.spool = size
-			return nil
-		})
 		return func(args []string, std streams) int { return r.run(args, std) }
 	},
 }
@@ -97,14 +82,11 @@ const (
 type replay struct {
 	rules, against, key, arg, html, json string
 	rule, routes                         []string
-	suggest, onePlacement                bool
+	suggest                              bool
 	train, test                          *period
 	windows                              []time.Duration
 	format                               accesslog.Format
-	retries                              int
-	seed                                 uint64
 	maxBlocked                           *float64
-	spool                                int64
 }
 
 func appendTo(list *[]string) func(string) error {
@@ -140,26 +122,21 @@ func (r *replay) check(args []string) error {
 		wrong(len(arg) > 1 && arg[0] == '-', "%s comes after a file; want flags first", arg)
 	}
 	wrong(r.against != "" && !tried, "-against without -rules or -rule; want something to compare")
-	wrong(r.suggest && (tried || r.against != "" || r.maxBlocked != nil || r.retries != 0), "-suggest together with rules; want one of both, for it tries none")
+	wrong(r.suggest && (tried || r.against != "" || r.maxBlocked != nil), "-suggest together with rules; want one of both, for it tries none")
 	wrong(!r.suggest && (r.train != nil || r.test != nil), "-train or -test without -suggest, for which they are")
 	wrong(r.test != nil && r.train == nil, "-test without -train; want two periods")
 	wrong(r.maxBlocked != nil && !tried, "-max-blocked without -rules or -rule; want something that blocks")
-	wrong(r.retries < 0 || r.retries > 100, "-retry is %d; want 0 to 100", r.retries)
 	return errors.Join(faults...)
 }
 
 func (r *replay) run(args []string, std streams) int {
 	before, after, err := r.configs(args)
-	if err = errors.Join(err, r.checkOutputs(args, std.in)); err != nil {
-		for line := range strings.SplitSeq(err.Error(), "\n") {
-			fmt.Fprintf(std.err, "leapgate replay: %s\n", line)
-		}
-		fmt.Fprintln(std.err, `Run "leapgate replay -h" for usage.`)
-		return exitUsage
+	if err = errors.Join(err, r.checkOutputs(args)); err != nil {
+		return misused(std, "replay", "%w", err)
 	}
 	d, err := r.try(args, before, after, std)
 	if err != nil {
-		fmt.Fprintln(std.err, "leapgate replay:", err)
+		printError(std.err, "leapgate replay: ", err)
 		return exitUsage
 	}
 	return r.judge(d, std.err)
@@ -168,9 +145,7 @@ func (r *replay) run(args []string, std streams) int {
 // configs returns what is tried; before is nil if there is nothing to compare with.
 func (r *replay) configs(args []string) (before, after *whatif.Config, err error) {
 	faults := []error{r.check(args)}
-	after = &whatif.Config{
-		Arg: r.arg, OnePlacement: r.onePlacement, Retries: r.retries, Seed: r.seed, Windows: r.windows,
-	}
+	after = &whatif.Config{Arg: r.arg, Windows: r.windows}
 	if after.Rules, err = parseRules(r.rule); err != nil {
 		faults = append(faults, err)
 	}
@@ -198,16 +173,10 @@ func (r *replay) configs(args []string) (before, after *whatif.Config, err error
 
 // try reads the log and writes what comes of it.
 func (r *replay) try(args []string, before, after *whatif.Config, std streams) (*page.Document, error) {
-	outputs, err := r.outputs()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { dropAll(outputs) }()
 	log, err := accesslog.Open(args, r.options(before, after, std.in))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = log.Close() }() // it was only read
 	ctx := context.Background()
 	seen := log.Seen()
 	d := &page.Document{Log: &seen}
@@ -229,10 +198,8 @@ func (r *replay) try(args []string, before, after *whatif.Config, std streams) (
 	default:
 		d.Report, err = whatif.Run(ctx, *after, log.Requests)
 	}
-	for _, out := range outputs {
-		if err == nil {
-			err = out.writeTo(d, std.out)
-		}
+	if err == nil {
+		err = r.write(d, std.out)
 	}
 	return d, err
 }

@@ -60,7 +60,6 @@ type replayed struct {
 		Rules   []struct {
 			ID, Resource      string
 			Requests, Blocked int
-			Range             struct{ Least, Most int }
 		}
 	}
 	Comparison struct {
@@ -134,8 +133,8 @@ func TestReplay_RulesOfAFileNameTheRoutes(t *testing.T) {
 	require.Equal(t, []string{"per-client", "items"}, []string{r.Report.Rules[0].ID, r.Report.Rules[1].ID})
 	require.Equal(t, 760, r.Report.Rules[1].Requests)
 	require.Positive(t, r.Report.Rules[1].Blocked)
-	require.Positive(t, r.Report.Rules[0].Blocked, "what it would have")
-	require.Equal(t, r.Report.Rules[1].Blocked, r.Report.Blocked, "shadow refuses nobody")
+	require.Positive(t, r.Report.Rules[0].Blocked, "in shadow")
+	require.Equal(t, r.Report.Rules[0].Blocked+r.Report.Rules[1].Blocked, r.Report.Blocked, "tried as if enforced")
 
 	r = mustReplay(t, day(0), "-rule", "/=1000/1m", "-route", "/items/{id}", "-key", "http_user_agent", "-")
 	require.Equal(t, 760, r.Report.Traffic.Requests)
@@ -155,7 +154,11 @@ func TestReplay_FilesInAnyOrder(t *testing.T) {
 
 func TestReplay_Against(t *testing.T) {
 	t.Parallel()
-	live, same, more := write(t, "live.yaml", fmt.Sprintf(itemRules, 10)), write(t, "same.yaml", fmt.Sprintf(itemRules, 10)), write(t, "new.yaml", fmt.Sprintf(itemRules, 11))
+	rules := func(name string, threshold int) string {
+		text, _, _ := strings.Cut(fmt.Sprintf(itemRules, threshold), "limits:")
+		return write(t, name, text)
+	}
+	live, same, more := rules("live.yaml", 10), rules("same.yaml", 10), rules("new.yaml", 11)
 	c := mustReplay(t, day(0), "-rules", same, "-against", live, "-").Comparison
 	require.Equal(t, []int{0, 0, 0, 0}, []int{c.OnlyBefore, c.OnlyAfter, c.Better, c.Worse})
 	require.Positive(t, c.Both)
@@ -187,27 +190,20 @@ func TestReplay_MaxBlocked(t *testing.T) {
 	require.Equal(t, 0, invoke(tinyLog, "replay", "-rule", "/api=0/1m", "-rule", "/about=0/1m", "-max-blocked", "100%", "-").code)
 }
 
-// What may be blocked counts, if the log does not tell exactly; and what is in shadow is judged.
-func TestReplay_MaxBlockedOfTheMostAndOfShadow(t *testing.T) {
+func TestReplay_MaxBlockedIncludesShadow(t *testing.T) {
 	t.Parallel()
 	line := strings.SplitAfter(tinyLog, "\n")[0]
-	log := write(t, "access.log", strings.Repeat(line, 5)+strings.Repeat(strings.Replace(line, ":18 ", ":19 ", 1), 5))
-	args := []string{"replay", "-rule", "/api=5/1s,strict", "-max-blocked", "40%", log}
-	got := invoke("", args...)
-	require.Equal(t, 1, got.code, got.out)
-	require.Equal(t, "leapgate replay: 5 of 10 requests may be blocked, which is 50%; want at most 40%\n", got.err)
-
+	log := write(t, "access.log", strings.Repeat(line, 10))
 	shadow := write(t, "shadow.yaml", `flow: [{id: s, resource: "GET /api/a", threshold: 2, interval: 1m, mode: shadow}]`)
-	got = invoke("", "replay", "-rules", shadow, "-max-blocked", "1%", log)
+	got := invoke("", "replay", "-rules", shadow, "-max-blocked", "1%", log)
 	require.Equal(t, 1, got.code)
-	require.Equal(t, "leapgate replay: 8 of 10 requests are blocked, 8 of them by rules in mode shadow, which is 80%; want at most 1%\n", got.err)
-	require.Contains(t, got.out, "rules in mode shadow would have blocked 8 more\n")
+	require.Equal(t, "leapgate replay: 8 of 10 requests are blocked, which is 80%; want at most 1%\n", got.err)
 	require.Equal(t, 0, invoke("", "replay", "-rules", shadow, "-max-blocked", "80%", log).code)
 
 	none := write(t, "none.yaml", `flow: [{id: n, resource: "GET /none", threshold: 2}, {id: off, resource: "GET /off", threshold: 2, mode: off}]`)
 	got = invoke("", "replay", "-rules", none, "-max-blocked", "1%", log)
 	require.Equal(t, 0, got.code)
-	require.Equal(t, "leapgate replay: warning: rule n binds no resource of the log, so -max-blocked says nothing of it\n", got.err)
+	require.Equal(t, "leapgate replay: warning: rule n binds no resource of the log, so -max-blocked says nothing about it\n", got.err)
 }
 
 func TestReplay_NeverOverwritesWhatItReads(t *testing.T) {
@@ -215,28 +211,20 @@ func TestReplay_NeverOverwritesWhatItReads(t *testing.T) {
 	folder := t.TempDir()
 	path := func(name string) string { return filepath.Join(folder, name) }
 	log, other, link, hard := path("access.log"), path("access.log.1"), path("link.log"), path("hard.log")
-	rules, live := path("rules"), path("live.yaml")
-	require.NoError(t, os.Mkdir(rules, 0o700))
-	inRules := filepath.Join(rules, "a.yaml")
-	texts := map[string]string{log: tinyLog, other: day(0), inRules: fmt.Sprintf(itemRules, 5), live: fmt.Sprintf(itemRules, 6)}
+	rules, live := path("rules.yaml"), path("live.yaml")
+	texts := map[string]string{log: tinyLog, other: day(0), rules: fmt.Sprintf(itemRules, 5), live: fmt.Sprintf(itemRules, 6)}
 	for name, text := range texts {
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	require.NoError(t, os.Symlink(log, link))
 	require.NoError(t, os.Link(log, hard))
 	for _, flag := range []string{"-json", "-html"} {
-		for _, out := range []string{log, other, link, hard, inRules, live, folder + "/./access.log"} {
+		for _, out := range []string{log, other, link, hard, rules, live, folder + "/./access.log"} {
 			got := invoke("", "replay", "-rules", rules, "-against", live, flag, out, log, other)
 			require.Equal(t, 2, got.code)
 			require.Empty(t, got.out)
 			require.Contains(t, got.err, "leapgate replay: "+flag+" is "+out+", which is read as ")
 		}
-		stdin, err := os.Open(log)
-		require.NoError(t, err)
-		var stdout, stderr bytes.Buffer
-		require.Equal(t, 2, run([]string{"replay", flag, log, "-"}, stdin, &stdout, &stderr))
-		require.Contains(t, stderr.String(), "which is standard input; want another file")
-		require.NoError(t, stdin.Close())
 	}
 	require.Contains(t, invoke("", "replay", "-html", "-", "-json", "-", log).err, "-html and -json are both -; want one for each")
 	require.Contains(t, invoke("", "replay", "-html", "x", "-json", "x", log).err, "-html and -json are both x; want one for each")
@@ -294,14 +282,14 @@ func TestReplay_SuggestionOfTooCoarseTimes(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{}, {"-html", "-"}} {
 		got := invoke(day(0), append(append([]string{"replay", "-suggest", "-window", "1s"}, args...), "-")...)
-		require.Contains(t, got.out, "The log has times of 1s, so that little can be said of 1s.")
+		require.Contains(t, got.out, "which is too imprecise for windows of 1s.")
 		got = invoke(day(0), append(append([]string{"replay", "-suggest", "-window", "5s"}, args...), "-")...)
-		require.NotContains(t, got.out, "little can be said")
+		require.NotContains(t, got.out, "too imprecise")
 	}
 	got := invoke(day(0), "replay", "-suggest", "-train", "..2024-05-20T00:40:00Z", "-test", "2024-05-20T00:20:00Z..", "-")
-	require.Contains(t, got.out, "are of the same time as those of the suggestion")
+	require.Contains(t, got.out, "use the same period")
 	got = invoke(day(0), "replay", "-suggest", "-train", "..2024-05-20T00:40:00Z", "-test", "2024-05-20T00:40:00Z..", "-")
-	require.NotContains(t, got.out, "of the same time as")
+	require.NotContains(t, got.out, "use the same period")
 }
 
 func TestReplay_LogWithoutKeys(t *testing.T) {
@@ -317,7 +305,6 @@ func TestReplay_LogWithoutKeys(t *testing.T) {
 		html := invoke("", append(append(format, more...), "-html", "-", log)...).out
 		require.Contains(t, html, "No request has a key, so there is no limit per key to suggest.")
 		require.NotContains(t, html, "Suggested: 0")
-		require.NotContains(t, html, "<figure data")
 	}
 }
 
@@ -358,7 +345,7 @@ func TestReplay_Faults(t *testing.T) {
 	}{
 		{"no file", "", nil, []string{"no file; want at least one, or - for standard input\n", `Run "leapgate replay -h"`}},
 		{"unknown flag", "", []string{"-x"}, []string{"leapgate replay: flag provided but not defined: -x\nRun \"leapgate replay -h\" for usage.\n"}},
-		{"all at once", "", []string{"-rule", "/a", "-rule", "b=1/1s", "-retry", "-1", "-test", "2024-01-01.."}, []string{`"/a"`, `"b=1/1s"`, "-retry is -1", "-test without -suggest", "no file"}},
+		{"all at once", "", []string{"-rule", "/a", "-rule", "b=1/1s", "-test", "2024-01-01.."}, []string{`"/a"`, `"b=1/1s"`, "-test without -suggest", "no file"}},
 		{"against nothing", "", []string{"-against", good, good}, []string{"-against without -rules or -rule"}},
 		{"suggest and rules", "", []string{"-suggest", "-rule", "/=1/1m", good}, []string{"-suggest together with rules"}},
 		{"max-blocked of nothing", "", []string{"-max-blocked", "1%", good}, []string{"-max-blocked without -rules"}},
@@ -367,24 +354,22 @@ func TestReplay_Faults(t *testing.T) {
 		{"key that no line has", "", []string{"-key", "tenant", good}, []string{`has no request with the column "tenant" for the key; want one that the format combined has`}},
 		{"empty train", "", []string{"-suggest", "-train", "..2023-01-01", "-test", "2023-01-01..", good}, []string{"train has no requests; want some"}},
 		{"empty test", "", []string{"-suggest", "-train", "2023-01-01..", "-test", "..2023-01-01", good}, []string{"test has no requests; want some"}},
-		{"output is a folder", "", []string{"-html", folder, good}, []string{"is a folder; want the name of a file"}},
+		{"output is a folder", "", []string{"-html", folder, good}, []string{"is a directory"}},
 		{"bad period", "", []string{"-suggest", "-train", "May", good}, []string{"want FROM..TO, such as 2024-05-12..2024-05-17"}},
 		{"bad window", "", []string{"-suggest", "-window", "soon", good}, []string{`invalid duration "soon"`}},
 		{"bad route", "", []string{"-route", "items", good}, []string{`the route is "items"; want a path that begins with /`}},
 		{"bad format", "", []string{"-format", "apache", good}, []string{`no format "apache"; want one of alb, envoy`}},
-		{"bad size", "", []string{"-spool-max", "1GB", good}, []string{`"512MiB"`}},
 		{"flag after a file", "", []string{good, "-suggest"}, []string{"-suggest comes after a file; want flags first"}},
 		{"file is not there", "", []string{filepath.Join(folder, "none.log")}, []string{"none.log: no such file or directory"}},
 		{"file is a folder", "", []string{folder}, []string{"is a folder; want the files in it"}},
 		{"file twice", "", []string{good, good}, []string{"is given twice"}},
 		{"rules are not there", "", []string{"-rules", filepath.Join(folder, "none.yaml"), good}, []string{"none.yaml"}},
 		{"rules are wrong", "", []string{"-rules", write(t, "rules.yaml", "flow: [{resource: x, threshold: -1}]"), good}, []string{"rules.yaml:1:", "threshold"}},
-		{"spool is full", tinyLog, []string{"-spool-max", "100B", "-"}, []string{"take more than 100 bytes"}},
 		{"binary file", "", []string{write(t, "a.out", "\x7fELF\x00\x01\x02")}, []string{"a.out is not a text file"}},
-		{"packed otherwise", "", []string{write(t, "a.zst", "\x28\xb5\x2f\xfd....")}, []string{"a.zst is packed, and only gzip is unpacked here; unpack it with zstd"}},
-		{"empty log", "", []string{write(t, "empty.log", "")}, []string{"empty.log is empty"}},
-		{"empty standard input", "", []string{"-"}, []string{"<standard input> is empty"}},
-		{"no log", "", []string{write(t, "poem.txt", "once upon a time\n")}, []string{"is in no format that is known"}},
+		{"packed otherwise", "", []string{write(t, "a.zst", "\x28\xb5\x2f\xfd....")}, []string{"a.zst is compressed, and only gzip is supported; decompress it with zstd"}},
+		{"empty log", "", []string{write(t, "empty.log", "")}, []string{"the log is empty"}},
+		{"empty standard input", "", []string{"-"}, []string{"the log is empty"}},
+		{"no log", "", []string{write(t, "poem.txt", "once upon a time\n")}, []string{"is in no known format"}},
 		{"another format", "", []string{"-format", "caddy", good}, []string{"has no request that can be read as caddy: 7 lines with no JSON object"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -1,9 +1,11 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/leapgate-go/leapgate"
@@ -15,9 +17,9 @@ import (
 	"github.com/leapgate-go/leapgate/whatif/page"
 )
 
-// options says how the log is read: so that the rules find their resources in it.
+// options returns how the log is read, so that its requests have the resources of the rules.
 func (r *replay) options(before, after *whatif.Config, stdin io.Reader) accesslog.Options {
-	o := accesslog.Options{Format: r.format, SpoolMax: r.spool, Stdin: stdin}
+	o := accesslog.Options{Format: r.format, Stdin: stdin}
 	if r.key != clientKey {
 		o.Key = r.key
 	}
@@ -41,7 +43,7 @@ func (r *replay) options(before, after *whatif.Config, stdin io.Reader) accesslo
 	return o
 }
 
-// isPrefixOf reports whether a resource is that of a -rule.
+// isPrefixOf reports whether a resource is the prefix of a -rule.
 func isPrefixOf(rules []string, resource string) bool {
 	for _, text := range rules {
 		if text[:strings.LastIndexByte(text, '=')] == resource {
@@ -51,7 +53,7 @@ func isPrefixOf(rules []string, resource string) bool {
 	return false
 }
 
-// exactResources returns what resources rules name.
+// exactResources returns the resources that rules name.
 func exactResources(rules leapgate.Rules) (names []string) {
 	list := (*kinds.Rules)(&rules)
 	for _, k := range kinds.All {
@@ -72,61 +74,60 @@ func join(rules, more leapgate.Rules) leapgate.Rules {
 	return rules
 }
 
-// output is a way to write what was found, and to where.
-type output struct {
-	write func(*page.Document, io.Writer) error
-	file  *outFile // nil: standard output
-}
-
-// outputs opens all that is written, before there is anything to lose.
-func (r *replay) outputs() (all []output, err error) {
-	if r.json != "-" && r.html != "-" {
-		all = append(all, output{write: (*page.Document).WriteText})
-	}
-	for _, to := range []struct {
-		name  string
-		write func(*page.Document, io.Writer) error
-	}{{r.json, (*page.Document).WriteJSON}, {r.html, (*page.Document).WriteHTML}} {
-		if to.name == "" {
+// checkOutputs returns an error if an output would overwrite an input or the other output.
+func (r *replay) checkOutputs(args []string) error {
+	var errs []error
+	for _, out := range [...]struct{ flag, name string }{{"-html", r.html}, {"-json", r.json}} {
+		info, err := os.Stat(out.name)
+		if err != nil {
 			continue
 		}
-		out := output{write: to.write}
-		if to.name != "-" {
-			if out.file, err = createFile(to.name); err != nil {
-				dropAll(all)
-				return nil, err
+		for _, name := range append([]string{r.rules, r.against}, args...) {
+			if other, err := os.Stat(name); err == nil && other.Mode().IsRegular() && os.SameFile(info, other) {
+				errs = append(errs, fmt.Errorf("%s is %s, which is read as %s; want another file", out.flag, out.name, name))
 			}
 		}
-		all = append(all, out)
 	}
-	return all, nil
+	if r.html != "" && r.html == r.json {
+		errs = append(errs, fmt.Errorf("-html and -json are both %s; want one for each", r.html))
+	}
+	return errors.Join(errs...)
 }
 
-func dropAll(all []output) {
-	for _, out := range all {
-		if out.file != nil {
-			out.file.drop()
-		}
-	}
-}
-
-// writeTo writes what was found.
-func (o *output) writeTo(d *page.Document, stdout io.Writer) error {
-	buffered := func(w io.Writer) error {
-		b := bufio.NewWriter(w)
-		if err := o.write(d, b); err != nil {
+// write writes the document to the files of the flags, and then to standard output.
+func (r *replay) write(d *page.Document, stdout io.Writer) error {
+	var toStdout bytes.Buffer
+	if r.json != "-" && r.html != "-" {
+		if err := d.WriteText(&toStdout); err != nil {
 			return err
 		}
-		return b.Flush()
 	}
-	if o.file == nil {
-		return buffered(stdout)
+	for _, out := range [...]struct {
+		name  string
+		write func(io.Writer) error
+	}{{r.json, d.WriteJSON}, {r.html, d.WriteHTML}} {
+		var b bytes.Buffer
+		switch {
+		case out.name == "":
+			continue
+		case out.name == "-":
+			if err := out.write(&toStdout); err != nil {
+				return err
+			}
+		default:
+			if err := out.write(&b); err != nil {
+				return err
+			}
+			if err := os.WriteFile(out.name, b.Bytes(), 0o644); err != nil {
+				return err
+			}
+		}
 	}
-	return o.file.finish(buffered)
+	_, err := toStdout.WriteTo(stdout)
+	return err
 }
 
-// judge says that more may be blocked than is wanted, and returns the exit code. Rules in mode
-// shadow are judged as well: they are there to be put in force.
+// judge reports whether more requests are blocked than -max-blocked allows, as an exit code.
 func (r *replay) judge(d *page.Document, stderr io.Writer) int {
 	if r.maxBlocked == nil {
 		return exitOK
@@ -137,23 +138,13 @@ func (r *replay) judge(d *page.Document, stderr io.Writer) int {
 	}
 	for i := range report.Rules {
 		if u := &report.Rules[i]; u.Requests == 0 && u.Mode != rule.Off {
-			fmt.Fprintf(stderr, "leapgate replay: warning: rule %s binds no resource of the log, so -max-blocked says nothing of it\n", escape.Text(u.ID))
+			fmt.Fprintf(stderr, "leapgate replay: warning: rule %s binds no resource of the log, so -max-blocked says nothing about it\n", escape.Text(u.ID))
 		}
 	}
-	shadow, all := report.WouldBlockRange.Most, report.Traffic.Requests
-	most := report.BlockedRange.Most + shadow
-	share := float64(most) / float64(all)
-	if share <= *r.maxBlocked {
+	if report.Share <= *r.maxBlocked {
 		return exitOK
 	}
-	are, inShadow := "are", ""
-	if most != report.Blocked+report.WouldBlock {
-		are = "may be"
-	}
-	if shadow > 0 {
-		inShadow = fmt.Sprintf(", %d of them by rules in mode shadow", shadow)
-	}
-	fmt.Fprintf(stderr, "leapgate replay: %d of %d requests %s blocked%s, which is %.4g%%; want at most %.4g%%\n",
-		most, all, are, inShadow, 100*share, 100**r.maxBlocked)
+	fmt.Fprintf(stderr, "leapgate replay: %d of %d requests are blocked, which is %.4g%%; want at most %.4g%%\n",
+		report.Blocked, report.Traffic.Requests, 100*report.Share, 100**r.maxBlocked)
 	return exitFaults
 }

@@ -1,70 +1,64 @@
-// Package accesslog reads the access logs of common web servers and proxies, a line at a time.
+// Package accesslog reads the access logs of common web servers and proxies.
 //
-// What counts for a limit is when a request arrived. Most servers write a line when a request
-// ends, so its arrival is that time less how long it took, if the line has both.
+// A limit counts requests when they arrive. Most servers write a line when a request ends, so the arrival is the
+// time of the line minus the duration, if the line has both.
 package accesslog
 
 import "time"
 
-// Record is what one line says of a request. Its texts are part of the line, and good until the
-// next line is read.
+// Record is one line of a log. Its byte slices may refer to the line and are valid until the next line is parsed.
 type Record struct {
-	// At is when the request arrived, in nanoseconds since 1970.
+	// At is the time of arrival, in nanoseconds since 1970.
 	At int64
-	// Stamp is the time that stands in the line, from which At was found: how exact it is shows how
-	// exact times are. 0 stands for At.
+	// Stamp is the time that the line contains, from which At is computed. Its precision is the precision of the log.
 	Stamp int64
-	// Duration is how long it took; negative if the line does not say.
+	// Duration is negative if the line has no duration.
 	Duration time.Duration
-	// Method and Path are of the request; Path has no query. Both are empty if what the
-	// client sent was nothing like HTTP.
+	// Method and Path come from the request line. Path has no query. Both are empty if the client did not send HTTP.
 	Method, Path []byte
-	// Client is the address that the request came from, without a port; empty if the line
-	// does not say.
+	// Client is the address of the client without a port. It is empty if the line has none.
 	Client []byte
-	// Resource and Key are those of the request if the log has them, as that of package leaphttp
-	// does; empty otherwise.
+	// Resource and Key are set by logs that contain them, such as the decision log of package leaphttp.
 	Resource, Key []byte
-	// Status is the answer's, 0 if there was none.
+	// Status is the status of the response, or 0 if there was none.
 	Status int
-	// Refused reports that the proxy itself refused the request then, because of a limit.
+	// Refused reports whether the proxy itself blocked the request because of a limit.
 	Refused bool
-	// Cost is how much of a limit the request takes; 0 if the line does not say.
+	// Cost is how much of a limit the request consumes. It is 0 if the line has no cost.
 	Cost int64
-	// Dropped is how many lines could not be written before this one, which is about nothing else:
-	// the error is [ErrNoRequest].
+	// Dropped is the number of lines that the writer of the log lost before this one. Such a line has no request:
+	// Parse returns [ErrNoRequest].
 	Dropped int
 
-	columns columns
+	columns          columns
+	stamped, started bool          // Stamp is set; it is the time of arrival
+	parts            time.Duration // the sum of the parts of a duration, negative if one is unknown
+	hasParts         bool
 }
 
-// Column returns another part of the line by the name that the format has for it, and reports
-// whether there is one: "user_agent", or in JSON a path such as "request.host".
+// Column returns the value of a column, and reports whether the line has it. The name is the one that the format
+// uses: "http_user_agent", or a path such as "request.host" in JSON.
 func (r *Record) Column(name string) (value []byte, ok bool) { return r.columns.column(name) }
 
 type columns interface {
 	column(name string) ([]byte, bool)
 }
 
-// Format is a way to write a request in a line. A Format keeps what it needs for a line, so
-// it must not be used by two goroutines at once; [Format.Clone] makes another.
+// Format parses the lines of one kind of log. It must not be used by multiple goroutines at once.
 type Format interface {
-	// Name is what the format is called: "combined".
+	// Name returns the name of the format, such as "combined".
 	Name() string
-	// Parse reads a line without its end. The error is a [Fault], or [ErrNoRequest] for a good
-	// line that is about something else.
+	// Parse parses a line without its line break. The error is a [Fault], or [ErrNoRequest] for a valid line that
+	// is not about a request.
 	Parse(line []byte, r *Record) error
-	// Note is what a reader should know about how the time of arrival was found; empty if there is
-	// nothing.
+	// Note returns a sentence about the precision of arrival times in the lines parsed so far, or an empty string.
 	Note() string
-	// Clone returns another Format like it.
-	Clone() Format
 }
 
-// Fault is what is wrong with a line: the part of it that cannot be read.
+// Fault is the part of a line that cannot be read.
 type Fault string
 
-// Error reads: no status that can be read.
+// Error returns a message such as "no status that can be read".
 func (f Fault) Error() string {
 	switch f {
 	case NoField:
@@ -80,7 +74,6 @@ func (f Fault) Error() string {
 const (
 	NoTime     Fault = "time"
 	NoDuration Fault = "duration"
-	NoRequest  Fault = "request"
 	NoStatus   Fault = "status"
 	NoCost     Fault = "cost"
 	NoField    Fault = "field"
@@ -88,8 +81,7 @@ const (
 	TooLong    Fault = "length"
 )
 
-// ErrNoRequest is the error for a good line that is about something else than a request, such as
-// another message of the same program.
+// ErrNoRequest is returned for a valid line that is not about a request, such as another message of the same program.
 var ErrNoRequest = noRequest{}
 
 type noRequest struct{}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Formats returns the formats that are known by name, the ones that say more first.
+// Formats returns new values of all formats with a name. Formats with more fields come first.
 func Formats() []Format {
 	const request = ` "$request" $status $body_bytes_sent`
 	const common = `$remote_addr $ident $remote_user [$time_local]` + request
@@ -21,32 +21,32 @@ func Formats() []Format {
 			`"$x_forwarded_for" "$user_agent" "$request_id" "$authority" "$upstream_host"`, "", nil),
 		&object{
 			name: "caddy", only: map[string]string{"msg": "handled request"},
-			roles: map[string][]string{
-				roleEnd: {"ts"}, roleSeconds: {"duration"}, roleMethod: {"request.method"}, roleURI: {"request.uri"}, roleStatus: {"status"},
-				roleClient: {"request.client_ip", "request.remote_ip"},
+			paths: map[field][]string{
+				isTime: {"ts"}, isSeconds: {"duration"}, isMethod: {"request.method"}, isURI: {"request.uri"}, isStatus: {"status"},
+				isClient: {"request.client_ip", "request.remote_ip"},
 			},
 		},
 		&object{
 			name: "traefik",
-			roles: map[string][]string{
-				roleStart: {"StartUTC"}, roleNanos: {"Duration"}, roleMethod: {"RequestMethod"}, roleURI: {"RequestPath"},
-				roleStatus: {"DownstreamStatus"}, roleClient: {"ClientHost", "ClientAddr"},
+			paths: map[field][]string{
+				isStart: {"StartUTC"}, isNanos: {"Duration"}, isMethod: {"RequestMethod"}, isURI: {"RequestPath"},
+				isStatus: {"DownstreamStatus"}, isClient: {"ClientHost", "ClientAddr"},
 			},
 		},
 		&object{ // leaphttp.Config.DecisionLog
 			name: "leapgate",
-			roles: map[string][]string{
-				roleStart: {"at"}, roleNanos: {"nanos"}, roleResource: {"resource"}, roleKey: {"key"}, roleStatus: {"status"}, roleRefused: {"refused"},
-				roleCost: {"cost"}, roleDropped: {"dropped"},
+			paths: map[field][]string{
+				isStart: {"at"}, isNanos: {"nanos"}, isResource: {"resource"}, isKey: {"key"}, isStatus: {"status"},
+				isRefused: {"refused"}, isCost: {"cost"}, isDropped: {"dropped"},
 			},
 		},
-		&object{ // of nginx and Apache, by the names that are mostly given
+		&object{ // nginx and Apache, with the usual names
 			name: "json", guessed: true,
-			roles: map[string][]string{
-				roleEnd:     {"msec", "time_iso8601", "time_local", "@timestamp", "timestamp", "time"},
-				roleSeconds: {"request_time"}, roleMillis: {"duration_ms", "response_time_ms", "latency_ms"}, roleMethod: {"request_method", "method"},
-				roleRequest: {"request"}, roleURI: {"request_uri", "uri", "path"},
-				roleStatus: {"status"}, roleClient: {"remote_addr", "client_ip", "remote_ip", "clientip", "remoteIP"},
+			paths: map[field][]string{
+				isTime:    {"msec", "time_iso8601", "time_local", "@timestamp", "timestamp", "time"},
+				isSeconds: {"request_time"}, isMillis: {"duration_ms", "response_time_ms", "latency_ms"},
+				isMethod: {"request_method", "method"}, isRequest: {"request"}, isURI: {"request_uri", "uri", "path"},
+				isStatus: {"status"}, isClient: {"remote_addr", "client_ip", "remote_ip", "clientip", "remoteIP"},
 			},
 		},
 		mustText("ingress-nginx", common+agents+` $request_length $request_time [`, "", hasSeconds),
@@ -58,11 +58,11 @@ func Formats() []Format {
 	}
 }
 
-// hasSeconds reports whether a duration looks as nginx writes it: other numbers may well stand there, such as
-// the microseconds of Apache, and sizes.
+// hasSeconds reports whether the duration looks like one of nginx. Other servers write other numbers there, such as
+// microseconds or sizes.
 func hasSeconds(t *text) bool { return likeSeconds(t.value("request_time")) }
 
-// likeSeconds reports whether a number is one of seconds and three digits after the point.
+// likeSeconds reports whether a number has three digits after the point.
 func likeSeconds(s []byte) bool {
 	point := len(s) - len(".250")
 	if point < 1 || s[point] != '.' {
@@ -73,12 +73,10 @@ func likeSeconds(s []byte) bool {
 	return whole && part
 }
 
-// hasNoHost reports whether the first field is the client: if the name of a host stands before
-// it, the user has a blank in it.
+// hasNoHost reports whether the first field is the client. If a host name precedes it, the user contains a space.
 func hasNoHost(t *text) bool { return bytes.IndexByte(t.value("remote_user"), ' ') < 0 }
 
-// hasHost reports whether a line begins with the name of a host, and then the client: a port or an
-// address tells.
+// hasHost reports whether a line begins with a host name followed by the client, which a port or an address shows.
 func hasHost(t *text) bool {
 	host, client := t.value("host"), t.value("remote_addr")
 	_, port := digits(host[bytes.LastIndexByte(host, ':')+1:])
@@ -86,7 +84,7 @@ func hasHost(t *text) bool {
 	return hasNoHost(t) && (err == nil || port && string(client) != "-")
 }
 
-// Named returns the format of a name of [Formats], and reports whether there is one.
+// Named returns the format with a name, and reports whether it exists.
 func Named(name string) (Format, bool) {
 	for _, f := range Formats() {
 		if f.Name() == name {
@@ -96,16 +94,16 @@ func Named(name string) (Format, bool) {
 	return nil, false
 }
 
-// Names are those of [Formats].
+// Names returns the names of [Formats].
 func Names() (names []string) {
 	for _, f := range Formats() {
 		names = append(names, f.Name())
 	}
-	return slices.Clip(names)
+	return names
 }
 
-// ParseFormat returns the format that a text says: a name of [Formats], a description for
-// [Template], or members for [JSON] such as "json:end=ts,uri=request.uri".
+// ParseFormat returns the format that a text describes: a name of [Formats], a template for [Template], or members
+// for [JSON] such as "json:end=ts,uri=request.uri".
 func ParseFormat(text string) (Format, error) {
 	if f, ok := Named(text); ok {
 		return f, nil
@@ -129,10 +127,9 @@ func ParseFormat(text string) (Format, error) {
 	return JSON(members)
 }
 
-// Detect returns the first of [Formats] in which at least half as many of these lines can be read
-// as in any other, and reports whether there is one: a format that says more can be read in one that says
-// less too, and so can the lines that were cut off. Only lines count that look like typical ones of a
-// format: a number at the end is no duration unless it is written as nginx writes it.
+// Detect returns the first of [Formats] that can read at least half as many of these lines as any other format, and
+// reports whether there is one. A format with fewer fields can read the lines of one with more, and some lines are
+// cut off, so the number of readable lines alone does not decide.
 func Detect(lines [][]byte) (format Format, ok bool) {
 	formats := Formats()
 	readable := make([]int, len(formats))
@@ -147,7 +144,7 @@ func Detect(lines [][]byte) (format Format, ok bool) {
 	most := slices.Max(readable)
 	for i, f := range formats {
 		if n := readable[i]; n > 0 && 2*n >= most {
-			return f.Clone(), true // which has seen none of the lines
+			return Named(f.Name()) // a new one, which has not seen the lines
 		}
 	}
 	return nil, false

@@ -60,10 +60,7 @@ func checkLine(t *testing.T, format Format, line []byte) {
 			fields = append(fields, value)
 		}
 	case *object:
-		require.LessOrEqual(t, len(f.line.all), len(line)/len(`"":0`), "memory has a bound")
-		if bytes.IndexByte(line, '\\') >= 0 {
-			fields = nil // a text without its escapes is not in the line
-		}
+		fields = nil // they are decoded
 	}
 	for _, field := range fields {
 		require.True(t, bytes.Contains(line, field), "%q", field)
@@ -85,7 +82,7 @@ func fuzzFormat(f *testing.F, name string, lines ...string) {
 	}
 	f.Add([]byte(all))
 	f.Add([]byte("\x00"))
-	f.Fuzz(func(t *testing.T, text []byte) { checkLines(t, format.Clone(), text) })
+	f.Fuzz(func(t *testing.T, text []byte) { checkLines(t, format, text) })
 }
 
 func FuzzFormat_ALB(f *testing.F) { fuzzFormat(f, "alb", albLine) }
@@ -126,7 +123,7 @@ func FuzzFormat_VhostCombined(f *testing.F) {
 }
 
 func FuzzFormat_Combined(f *testing.F) {
-	fuzzFormat(f, "combined", agents, `2001:db8::1 - - [29/Feb/2024:23:59:60 -0130] "\x16\x03 \" HTTP/1.1" 000 - "-" "\\"`)
+	fuzzFormat(f, "combined", agents, `2001:db8::1 - - [29/Feb/2024:23:59:59 -0130] "\x16\x03 \" HTTP/1.1" 000 - "-" "\\"`)
 }
 
 func FuzzFormat_Common(f *testing.F) {
@@ -147,8 +144,7 @@ func FuzzFormat_OfOnesOwn(f *testing.F) {
 	})
 }
 
-// Whatever a file has, it is an error or requests in the order of their arrival, the same each time,
-// whether or not their order is found in memory.
+// Every file is an error or requests in the order of their arrival, the same each time.
 func FuzzOpen(f *testing.F) {
 	for _, text := range []string{
 		"", combined(1, "a", "/") + combined(0, "b", "/x/1"), slow(10, "a", 5) + "\x00\n" + slow(1000, "b", 900) + slow(3, "", 0.5),
@@ -158,11 +154,10 @@ func FuzzOpen(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		log, err := Open([]string{Stdin}, Options{Stdin: bytes.NewReader(data), SpoolMax: 1 << 20})
+		log, err := Open([]string{Stdin}, Options{Stdin: bytes.NewReader(data)})
 		if err != nil {
 			return
 		}
-		defer func() { _ = log.Close() }()
 		first := all(t, log)
 		require.Len(t, first, log.Seen().Requests)
 		require.Equal(t, first, all(t, log))
@@ -170,9 +165,5 @@ func FuzzOpen(f *testing.F) {
 			require.LessOrEqual(t, len(r.Resource), rule.MaxNameLength)
 			require.LessOrEqual(t, len(r.Key), limit.MaxKeyLength)
 		}
-		sorted, err := Open([]string{Stdin}, Options{Stdin: bytes.NewReader(data), SpoolMax: 1 << 24, inMemory: 2})
-		require.NoError(t, err)
-		defer func() { _ = sorted.Close() }()
-		require.Equal(t, first, all(t, sorted))
 	})
 }

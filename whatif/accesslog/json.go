@@ -1,115 +1,78 @@
 package accesslog
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 )
 
 // object is a format whose lines are JSON objects.
 type object struct {
 	name     string
-	roles    map[string][]string // the paths of members that may have what Leapgate needs: "request.uri"
-	only     map[string]string   // what a member must be for the line to be about a request
-	guessed  bool                // roles are what the names of members mostly mean
+	paths    map[field][]string // the members of each field, such as "request.uri"; the first that is not empty counts
+	only     map[string]string  // the values that members must have if the line is about a request
+	guessed  bool               // paths are common names, which other programs may use for something else
 	note     string
-	line     members
-	stamps   stamps
-	unitless string // a member of some line that may be how long the request took, in what unit nobody knows
+	line     map[string]any
+	unitless string // a member that may be a duration, in an unknown unit
 }
 
-// What a member of a JSON object may be.
-const (
-	roleEnd     = "end"     // when the request ended: a number of seconds since 1970, or a time
-	roleStart   = "start"   // when it arrived, in the same ways
-	roleSeconds = "seconds" // how long it took
-	roleMillis  = "millis"  // the same, in milliseconds
-	roleMicros  = "micros"  // the same, in microseconds
-	roleNanos   = "nanos"   // the same, in nanoseconds
-	roleRequest = "request" // the request line
-	roleMethod  = "method"
-	roleURI     = "uri"
-	roleStatus  = "status"
-	roleClient  = "client"
-
-	roleResource = "resource" // its name, in place of what the path says
-	roleKey      = "key"      // of the request, in place of the client
-	roleRefused  = "refused"  // that it was refused then, unless it is empty or false
-	roleCost     = "cost"     // how much of a limit it takes
-	roleDropped  = "dropped"  // lines that could not be written before this one, which is about nothing else
-)
-
-// Roles are what the members of a JSON log may be, with what they mean.
-var Roles = map[string]string{
-	roleEnd:   "when the request ended, or, if no duration is there, arrived: a time, or seconds, milliseconds, microseconds or nanoseconds since 1970",
-	roleStart: "when it arrived", roleSeconds: "how long it took in seconds", roleMillis: "in milliseconds", roleMicros: "in microseconds", roleNanos: "in nanoseconds",
-	roleRequest: "the request line", roleMethod: "the method", roleURI: "the target", roleStatus: "the status", roleClient: "the address of the client",
-	roleResource: "the name of the resource, in place of what the target says", roleKey: "the key, in place of the client",
-	roleRefused: "whether it was refused then", roleCost: "how much of a limit it takes",
-	roleDropped: "how many lines were lost before this one, which is about nothing else",
+// roles are the names of fields in a description for [JSON].
+var roles = map[string]field{
+	"end": isTime, "start": isStart, "seconds": isSeconds, "millis": isMillis, "micros": isMicros, "nanos": isNanos,
+	"request": isRequest, "method": isMethod, "uri": isURI, "status": isStatus, "client": isClient, "cost": isCost,
+	"resource": isResource, "key": isKey, "refused": isRefused, "dropped": isDropped,
 }
 
-var durations = []struct {
-	role string
-	unit time.Duration
-}{{roleSeconds, time.Second}, {roleMillis, time.Millisecond}, {roleMicros, time.Microsecond}, {roleNanos, time.Nanosecond}}
-
-// unitless are names of members that say how long a request took, in a unit that depends on the program.
+// unitless are common names of durations whose unit depends on the program.
 var unitless = []string{"duration", "request_time", "response_time", "responseTime", "latency", "elapsed", "took"}
 
-// JSON makes a format of lines that are JSON objects. members says by which path each role is
-// found: {"end": "ts", "uri": "request.uri"}; see [Roles].
+// JSON returns a format for lines that are JSON objects. members maps roles to the paths of members:
+// {"end": "ts", "uri": "request.uri"}.
 func JSON(members map[string]string) (Format, error) {
-	roles := make(map[string][]string)
+	o := &object{name: "json", paths: make(map[field][]string), note: noteNoDuration}
 	for _, role := range slices.Sorted(maps.Keys(members)) {
-		roles[role] = []string{members[role]}
-		if Roles[role] == "" {
-			return nil, fmt.Errorf("accesslog: there is no role %q; want one of %s", role, strings.Join(slices.Sorted(maps.Keys(Roles)), ", "))
+		f, ok := roles[role]
+		if !ok {
+			return nil, fmt.Errorf("accesslog: there is no role %q; want one of %s", role, strings.Join(slices.Sorted(maps.Keys(roles)), ", "))
+		}
+		o.paths[f] = []string{members[role]}
+		if isStart <= f && f <= isNanos {
+			o.note = ""
 		}
 	}
-	if members[roleEnd] == "" && members[roleStart] == "" {
-		return nil, fmt.Errorf("accesslog: no member has the role %s or %s", roleEnd, roleStart)
+	if o.paths[isTime] == nil && o.paths[isStart] == nil {
+		return nil, errors.New("accesslog: no member has the role end or start")
 	}
-	if members[roleRequest] == "" && members[roleURI] == "" && members[roleResource] == "" {
-		return nil, fmt.Errorf("accesslog: no member has the role %s, %s or %s", roleRequest, roleURI, roleResource)
+	if o.paths[isRequest] == nil && o.paths[isURI] == nil && o.paths[isResource] == nil {
+		return nil, errors.New("accesslog: no member has the role request, uri or resource")
 	}
-	note := noteNoDuration
-	if members[roleStart] != "" {
-		note = ""
-	}
-	for _, d := range durations {
-		if members[d.role] != "" {
-			note = ""
-		}
-	}
-	return &object{name: "json", roles: roles, note: note}, nil
+	return o, nil
 }
 
-// Name returns what the format is called.
+// Name implements [Format].
 func (o *object) Name() string { return o.name }
 
-// Note says what is to be known of the time of arrival.
+// Note implements [Format].
 func (o *object) Note() string {
 	if o.unitless != "" {
-		return fmt.Sprintf("the lines have the member %q, which may be how long a request took, but not in which unit: it is not used; "+
+		return fmt.Sprintf("the lines have the member %q, which may be a duration, but its unit is unknown: it is not used; "+
 			"give the format, with seconds=%[1]s or millis=%[1]s", o.unitless)
 	}
 	return o.note
 }
 
-// Clone returns another Format like it.
-func (o *object) Clone() Format {
-	clone := *o
-	clone.line, clone.unitless = members{}, ""
-	return &clone
-}
-
-// Parse reads a line.
+// Parse implements [Format].
 func (o *object) Parse(line []byte, r *Record) error {
 	*r = Record{Duration: -1, columns: o}
-	if !o.line.scan(line) {
+	// With escape=default, nginx writes \x22 for a quote, which is not JSON.
+	if !o.decode(line) && !o.decode(bytes.ReplaceAll(line, []byte(`\x`), []byte(`\u00`))) {
 		return NoJSON
 	}
 	for path, want := range o.only {
@@ -117,122 +80,93 @@ func (o *object) Parse(line []byte, r *Record) error {
 			return ErrNoRequest
 		}
 	}
-	if !o.isRequest(r) {
+	var values [numFields][]byte
+	for f, paths := range o.paths {
+		for _, path := range paths {
+			if values[f], _ = o.column(path); len(values[f]) > 0 {
+				break
+			}
+		}
+	}
+	if !o.isRequest(&values) {
+		n, _ := digits(values[isDropped])
+		r.Dropped = int(n)
 		return ErrNoRequest
 	}
-	if err := o.time(r); err != nil {
-		return err
+	if o.guessed && !likeSeconds(values[isSeconds]) {
+		values[isSeconds] = nil
 	}
-	if value, ok := o.role(roleStatus); ok {
-		if r.Status, ok = statusOf(value); !ok {
-			return NoStatus
-		}
-	}
-	if value, ok := o.role(roleCost); ok {
-		if r.Cost, ok = costOf(value); !ok {
-			return NoCost
-		}
-	}
-	client, _ := o.role(roleClient)
-	r.Client = addressOf(client)
-	r.Key, _ = o.role(roleKey)
-	refused, ok := o.role(roleRefused)
-	r.Refused = ok && len(refused) > 0 && string(refused) != "false"
-	return nil
-}
-
-// isRequest reports whether the line has what a request is for, and reads it.
-func (o *object) isRequest(r *Record) bool {
-	if dropped, ok := o.role(roleDropped); ok {
-		n, ok := digits(dropped)
-		if ok {
-			r.Dropped = int(n)
-		}
-		return false
-	}
-	r.Resource, _ = o.role(roleResource)
-	method, hasMethod := o.role(roleMethod)
-	line, hasLine := o.role(roleRequest)
-	target, hasTarget := o.role(roleURI)
-	if hasLine && len(line) > 0 && line[0] == '/' { // Apache's %U is often called so
-		target, hasTarget, hasLine = line, true, false
-	}
-	if r.Method, r.Path = method, pathOf(target); hasLine {
-		r.Method, r.Path = requestOf(line)
-	}
-	if o.guessed && !hasLine && !hasMethod {
-		_, hasStatus := o.role(roleStatus)
-		hasTarget = hasTarget && hasStatus // other lines have paths too, of files
-	}
-	if o.roles[roleResource] != nil && !hasLine && !hasTarget {
-		return len(r.Resource) > 0
-	}
-	return hasLine || hasTarget
-}
-
-// time reads when the request arrived, and how long it took.
-func (o *object) time(r *Record) error {
-	at, ok := int64(0), false
-	end, ended := o.role(roleEnd)
-	start, started := o.role(roleStart)
-	switch {
-	case started:
-		at, ok = o.stamps.parse(start)
-	case ended:
-		at, ok = o.stamps.parse(end)
-	}
-	if !ok {
-		return NoTime
-	}
-	for _, d := range durations {
-		value, ok := o.role(d.role)
-		if !ok || o.guessed && d.unit == time.Second && !likeSeconds(value) {
+	for f, value := range values {
+		if len(value) == 0 {
 			continue
 		}
-		if !r.took(value, d.unit) {
-			return NoDuration
+		if err := r.set(field(f), value); err != nil {
+			return err
 		}
-	}
-	if r.Stamp, r.At = at, at; !started {
-		r.At -= max(0, int64(r.Duration))
 	}
 	if o.guessed && r.Duration < 0 && o.unitless == "" {
 		for _, name := range unitless {
-			if value, ok := o.scalar(name); ok && len(value) > 0 && isDigit(value[0]) {
+			if value, ok := o.column(name); ok && len(value) > 0 && isDigit(value[0]) {
 				o.unitless = name
 			}
 		}
 	}
-	return nil
+	return r.finish()
 }
 
-// role returns the first member of a role that there is. An empty text says nothing.
-func (o *object) role(role string) (value []byte, ok bool) {
-	for _, path := range o.roles[role] {
-		if value, ok = o.scalar(path); ok && len(value) > 0 {
-			return value, true
+// decode parses a line, and reports whether it is a JSON object.
+func (o *object) decode(line []byte) bool {
+	o.line = nil
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.UseNumber()
+	if d.Decode(&o.line) != nil {
+		return false
+	}
+	_, err := d.Token()
+	return errors.Is(err, io.EOF) && o.line != nil
+}
+
+// isRequest reports whether the values of a line are those of a request.
+func (o *object) isRequest(values *[numFields][]byte) bool {
+	line := values[isRequest]
+	if len(line) > 0 && line[0] == '/' { // Apache's %U is often called request
+		values[isURI], values[isRequest], line = line, nil, nil
+	}
+	hasTarget := len(values[isURI]) > 0
+	if o.guessed && len(values[isMethod]) == 0 { // other lines have paths, too, such as those of files
+		hasTarget = hasTarget && len(values[isStatus]) > 0
+	}
+	return len(values[isDropped]) == 0 && (len(line) > 0 || hasTarget || len(values[isResource]) > 0)
+}
+
+func (o *object) column(path string) ([]byte, bool) { return member(o.line, path) }
+
+// member returns the value at a path such as "request.uri". Names may contain dots.
+func member(object map[string]any, path string) (value []byte, ok bool) {
+	if v, ok := object[path]; ok {
+		return scalar(v)
+	}
+	name, rest, more := strings.Cut(path, ".")
+	inner, _ := object[name].(map[string]any)
+	if !more || inner == nil {
+		return nil, false
+	}
+	return member(inner, rest)
+}
+
+// scalar returns a value as text. Of a list, which Caddy writes for headers, it is the first element.
+func scalar(value any) (text []byte, ok bool) {
+	switch v := value.(type) {
+	case string:
+		return []byte(v), true
+	case json.Number:
+		return []byte(v), true
+	case bool:
+		return strconv.AppendBool(nil, v), true
+	case []any:
+		if len(v) > 0 {
+			return scalar(v[0])
 		}
 	}
 	return nil, false
-}
-
-// scalar returns a member that is neither an object nor an array.
-func (o *object) scalar(path string) (value []byte, ok bool) {
-	i, ok := o.line.find(path)
-	if !ok {
-		return nil, false
-	}
-	if raw := o.line.all[i].value; raw[0] == '{' || raw[0] == '[' {
-		return nil, false
-	}
-	return o.line.text(i)
-}
-
-// column returns a member by its path: text without its quotes, anything else as it stands.
-func (o *object) column(path string) ([]byte, bool) {
-	i, ok := o.line.find(path)
-	if !ok {
-		return nil, false
-	}
-	return o.line.text(i)
 }

@@ -1,41 +1,40 @@
 package accesslog
 
 import (
-	"bytes"
 	"net/netip"
 
 	"github.com/leapgate-go/leapgate/leaphttp"
 )
 
-// keyOf returns of whom a request is: its client, or what stands in a column. It is empty if the
-// line does not say.
+// keyOf returns the key of a request as package leaphttp counts it: the value of a column, or without a column the
+// key of the log or the client. It is empty if the line has none.
 func keyOf(r *Record, column string) string {
+	value := r.Key
 	switch {
-	case column == "" && len(r.Key) > 0:
-		return leaphttp.LimiterKey(string(r.Key))
-	case column == "":
-		return clientKey(r.Client)
-	}
-	value, ok := r.Column(column)
-	if !ok || len(value) == 0 || string(value) == "-" {
-		return ""
-	}
-	return leaphttp.LimiterKey(string(value)) // as the middleware would count it
-}
-
-// clientKey returns an address as package leaphttp counts it: those of IPv6 by their first 64
-// bits.
-func clientKey(client []byte) string {
-	if bytes.IndexByte(client, ':') >= 0 {
-		if addr, err := netip.ParseAddr(string(client)); err == nil {
-			if addr = addr.Unmap().WithZone(""); addr.Is4() {
-				return addr.String()
-			}
-			return netip.PrefixFrom(addr, 64).Masked().String()
+	case column != "":
+		if value, _ = r.Column(column); string(value) == "-" {
+			return ""
+		}
+	case len(value) == 0:
+		if value = r.Client; len(value) > 0 {
+			return clientKey(string(value))
 		}
 	}
-	if len(client) == 0 {
+	if len(value) == 0 {
 		return ""
 	}
-	return leaphttp.LimiterKey(string(client))
+	return leaphttp.LimiterKey(string(value))
+}
+
+// clientKey returns the key of an address: of IPv6, the first 64 bits.
+func clientKey(client string) string {
+	addr, err := netip.ParseAddr(client)
+	switch addr = addr.Unmap().WithZone(""); {
+	case err != nil:
+		return leaphttp.LimiterKey(client)
+	case addr.Is4():
+		return addr.String()
+	default:
+		return netip.PrefixFrom(addr, 64).Masked().String()
+	}
 }

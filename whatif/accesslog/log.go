@@ -1,202 +1,334 @@
 package accesslog
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"math"
+	"net/http"
 	"os"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/leapgate-go/leapgate/whatif"
 )
 
-// Options say how logs are read.
+// Options configure how logs are read.
 type Options struct {
-	// Format is that of the lines. Nil: the one of [Formats] that the first 100 lines of each file
-	// are in.
+	// Format is the format of the lines. If it is nil, the format of each file is detected from its first 100 lines.
 	Format Format
-	// Routes say what the resources of requests are.
+	// Routes are the patterns of resources.
 	Routes []Route
-	// Key is the column that has the key of a request, as [Record.Column] knows it. Empty: the
-	// address of the client, of IPv6 its first 64 bits.
+	// Key is the column with the key of a request. If it is empty, the key is the address of the client: of IPv6, its
+	// first 64 bits.
 	Key string
-	// SpoolMax is how large the temporary file may become that standard input, pipes and
-	// unpacked files are kept in, and, of a log of more than 131,072 requests, 24 bytes for each, in
-	// bytes. 0 is [DefaultSpoolMax].
-	SpoolMax int64
-	// Stdin is what is read for the name "-". Nil: os.Stdin.
+	// Stdin is read for the name "-". If it is nil, os.Stdin is used.
 	Stdin io.Reader
 
-	inMemory int // places; 0: maxPlaces
+	maxRequests int // for tests; 0 means MaxRequests
 }
 
-// DefaultSpoolMax is 8 GiB.
-const DefaultSpoolMax = 8 << 30
+// MaxRequests limits the number of requests of a log.
+const MaxRequests = 20_000_000
 
-const (
-	// jump is how much earlier a line is than one above it if the lines are in another order than that in
-	// which they were written.
-	jump   = int64(time.Minute)
-	buffer = 64 << 10
-)
-
-// Log is one log in any number of files, which may be read any number of times, but not by two
-// goroutines at once. It is not in memory. The files must not change as long as it is open; what is added
-// to them is not read.
+// Log holds the requests of one or more files in memory, 40 bytes for each, sorted by arrival.
 type Log struct {
-	seen   Seen
-	key    string
-	routes *routes
-	files  []*file
-	given  []*onDisk
-	open   openFiles
-	spool  spool
-	index  index
+	seen      Seen
+	requests  []request
+	resources interned
+	keys      interned // the first is the empty key
 }
 
-// UnreadableError is the error for a log in which nothing is a request, with the reason.
+// request is a request of a log.
+type request struct {
+	at, duration int64
+	resource     uint32 // while the log is read, the name of the target
+	key          uint32
+	cost         uint32
+	sum          uint32 // of the line: the order of requests that arrive at the same time
+	status       uint16
+	method       uint8 // of the target
+	refused      bool
+}
+
+// UnreadableError is returned for a log without requests.
 type UnreadableError struct{ Name, Reason string }
 
-// Error reads: access.log is not a text file.
+// Error returns a message such as "access.log is not a text file".
 func (e *UnreadableError) Error() string { return e.Name + " " + e.Reason }
 
-// Open opens a log that is in these files, in any order: "-" is standard input. What is packed
-// with gzip is unpacked. All is read once, to see what there is; [Log.Requests] reads it again.
-// The caller must close the log. The error is an [UnreadableError] if there is no request.
+// Stdin is the name of standard input among the names of files.
+const Stdin = "-"
+
+// reader reads the files of a log.
+type reader struct {
+	*Log
+	o      Options
+	routes *routes
+	opened []os.FileInfo
+}
+
+// Open reads a log that consists of files in any order. The name "-" is standard input. Files compressed with gzip
+// are decompressed. The error is an [UnreadableError] if there are no requests.
 func Open(names []string, o Options) (*Log, error) {
 	if len(names) == 0 {
 		return nil, errors.New("accesslog: there is no file; want at least one")
 	}
-	r, err := newRoutes(o.Routes)
+	given, err := newRoutes(o.Routes)
 	if err != nil {
 		return nil, err
 	}
 	if o.Stdin == nil {
 		o.Stdin = os.Stdin
 	}
-	if len(names) > maxFiles {
-		return nil, fmt.Errorf("accesslog: there are %d files; want at most %d", len(names), maxFiles)
-	}
-	l := &Log{key: o.Key, routes: r, spool: spool{max: cmp.Or(o.SpoolMax, DefaultSpoolMax)}}
-	l.index = index{spool: &l.spool, most: cmp.Or(o.inMemory, maxPlaces)}
-	l.seen.Faults = make(map[Fault]int)
-	if err := l.read(names, o); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return l, nil
-}
-
-// Close closes the files, and removes what was made.
-func (l *Log) Close() error { return errors.Join(l.open.close(), l.spool.close()) }
-
-// Seen returns what the log has.
-func (l *Log) Seen() Seen { return l.seen }
-
-// read is the first reading: it finds the order of the requests, and the resources.
-func (l *Log) read(names []string, o Options) error {
+	o.maxRequests = cmp.Or(o.maxRequests, MaxRequests)
+	l := &Log{seen: Seen{Faults: make(map[Fault]int)}}
+	l.keys.number("", 1)
+	r := &reader{Log: l, o: o, routes: given}
 	var errs []error
-	first := ""
 	for _, name := range names {
-		f, err := l.file(name, o.Stdin)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		first = cmp.Or(first, f.name)
-		if f.format = o.Format; f.format == nil {
-			err = f.detect()
-			errs = append(errs, err)
-		}
-		if f.format != nil {
-			f.number = len(l.files)
-			l.files = append(l.files, f)
-		}
+		errs = append(errs, r.open(name))
 	}
 	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return l, r.finish()
+}
+
+func (r *reader) open(name string) error {
+	if name == Stdin {
+		return r.read("<standard input>", r.o.Stdin)
+	}
+	f, err := os.Open(name)
+	if err != nil {
 		return err
 	}
-	for _, f := range l.files {
-		if err := l.readFile(f); err != nil {
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return fmt.Errorf("%s is a folder; want the files in it", name)
+	}
+	for _, other := range r.opened {
+		if info.Mode().IsRegular() && os.SameFile(info, other) {
+			return fmt.Errorf("%s is given twice, perhaps by two names", name)
+		}
+	}
+	r.opened = append(r.opened, info)
+	return r.read(name, f)
+}
+
+const (
+	maxLine   = 1 << 20
+	gzipMagic = "\x1f\x8b"
+)
+
+// read reads a file.
+func (r *reader) read(name string, from io.Reader) error {
+	in := bufio.NewReaderSize(from, maxLine)
+	if magic, _ := in.Peek(len(gzipMagic)); string(magic) == gzipMagic {
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		in = bufio.NewReaderSize(z, maxLine)
+	}
+	format := r.o.Format
+	if format == nil {
+		begin, err := in.Peek(maxLine)
+		if len(begin) == 0 && errors.Is(err, io.EOF) {
+			return nil // some rotated logs are empty
+		}
+		if format, err = detect(name, begin); err != nil {
 			return err
 		}
 	}
-	switch {
-	case l.seen.Lines == 0:
-		return &UnreadableError{first, "is empty: there is nothing to try rules on"}
-	case l.seen.Requests == 0:
-		return &UnreadableError{first, fmt.Sprintf("has no request that can be read as %s: %s", l.files[0].format.Name(), l.seen.why())}
+	if err := r.readLines(name, in, format); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	if o.Key != "" && !l.seen.hasKey {
-		return &UnreadableError{first, fmt.Sprintf("has no request with the column %.64q for the key; want one that the format %s has", o.Key, l.files[0].format.Name())}
-	}
-	l.seen.Paths = l.routes.found.finish()
-	l.seen.full = l.routes.found.full
-	l.seen.finish()
-	return l.index.finish()
+	return nil
 }
 
-func (l *Log) readFile(f *file) error {
-	seen := FileSeen{Name: f.name, Format: f.format.Name()}
-	in := newLines(f.section(0, f.size), 0, buffer)
+func (r *reader) readLines(name string, in *bufio.Reader, format Format) error {
+	seen := FileSeen{Name: name, Format: format.Name()}
 	latest := int64(math.MinInt64)
 	var step stepper
 	var rec Record
 	for {
-		start := in.offset
-		line, tooLong, err := in.next()
-		if err != nil && errors.Is(err, io.EOF) {
+		line, err := nextLine(in)
+		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
+		if err != nil && !errors.Is(err, TooLong) {
+			return err
 		}
 		seen.Lines++
-		if err := parse(f.format, line, tooLong, &rec); err != nil {
-			l.seen.note(f.name, seen.Lines, line, err, rec.Dropped)
+		if err == nil {
+			err = format.Parse(line, &rec)
+		}
+		if err != nil {
+			r.seen.note(name, seen.Lines, line, err, &rec)
 			continue
 		}
 		seen.Requests++
-		step.note(cmp.Or(rec.Stamp, rec.At))
-		written := rec.At + max(0, int64(rec.Duration))
-		if latest > math.MinInt64 && written < latest-jump {
-			l.seen.Jumps++
+		step.note(rec.Stamp)
+		if written := rec.At + max(0, int64(rec.Duration)); latest > math.MinInt64 && written < latest-int64(time.Minute) {
+			r.seen.Jumps++
 			latest = written
+		} else {
+			latest = max(latest, written)
 		}
-		latest = max(latest, written)
-		if err := l.index.add(newPlace(rec.At, f.number, start, crc32.Checksum(line, castagnoli), len(line))); err != nil {
-			return err
+		if len(r.requests) == r.o.maxRequests {
+			return fmt.Errorf("the log has more than %d requests, the most that are kept in memory; give fewer files, or a part of the log", r.o.maxRequests)
 		}
-		l.seen.noteRequest(&rec, l.key)
-		l.routes.note(&rec)
+		r.add(&rec, line)
 	}
 	if seen.Requests > 0 {
 		seen.Step = step.step()
-		l.seen.noteFormat(f.format)
+		r.seen.noteFormat(format)
 	}
-	l.seen.add(seen)
+	r.seen.add(seen)
 	return nil
 }
 
-func parse(f Format, line []byte, tooLong bool, r *Record) error {
-	if tooLong {
-		r.Dropped = 0
-		return TooLong
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func (r *reader) add(rec *Record, line []byte) {
+	key := keyOf(rec, r.o.Key)
+	if r.o.Key != "" {
+		_, ok := rec.Column(r.o.Key)
+		r.seen.hasKey = r.seen.hasKey || ok
 	}
-	return f.Parse(line, r)
+	t := r.routes.target(rec)
+	q := request{
+		at: rec.At, duration: int64(max(0, rec.Duration)), resource: t.name, method: t.method, key: r.keys.number(key, math.MaxUint32),
+		cost: uint32(rec.Cost), sum: crc32.Checksum(line, castagnoli), status: uint16(rec.Status),
+		refused: rec.Refused || rec.Status == http.StatusTooManyRequests,
+	}
+	r.requests = append(r.requests, q)
+	r.seen.noteRequest(rec, &q)
 }
 
-// stepper finds how exact times are, from what they all are multiples of.
+// finish checks what was read, sorts the requests, and finds their resources.
+func (r *reader) finish() error {
+	l, first := r.Log, FileSeen{Name: "the log"}
+	if len(l.seen.Files) > 0 {
+		first = l.seen.Files[0]
+	}
+	switch {
+	case l.seen.Lines == 0:
+		return &UnreadableError{first.Name, "is empty: there is nothing to try rules on"}
+	case l.seen.Requests == 0:
+		return &UnreadableError{first.Name, fmt.Sprintf("has no request that can be read as %s: %s", first.Format, l.seen.why())}
+	case r.o.Key != "" && !l.seen.hasKey:
+		return &UnreadableError{first.Name, fmt.Sprintf("has no request with the column %.64q for the key; want one that the format %s has", r.o.Key, first.Format)}
+	}
+	number, patterns := r.routes.resources(&l.resources)
+	for i := range l.requests {
+		q := &l.requests[i]
+		q.resource = number(target{q.resource, q.method})
+	}
+	slices.SortFunc(l.requests, l.compare)
+	l.keys.ids, l.resources.ids = nil, nil
+	l.seen.Paths, l.seen.full = patterns, r.routes.names.full
+	l.seen.finish()
+	return nil
+}
+
+// compare orders requests by arrival. Requests that arrive at the same time come in an order that does not depend on
+// the order of their lines, and that is not sorted by client or path.
+func (l *Log) compare(a, b request) int {
+	if a.at != b.at {
+		return cmp.Compare(a.at, b.at)
+	}
+	if a.sum != b.sum {
+		return cmp.Compare(a.sum, b.sum)
+	}
+	return cmp.Or(strings.Compare(l.resources.all[a.resource], l.resources.all[b.resource]), strings.Compare(l.keys.all[a.key], l.keys.all[b.key]),
+		cmp.Compare(a.duration, b.duration), cmp.Compare(a.status, b.status), cmp.Compare(a.cost, b.cost))
+}
+
+// Seen returns what the log contains.
+func (l *Log) Seen() Seen { return l.seen }
+
+// Requests is a [whatif.Source]: it yields the requests in the order of their arrival.
+func (l *Log) Requests(yield func(whatif.Request, error) bool) {
+	for i := range l.requests {
+		q := &l.requests[i]
+		if !yield(whatif.Request{
+			At: time.Unix(0, q.at).UTC(), Resource: l.resources.all[q.resource], Key: l.keys.all[q.key],
+			Duration: time.Duration(q.duration), Status: int(q.status), Cost: int64(q.cost), Refused: q.refused,
+		}, nil) {
+			return
+		}
+	}
+}
+
+// nextLine returns a line without its line break, valid until the next call. The error is TooLong with the beginning
+// of a line that is too long, and io.EOF after the last line.
+func nextLine(in *bufio.Reader) (line []byte, err error) {
+	line, err = in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		line = bytes.Clone(line[:maxShown])
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = in.ReadSlice('\n')
+		}
+		if err == nil || errors.Is(err, io.EOF) {
+			err = TooLong
+		}
+		return line, err
+	}
+	if errors.Is(err, io.EOF) && len(line) > 0 {
+		err = nil // the last line has no line break
+	}
+	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")), err
+}
+
+// compressed are the first bytes of files in other compressed formats.
+var compressed = []struct{ magic, program string }{
+	{"\x28\xb5\x2f\xfd", "zstd"}, {"BZh", "bzip2"}, {"\xfd7zXZ\x00", "xz"}, {"PK\x03\x04", "unzip -p"}, {"\x04\x22\x4d\x18", "lz4"},
+}
+
+// detect returns the format of a file by its beginning.
+func detect(name string, begin []byte) (Format, error) {
+	const maxLines = 100
+	lines := bytes.SplitN(begin, []byte("\n"), maxLines+1)
+	if last := len(lines) - 1; last == maxLines || len(begin) == maxLine && last > 0 || len(lines[last]) == 0 {
+		lines = lines[:last] // the rest, or an incomplete line
+	}
+	for i := range lines {
+		lines[i] = bytes.TrimSuffix(lines[i], []byte("\r"))
+	}
+	if format, ok := Detect(lines); ok {
+		return format, nil
+	}
+	for _, c := range compressed {
+		if bytes.HasPrefix(begin, []byte(c.magic)) {
+			return nil, &UnreadableError{name, "is compressed, and only gzip is supported; decompress it with " + c.program}
+		}
+	}
+	if bytes.IndexByte(begin, 0) >= 0 {
+		return nil, &UnreadableError{name, "is not a text file"}
+	}
+	return nil, &UnreadableError{name, fmt.Sprintf("is in no known format: none of its first %d lines can be read; the first is %.80q", len(lines), lines[0])}
+}
+
+// stepper finds the precision of times: the largest unit of which all are multiples.
 type stepper struct{ finer [3]bool }
 
 var steps = [...]time.Duration{time.Second, time.Millisecond, time.Microsecond, time.Nanosecond}
 
 func (s *stepper) note(at int64) {
 	for i := range s.finer {
-		if s.finer[i] {
-			continue
-		}
-		if at%int64(steps[i]) == 0 {
+		if !s.finer[i] && at%int64(steps[i]) == 0 {
 			return
 		}
 		s.finer[i] = true

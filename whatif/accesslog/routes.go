@@ -51,71 +51,32 @@ func methodOf(name []byte) int {
 	return methodOther
 }
 
-// names are those of resources that differ in the method only.
-type names [len(methods)]string
-
-// of returns the name for a method, and keeps it: a log has the same ones again and again.
-func (n *names) of(method int, path string) string {
-	if n[method] == "" {
-		n[method] = methods[method] + " " + path
-	}
-	return n[method]
-}
-
-// routes finds the resources of requests.
+// routes finds the resources of requests: names in the log first, then routes, then patterns of paths.
 type routes struct {
-	given     []*given
-	found     *found
-	unmatched names
-	own       map[string]string // names that the log has
-	noted     memo              // paths that need not be noted again
-	names     memo              // of resources, by path
+	given []*given
+	names interned // of paths and resources
+	found []bool   // by name: whether it is a path with an entry
 }
 
-// memo has what was found for the first paths of each method: in most logs, most requests are for
-// few paths. Where that is not so, it gives up.
-type memo struct {
-	byMethod [len(methods)]map[string]string
-	n        int
-	worth    int // how much more often there was something than not
+// target is what a request asks for, before patterns are known.
+type target struct {
+	name   uint32 // in routes.names: a path, or a resource if method is named
+	method uint8
 }
 
 const (
-	maxMemo     = 4096
-	maxMemoPath = 128 // bytes
+	named     = 0xff
+	unmatched = "(unmatched)" // as in package leaphttp; the first name
+	maxNames  = 1 << 20
 )
 
-func (m *memo) get(method int, path []byte) (value string, ok bool) {
-	value, ok = m.byMethod[method][string(path)]
-	if ok {
-		m.worth++
-		return value, true
-	}
-	if m.worth--; m.worth < -2*maxMemo {
-		*m = memo{n: maxMemo}
-	}
-	return "", false
-}
-
-func (m *memo) put(method int, path []byte, value string) {
-	if m.n == maxMemo || len(path) > maxMemoPath {
-		return
-	}
-	if m.byMethod[method] == nil {
-		m.byMethod[method] = make(map[string]string)
-	}
-	m.byMethod[method][string(path)] = value
-	m.n++
-}
-
-// given is a [Route], its path taken apart.
+// given is a parsed [Route].
 type given struct {
 	resource string
-	method   int      // -1: any
-	prefix   string   // instead of segments
-	segments []string // "{" for whatever it is, "{..." at the end for all below
+	method   int // -1: any
+	prefix   string
+	segments []string // wildSegment for any, allBelow at the end for all below
 	path     string
-	names    names // if resource is empty
 }
 
 const (
@@ -124,7 +85,8 @@ const (
 )
 
 func newRoutes(all []Route) (*routes, error) {
-	r := &routes{found: new(found)}
+	r := new(routes)
+	r.names.number(unmatched, maxNames)
 	var faults []error
 	for _, route := range all {
 		g, err := newGiven(route)
@@ -233,24 +195,8 @@ func cutSegment(path []byte) (segment, rest []byte) {
 	return path, nil
 }
 
-// note looks at a request before resources are asked for.
-func (r *routes) note(rec *Record) {
-	if len(rec.Resource) > 0 || !served(rec.Status) || len(rec.Path) == 0 || rec.Path[0] != '/' {
-		return
-	}
-	method := methodOf(rec.Method)
-	if _, ok := r.noted.get(method, rec.Path); ok {
-		return
-	}
-	if _, ok := r.ofGiven(method, rec.Path); !ok {
-		r.found.note(rec.Path)
-	}
-	r.noted.put(method, rec.Path, "")
-}
-
-// served reports whether a status says that there is something where a client looked for it. What
-// is sent elsewhere for good, not allowed or not there does not make a resource: on most servers
-// strangers try thousands of paths that do not exist.
+// served reports whether a status means that the path exists. Redirects and errors do not make a resource: on most
+// servers, strangers try thousands of paths that do not exist.
 func served(status int) bool {
 	switch status {
 	case 301, 308, 400, 403, 404, 405, 410, 414, 421, 444:
@@ -259,66 +205,75 @@ func served(status int) bool {
 	return true
 }
 
-// resource returns the name of the resource of a request.
-func (r *routes) resource(rec *Record) string {
-	if len(rec.Resource) > 0 {
-		return r.named(rec.Resource)
-	}
+// target returns the target of a request.
+func (r *routes) target(rec *Record) target {
 	method := methodOf(rec.Method)
-	if len(rec.Path) == 0 || rec.Path[0] != '/' {
-		return r.unmatched.of(method, unmatched)
-	}
-	name, ok := r.names.get(method, rec.Path)
-	if !ok {
-		name = r.ofPath(method, rec.Path)
-		r.names.put(method, rec.Path, name)
-	}
-	return name
-}
-
-func (r *routes) ofPath(method int, path []byte) string {
-	if name, ok := r.ofGiven(method, path); ok {
-		return name
-	}
-	if n := r.found.find(path); n != nil {
-		return n.names.of(method, n.path)
-	}
-	return r.unmatched.of(method, unmatched)
-}
-
-const unmatched = "(unmatched)" // as in package leaphttp
-
-// named returns the name that a log has, without making it anew each time; only names that a gate takes.
-func (r *routes) named(name []byte) string {
-	known, ok := r.own[string(name)]
+	t := target{method: uint8(method)}
 	switch {
-	case ok:
-		return known
-	case len(name) > rule.MaxNameLength:
-		return r.unmatched.of(methodOther, unmatched)
-	case r.own == nil:
-		r.own = make(map[string]string)
+	case len(rec.Resource) > rule.MaxNameLength:
+		return target{method: uint8(methodOther)}
+	case len(rec.Resource) > 0:
+		return target{r.names.number(string(rec.Resource), maxNames), named}
+	case len(rec.Path) == 0 || rec.Path[0] != '/':
+		return t
 	}
-	known = string(name)
-	if len(r.own) < maxNodes {
-		r.own[known] = known
+	for _, g := range r.given {
+		if g.match(method, rec.Path) {
+			name := g.resource
+			if name == "" && g.method >= 0 {
+				method = g.method
+			}
+			if name == "" {
+				name = methods[method] + " " + g.path
+			}
+			return target{r.names.number(name, maxNames), named}
+		}
 	}
-	return known
+	if t.name = r.names.number(normalized(rec.Path), maxNames); served(rec.Status) && t.name > 0 {
+		for len(r.found) <= int(t.name) {
+			r.found = append(r.found, false)
+		}
+		r.found[t.name] = true
+	}
+	return t
 }
 
-func (r *routes) ofGiven(method int, path []byte) (name string, ok bool) {
-	for _, g := range r.given {
-		if !g.match(method, path) {
-			continue
-		}
-		switch {
-		case g.resource != "":
-			return g.resource, true
-		case g.method >= 0:
-			return g.names.of(g.method, g.path), true
-		default:
-			return g.names.of(method, g.path), true
+// resources returns a function that numbers the resources of targets, after all of them are known, and the number of
+// patterns that were found.
+func (r *routes) resources(into *interned) (of func(target) uint32, patterns int) {
+	var paths [][]string
+	for name, found := range r.found {
+		if found {
+			paths = append(paths, strings.Split(r.names.all[name], "/"))
 		}
 	}
-	return "", false
+	generalize(paths, 1)
+	known := make(map[string]bool) // the beginnings of patterns, and whether they are whole
+	for _, path := range paths {
+		for n := range path {
+			prefix := strings.Join(path[:n+1], "/")
+			known[prefix] = known[prefix] || n == len(path)-1
+		}
+	}
+	for _, whole := range known {
+		if whole {
+			patterns++
+		}
+	}
+	numbers := make(map[target]uint32)
+	return func(t target) uint32 {
+		n, ok := numbers[t]
+		if !ok {
+			name := r.names.all[t.name]
+			if t.method != named && t.name > 0 {
+				name = patternOf(name, known)
+			}
+			if t.method != named {
+				name = methods[t.method] + " " + name
+			}
+			n = into.number(name, maxNames+1)
+			numbers[t] = n
+		}
+		return n
+	}, patterns
 }

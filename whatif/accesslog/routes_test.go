@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// resources returns the resources of requests such as "GET /items/1 200", which are all noted
+// resources returns the resources of requests such as "GET /items/1 200", which are all read
 // before.
 func resources(t *testing.T, given []Route, requests ...string) (names []string) {
 	t.Helper()
 	r, err := newRoutes(given)
 	require.NoError(t, err)
-	var records []Record
+	var targets []target
 	for _, text := range requests {
 		rec := Record{Status: 200}
 		parts := strings.Split(text, " ")
@@ -25,12 +25,12 @@ func resources(t *testing.T, given []Route, requests ...string) (names []string)
 			_, err := fmt.Sscan(parts[2], &rec.Status)
 			require.NoError(t, err)
 		}
-		r.note(&rec)
-		records = append(records, rec)
+		targets = append(targets, r.target(&rec))
 	}
-	r.found.finish()
-	for i := range records {
-		names = append(names, r.resource(&records[i]))
+	var found interned
+	number, _ := r.resources(&found)
+	for _, target := range targets {
+		names = append(names, found.all[number(target)])
 	}
 	return names
 }
@@ -95,27 +95,6 @@ func TestFound_DoesNotDependOnTheOrder(t *testing.T) {
 	}
 }
 
-func TestFound_HasABound(t *testing.T) {
-	t.Parallel()
-	var f found
-	for i := range 20 {
-		for j := range 50 {
-			for k := range 50 {
-				f.note(fmt.Appendf(nil, "/a%d/b%d/c%d/d%d", i, j, k, i))
-			}
-		}
-	}
-	for i := range 40 {
-		for j := range 50 {
-			for k := range 50 {
-				f.note(fmt.Appendf(nil, "/e%d/b%d/c%d/d%d", i, j, k, i))
-			}
-		}
-	}
-	require.True(t, f.full || f.nodes <= maxNodes)
-	require.LessOrEqual(t, f.nodes, maxNodes)
-}
-
 func TestRoutes_AreThoseOfServeMux(t *testing.T) {
 	t.Parallel()
 	given := []Route{
@@ -140,38 +119,4 @@ func TestRoutes_AreThoseOfServeMux(t *testing.T) {
 	}
 	slices.Reverse(given)
 	require.Equal(t, []string{"GET /items/new", "search"}, resources(t, given, "GET /items/new", "GET /api/search"))
-}
-
-// What is remembered of paths is what is found without that, and has a bound.
-func TestMemo_ChangesNothingAndHasABound(t *testing.T) {
-	t.Parallel()
-	for _, distinct := range []int{10, 5000, 50_000} {
-		r, err := newRoutes([]Route{{Pattern: "POST /a/{id}"}})
-		require.NoError(t, err)
-		random := rand.New(rand.NewPCG(9, 9))
-		path := func() Record {
-			rec := Record{Status: 200, Method: []byte([]string{"GET", "POST"}[random.IntN(2)])}
-			rec.Path = fmt.Appendf(nil, "/%c/x%d", "ab"[random.IntN(2)], random.IntN(distinct))
-			return rec
-		}
-		for range 20_000 {
-			rec := path()
-			r.note(&rec)
-		}
-		r.found.finish()
-		for range 20_000 {
-			rec := path()
-			if want, got := r.ofPath(methodOf(rec.Method), rec.Path), r.resource(&rec); got != want {
-				require.Equal(t, want, got)
-			}
-		}
-		for _, m := range []*memo{&r.noted, &r.names} {
-			require.LessOrEqual(t, m.n, maxMemo)
-			kept := 0
-			for _, paths := range m.byMethod {
-				kept += len(paths)
-			}
-			require.Equal(t, distinct > 10, kept == 0, "it gives up where it is of no use")
-		}
-	}
 }

@@ -72,39 +72,33 @@ const (
 	maxShown = 60 // bytes of a bad line
 )
 
-func (s *Seen) note(file string, number int, line []byte, err error, dropped int) {
+func (s *Seen) note(file string, number int, line []byte, err error, r *Record) {
 	var fault Fault
-	if !errors.As(err, &fault) {
-		if s.Dropped += dropped; dropped == 0 {
-			s.Skipped++
+	switch {
+	case errors.As(err, &fault):
+		s.Unreadable++
+		s.Faults[fault]++
+		if len(s.First) < maxFirst {
+			s.First = append(s.First, BadLine{file, number, string(line[:min(len(line), maxShown)]), fault})
 		}
-		return
-	}
-	s.Unreadable++
-	s.Faults[fault]++
-	if len(s.First) < maxFirst {
-		s.First = append(s.First, BadLine{file, number, string(line[:min(len(line), maxShown)]), fault})
+	case r.Dropped > 0:
+		s.Dropped += r.Dropped
+	default:
+		s.Skipped++
 	}
 }
 
-func (s *Seen) noteRequest(r *Record, column string) {
-	switch {
-	case column == "" && len(r.Key) == 0 && len(r.Client) == 0:
+func (s *Seen) noteRequest(r *Record, q *request) {
+	if q.key == 0 {
 		s.NoKey++
-	case column != "":
-		value, ok := r.Column(column)
-		s.hasKey = s.hasKey || ok
-		if !ok || len(value) == 0 || string(value) == "-" {
-			s.NoKey++
-		}
 	}
-	switch {
-	case r.Duration < 0:
+	if r.Duration < 0 {
 		s.noTimes++
-	case r.Duration > time.Minute:
+	}
+	if r.Duration > time.Minute {
 		s.long++
 	}
-	if wasRefused(r) {
+	if q.refused {
 		s.Refused++
 	}
 }
@@ -143,11 +137,11 @@ func (s *Seen) why() string {
 func (s *Seen) finish() {
 	add := func(format string, args ...any) { s.Notes = append(s.Notes, fmt.Sprintf(format, args...)) }
 	if s.Jumps > 0 {
-		add("time goes back by more than a minute %s within files; the parts were merged", times(s.Jumps))
+		add("time goes back by more than a minute %s within files; the requests were sorted", times(s.Jumps))
 	}
 	for _, f := range s.Files {
 		if f.Step > 0 && f.Step < s.Step {
-			add("the times of some files are finer than those of others: all are taken for no more exact than %v", s.Step)
+			add("the times of some files are more precise than those of others: all count as multiples of %v", s.Step)
 			break
 		}
 	}
@@ -158,10 +152,10 @@ func (s *Seen) finish() {
 		add("lines that were lost when the log was written: %d; what is counted here is less than what there was", s.Dropped)
 	}
 	if s.noTimes > 0 {
-		add("requests without a duration: %d of %d; they are taken to end as soon as they begin, so rules on calls in flight never refuse them", s.noTimes, s.Requests)
+		add("requests without a duration: %d of %d; they end as soon as they begin, so rules on calls in flight never block them", s.noTimes, s.Requests)
 	}
 	if s.full {
-		add("there are more than %d ways of paths: those for which there was no room have the resource %s; give routes", maxNodes, unmatched)
+		add("there are more than %d different paths: the others have the resource %s; give routes", maxNames, unmatched)
 	}
 }
 

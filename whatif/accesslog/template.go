@@ -2,10 +2,11 @@ package accesslog
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
-// fieldsByName are the names that a template has for what Leapgate needs.
+// fieldsByName are the names of the fields that a template may use. Other names are columns.
 var fieldsByName = map[string]field{
 	"time_local": isTimeLocal, "time_iso8601": isTime, "msec": isTime, "start_time": isStart,
 	"request_time": isSeconds, "duration": isMillis, "millis": isMillis, "micros": isMicros, "nanos": isNanos,
@@ -14,20 +15,19 @@ var fieldsByName = map[string]field{
 	"remote_addr": isClient, "client": isClient, "x_forwarded_for": isForwarded, "response_flags": isFlags, "cost": isCost,
 }
 
-// Template makes a format of a description like that of nginx' log_format: text that stands in
-// every line, and the names of fields after a dollar sign, in braces where a letter follows. It may also be
-// the whole directive as it stands in the configuration of nginx, or its quoted pieces. What a line has after
-// the last field is passed over. These names say what Leapgate needs; others are columns:
+// Template returns a format for a description like the log_format of nginx: text that every line contains, and the
+// names of fields after a dollar sign, in braces if a letter follows. The whole directive of nginx is accepted, too.
+// What a line has after the last field is ignored. Names other than these are columns:
 //
-//	time_local, time_iso8601, msec   when the request ended, or if no duration is there, when it arrived
-//	start_time                       when it arrived: as any of these
-//	request_time                     how long it took, in seconds
-//	millis or duration               the same in milliseconds
-//	micros, nanos                    in microseconds, in nanoseconds
+//	time_local, time_iso8601, msec   the end of the request, or its arrival if the line has no duration
+//	start_time                       the arrival, in any of these forms
+//	request_time                     the duration in seconds
+//	millis or duration               the duration in milliseconds
+//	micros, nanos                    the duration in microseconds or nanoseconds
 //	request                          the request line; or request_method and request_uri
 //	status                           the status
 //	remote_addr                      the client
-//	cost                             how much of a limit it takes
+//	cost                             how much of a limit the request consumes
 //
 // Apache writes when a request arrived, so its %t is start_time, and its %D is micros.
 func Template(template string) (Format, error) {
@@ -39,7 +39,7 @@ func Template(template string) (Format, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := t.index("msec"); ok { // it is finer
+	if _, ok := t.index("msec"); ok { // the most precise one
 		for i := range t.fields {
 			if f := &t.fields[i]; f.is == isTimeLocal || f.is == isTime && f.name != "msec" {
 				f.is = isColumn
@@ -57,10 +57,10 @@ func Template(template string) (Format, error) {
 	return t, nil
 }
 
-const noteNoDuration = "the lines do not say how long requests took: their times are taken for those of arrivals, which is true for Apache, " +
+const noteNoDuration = "the lines have no durations: their times count as arrivals, which is true for Apache, " +
 	"while nginx and others write them when a request ends"
 
-const noteMore = "what the lines have at their ends is not read: if it says how long requests took, give the format"
+const noteMore = "the ends of the lines are not read: if they contain durations, give the format"
 
 func newText(name, template string) (*text, error) {
 	t := &text{name: name}
@@ -85,11 +85,11 @@ func newText(name, template string) (*text, error) {
 		}
 		t.fields = append(t.fields, f)
 	}
-	t.found = make([]span, len(t.fields))
+	t.found = make([][]byte, len(t.fields))
 	return t, nil
 }
 
-// fieldName returns the name that a text begins with, which may be in braces, and what is after it.
+// fieldName returns the name at the start of a text, which may be in braces, and the rest of the text.
 func fieldName(s string) (name, after string) {
 	braced, ok := strings.CutPrefix(s, "{")
 	if ok {
@@ -107,50 +107,28 @@ func fieldName(s string) (name, after string) {
 	return name, after
 }
 
-// directive returns the format that a directive of nginx says, or its quoted pieces; another text
-// is returned as it is.
+// logFormat matches the log_format directive of nginx before its quoted pieces.
+var logFormat = regexp.MustCompile(`^log_format\s+\S+\s+(escape=\w+\s+)?`)
+
+// directive returns the concatenated pieces of a log_format directive of nginx, with or without its first words.
+// Other text is returned unchanged.
 func directive(text string) (string, error) {
-	word, rest := cutWord(text)
-	named := word == "log_format"
-	if named {
-		_, rest = cutWord(rest) // its name
-		if word, after := cutWord(rest); strings.HasPrefix(word, "escape=") {
-			rest = after
-		}
-	} else {
-		rest = strings.TrimSpace(text)
-	}
-	if !named && !strings.HasPrefix(rest, "'") {
+	text = strings.TrimSpace(text)
+	start := logFormat.FindString(text)
+	if start == "" && text[:min(1, len(text))] != "'" {
 		return text, nil
 	}
 	var all strings.Builder
-	for ; rest != "" && rest != ";"; rest = strings.TrimSpace(rest) {
-		quote := rest[0]
-		if quote != '\'' && quote != '"' {
-			return "", fmt.Errorf("accesslog: the format has %.64q, where a quote is to begin; want pieces in quotes, such as '$remote_addr [$time_local] '", rest)
+	rest := strings.TrimSpace(strings.TrimSuffix(text[len(start):], ";"))
+	for ; rest != ""; rest = strings.TrimSpace(rest) {
+		end := strings.IndexByte(rest[1:], rest[0]) + 1
+		if end == 0 || rest[0] != '\'' && rest[0] != '"' {
+			return "", fmt.Errorf("accesslog: the log_format has %.64q; want pieces in quotes without backslashes, such as '$remote_addr [$time_local] '", rest)
 		}
-		end := 1
-		for ; end < len(rest) && rest[end] != quote; end++ {
-			if rest[end] == '\\' && end+1 < len(rest) && strings.IndexByte(`'"\`, rest[end+1]) >= 0 {
-				end++
-			}
-			all.WriteByte(rest[end])
-		}
-		if end == len(rest) {
-			return "", fmt.Errorf("accesslog: the format has %.64q without the quote at its end", rest)
-		}
+		all.WriteString(rest[1:end])
 		rest = rest[end+1:]
 	}
 	return all.String(), nil
-}
-
-func cutWord(s string) (word, rest string) {
-	s = strings.TrimSpace(s)
-	end := strings.IndexAny(s, " \t\r\n")
-	if end < 0 {
-		return s, ""
-	}
-	return s[:end], strings.TrimSpace(s[end:])
 }
 
 func mustText(name, template, note string, typical func(*text) bool) *text {

@@ -1,5 +1,4 @@
-// Package page writes what came of trying rules on a log: as text, as JSON, and as a page that
-// is one file and needs no network.
+// Package page writes the results of package whatif as text, as JSON and as an HTML page in one file.
 package page
 
 import (
@@ -11,8 +10,7 @@ import (
 	"github.com/leapgate-go/leapgate/whatif/accesslog"
 )
 
-// Document is all that came of it. Log may be nil if the requests are not from an access log; one of
-// the others is not.
+// Document is a report, a comparison or a suggestion. Log is nil if the requests are not from an access log.
 type Document struct {
 	Log        *accesslog.Seen    `json:"log,omitempty"`
 	Report     *whatif.Report     `json:"report,omitempty"`
@@ -20,7 +18,7 @@ type Document struct {
 	Suggestion *whatif.Suggestion `json:"suggestion,omitempty"`
 }
 
-// WriteText writes it for terminals.
+// WriteText writes the document for terminals.
 func (d *Document) WriteText(w io.Writer) error {
 	if d.Log != nil {
 		if err := d.Log.WriteText(w); err != nil {
@@ -40,7 +38,7 @@ func (d *Document) WriteText(w io.Writer) error {
 	}
 }
 
-// WriteJSON writes it for programs.
+// WriteJSON writes the document for programs.
 func (d *Document) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

@@ -55,7 +55,7 @@ func TestWriteHTML_OfAReport(t *testing.T) {
 	report, err := whatif.Run(context.Background(), config(30), traffic(20, plainName))
 	require.NoError(t, err)
 	html := written(t, &Document{Report: report, Log: &accesslog.Seen{Files: []accesslog.FileSeen{{Name: "a<b>.log"}}, Notes: []string{"a note"}}})
-	for _, want := range []string{"What the rules would have blocked", "per-client", "a&lt;b&gt;.log", "a note", "client-0", "Try a limit", "2024-05-20 00:00:00"} {
+	for _, want := range []string{"What the rules would have blocked", "per-client", "a&lt;b&gt;.log", "a note", "client-0", "Content-Security-Policy", "2024-05-20 00:00:00"} {
 		require.Contains(t, html, want)
 	}
 }
@@ -89,7 +89,7 @@ func TestWriteHTML_SharesAreOfRequestsWithKeys(t *testing.T) {
 	c := suggestion.Limits[0].Train
 	require.Equal(t, []int64{400, 400 - c.Total}, []int64{suggestion.Train.Requests, suggestion.Train.Keyless})
 	html := written(t, &Document{Suggestion: suggestion})
-	require.Contains(t, html, fmt.Sprintf("blocked %d of %d (%s)", c.Suggested.Blocked, c.Total, percent(c.Suggested.Share)))
+	require.Contains(t, html, fmt.Sprintf("blocked %d of %d (%s)", c.Suggested.Blocked, c.Total, whatif.Percent(c.Suggested.Share)))
 }
 
 // What comes from clients is text, whatever it is.
@@ -101,7 +101,7 @@ func TestWriteHTML_EscapesKeys(t *testing.T) {
 	html := written(t, &Document{Report: report})
 	require.NotContains(t, html, "<script>alert")
 	require.NotContains(t, html, "\u202e")
-	require.Equal(t, 1, strings.Count(html, "</script>"))
+	require.NotContains(t, html, "<script")
 }
 
 func TestWriteHTML_StaysSmall(t *testing.T) {
@@ -110,7 +110,6 @@ func TestWriteHTML_StaysSmall(t *testing.T) {
 	for i := range 300 {
 		c.Rules.Flow = append(c.Rules.Flow, flow.Rule{ID: fmt.Sprint("rule-", i), Resource: "GET /a", Threshold: float64(i), Interval: time.Minute})
 	}
-	c.OnePlacement = true
 	report, err := whatif.Run(context.Background(), c, traffic(100, func(key int) string { return fmt.Sprint(strings.Repeat("long-name-", 20), key) }))
 	require.NoError(t, err)
 	for i := range report.Rules {
@@ -135,10 +134,10 @@ func TestWriteJSON(t *testing.T) {
 
 func TestNumbers(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234567: "−1,234,567"} {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
 		require.Equal(t, want, count(n))
 	}
-	for share, want := range map[float64]string{0: "0 %", 0.00001: "< 0.01 %", 0.0125: "1.25 %", 0.5: "50.0 %", -4.467: "−446.7 %", 1: "100.0 %"} {
-		require.Equal(t, want, percent(share))
+	for share, want := range map[float64]string{0: "0 %", 0.00001: "< 0.01 %", 0.0125: "1.25 %", 0.5: "50.0 %", 1: "100.0 %"} {
+		require.Equal(t, want, whatif.Percent(share))
 	}
 }
