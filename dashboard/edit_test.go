@@ -108,10 +108,10 @@ func TestEdit_FaultsAreShownAtTheirFields(t *testing.T) {
 		want               []string
 	}{
 		{"POST", "rules?kind=flow", `{"resource": "a", "threshold": -1, "interval": 5, "mode": "maybe", "tresh": 4}`, []string{
-			"threshold: threshold is -1; want a finite number of at least 0",
 			`interval: interval is 5; want a duration such as "250ms", "1s" or "1h30m"; a number has no unit`,
 			`mode: mode is "maybe"; want enforce, shadow or off`,
 			`tresh: unknown field "tresh"; want one of id, resource, match, origin, threshold, candidate, interval, buckets, strict, behavior, maxWait, strategy, warmUpPeriod, coldFactor, highMemoryThreshold, lowMemory, highMemory, associated, mode`,
+			"threshold: threshold is -1; want a finite number of at least 0",
 		}},
 		{"POST", "rules?kind=flow", `{}`, []string{
 			"threshold: threshold is missing; want how many calls are admitted per interval; 0 blocks all",

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/history"
+	"github.com/leapgate-go/leapgate/dashboard/internal/history"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
