@@ -125,8 +125,8 @@ func TestEdit_FaultsAreShownAtTheirFields(t *testing.T) {
 		{"POST", "rules?kind=isolation", `{"resource": "a", "maxInFlight": 0}`, []string{"maxInFlight: maxInFlight is 0; want 1 to 1000000000"}},
 		{"POST", "rules?kind=isolation", `{"resource": "a", "threshold": 5, "maxInFlight": 1}`, []string{`threshold: unknown field "threshold"; want one of id, resource, match, maxInFlight, strategy, minInFlight, initialInFlight, tolerance, maxRT, maxWait, maxQueue, mode`}},
 		{"POST", "rules?kind=system", `{"match": "all", "maxCPU": 90, "maxRT": "soon"}`, []string{
-			"maxCPU: maxCPU is 90; want more than 0 and at most 1, or 0 for none",
 			`maxRT: maxRT is "soon"; want a duration such as "250ms", "1s" or "1h30m"`,
+			"maxCPU: maxCPU is 90; want more than 0 and at most 1, or 0 for none",
 		}},
 		{"POST", "rules?kind=system", `{"match": "all", "maxRT": "soon"}`, []string{`maxRT: maxRT is "soon"; want a duration such as "250ms", "1s" or "1h30m"`}},
 		{"PUT", "rule?kind=flow&id=q", `{"id": "r", "resource": "a", "threshold": 1}`, []string{`id: id is "r"; want "q" or nothing: a rule keeps its ID`}},
