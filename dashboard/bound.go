@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/leapgate-go/leapgate/internal/history"
+	"github.com/leapgate-go/leapgate/dashboard/internal/history"
 	"github.com/leapgate-go/leapgate/stat"
 )
 

@@ -108,10 +108,10 @@ func TestEdit_FaultsAreShownAtTheirFields(t *testing.T) {
 		want               []string
 	}{
 		{"POST", "rules?kind=flow", `{"resource": "a", "threshold": -1, "interval": 5, "mode": "maybe", "tresh": 4}`, []string{
-			"threshold: threshold is -1; want a finite number of at least 0",
 			`interval: interval is 5; want a duration such as "250ms", "1s" or "1h30m"; a number has no unit`,
 			`mode: mode is "maybe"; want enforce, shadow or off`,
 			`tresh: unknown field "tresh"; want one of id, resource, match, origin, threshold, candidate, interval, buckets, strict, behavior, maxWait, strategy, warmUpPeriod, coldFactor, highMemoryThreshold, lowMemory, highMemory, associated, mode`,
+			"threshold: threshold is -1; want a finite number of at least 0",
 		}},
 		{"POST", "rules?kind=flow", `{}`, []string{
 			"threshold: threshold is missing; want how many calls are admitted per interval; 0 blocks all",
@@ -125,8 +125,8 @@ func TestEdit_FaultsAreShownAtTheirFields(t *testing.T) {
 		{"POST", "rules?kind=isolation", `{"resource": "a", "maxInFlight": 0}`, []string{"maxInFlight: maxInFlight is 0; want 1 to 1000000000"}},
 		{"POST", "rules?kind=isolation", `{"resource": "a", "threshold": 5, "maxInFlight": 1}`, []string{`threshold: unknown field "threshold"; want one of id, resource, match, maxInFlight, strategy, minInFlight, initialInFlight, tolerance, maxRT, maxWait, maxQueue, mode`}},
 		{"POST", "rules?kind=system", `{"match": "all", "maxCPU": 90, "maxRT": "soon"}`, []string{
-			"maxCPU: maxCPU is 90; want more than 0 and at most 1, or 0 for none",
 			`maxRT: maxRT is "soon"; want a duration such as "250ms", "1s" or "1h30m"`,
+			"maxCPU: maxCPU is 90; want more than 0 and at most 1, or 0 for none",
 		}},
 		{"POST", "rules?kind=system", `{"match": "all", "maxRT": "soon"}`, []string{`maxRT: maxRT is "soon"; want a duration such as "250ms", "1s" or "1h30m"`}},
 		{"PUT", "rule?kind=flow&id=q", `{"id": "r", "resource": "a", "threshold": 1}`, []string{`id: id is "r"; want "q" or nothing: a rule keeps its ID`}},

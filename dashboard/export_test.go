@@ -6,6 +6,3 @@ func HistoryBytes(d *Dashboard) int {
 	defer d.past.mu.Unlock()
 	return d.past.used
 }
-
-// Bare is how a file of the page is sent.
-var Bare = bare

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -59,6 +60,27 @@ func jsonOf(v any) []byte {
 	return data
 }
 
+// section is a part of a frame that is sent whole when it has changed.
+type section struct {
+	name    string
+	absent  string // JSON that is left out of full frames
+	json    [visibilities][]byte
+	changed bool // since the frame before
+}
+
+func (s *section) set(json [visibilities][]byte) {
+	s.changed = !slices.EqualFunc(s.json[:], json[:], bytes.Equal)
+	s.json = json
+}
+
+// forAll returns JSON that viewers of each visibility may see.
+func forAll(json []byte) (same [visibilities][]byte) {
+	for sees := range same {
+		same[sees] = json
+	}
+	return same
+}
+
 // frameEncoder makes the frames of a stream. It knows what all viewers have seen, and what
 // new ones will see first.
 type frameEncoder struct {
@@ -66,16 +88,7 @@ type frameEncoder struct {
 	rulesVersion string
 	resources    table[string, resourceFigures]
 	rules        table[ruleKey, ruleFigures]
-	ruleSources  [visibilities][]byte
-	load         []byte
-	states       []byte // JSON
-	limiters     [visibilities][]byte
-	newSources   bool // since the frame before
-	newStates    bool
-	newLoad      bool
-	newLimiters  bool
-	forgotten    int64
-	newForgotten bool
+	sections     [5]section
 	sums         map[ruleKey]ruleFigures
 	bounds       map[ruleKey]ruleset.Figure
 
@@ -86,7 +99,12 @@ type frameEncoder struct {
 }
 
 func newFrameEncoder() *frameEncoder {
-	e := &frameEncoder{states: []byte("[]"), load: []byte("{}"), sums: make(map[ruleKey]ruleFigures)}
+	e := &frameEncoder{sums: make(map[ruleKey]ruleFigures), sections: [...]section{
+		{name: "ruleSources"}, {name: "states", absent: "[]"}, {name: "load", absent: "{}"}, {name: "forgotten", absent: "0"}, {name: "limiters"},
+	}}
+	for i := range e.sections {
+		e.sections[i].json = forAll([]byte(e.sections[i].absent))
+	}
 	e.resources.columns, e.rules.columns = resourceColumns, ruleColumns
 	e.resources.name = appendName
 	e.resources.values = func(b []byte, f resourceFigures) []byte { return f.append(b) }
@@ -134,14 +152,12 @@ func (e *frameEncoder) update(r reading) {
 	e.resources.end()
 	e.rules.end()
 	states := e.appendStates(nil, r.resources)
-	e.newStates = !bytes.Equal(e.states, states)
-	e.states = states
-	e.newSources = !bytes.Equal(e.ruleSources[seesRules], r.ruleSources[seesRules])
-	e.newLoad = !bytes.Equal(e.load, r.load)
-	e.newLimiters = !bytes.Equal(e.limiters[seesKeys], r.limiters[seesKeys])
-	e.newForgotten = e.forgotten != r.forgotten
-	e.forgotten = r.forgotten
-	e.at, e.rulesVersion, e.ruleSources, e.load, e.limiters = r.at, r.rulesVersion, r.ruleSources, r.load, r.limiters
+	for i, json := range [...][visibilities][]byte{
+		r.ruleSources, forAll(states), forAll(r.load), forAll(strconv.AppendInt(nil, r.forgotten, 10)), r.limiters,
+	} {
+		e.sections[i].set(json)
+	}
+	e.at, e.rulesVersion = r.at, r.rulesVersion
 	clear(e.delta[:])
 	clear(e.full[:])
 }
@@ -260,20 +276,10 @@ func (e *frameEncoder) encode(out []byte, s visibility, full bool) []byte {
 		out = e.resources.appendUpdate(out)
 		out = e.rules.appendUpdate(append(out, `,"rules":`...))
 	}
-	if full || e.newSources {
-		out = append(append(out, `,"ruleSources":`...), e.ruleSources[s]...)
-	}
-	if full && len(e.states) > len("[]") || !full && e.newStates {
-		out = append(append(out, `,"states":`...), e.states...)
-	}
-	if full && len(e.load) > len("{}") || !full && e.newLoad {
-		out = append(append(out, `,"load":`...), e.load...)
-	}
-	if full && e.forgotten > 0 || e.newForgotten {
-		out = strconv.AppendInt(append(out, `,"forgotten":`...), e.forgotten, 10)
-	}
-	if full || e.newLimiters {
-		out = append(append(out, `,"limiters":`...), e.limiters[s]...)
+	for i := range e.sections {
+		if part := &e.sections[i]; part.changed && !full || full && string(part.json[s]) != part.absent {
+			out = append(append(append(append(out, `,"`...), part.name...), `":`...), part.json[s]...)
+		}
 	}
 	return append(out, "}\n\n"...)
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leapgate-go/leapgate/internal/history"
+	"github.com/leapgate-go/leapgate/dashboard/internal/history"
 )
 
 // column is something that the figures of a step tell.

@@ -197,7 +197,7 @@ func TestHistory_ForgetsWhatWasNotCalledForLongest(t *testing.T) {
 		name := func(i int) string { return fmt.Sprintf("r%04d", i) }
 		for i := range 1500 { // each takes more than half a KiB
 			gates.Enter(t, g, name(i))
-			if i%100 == 0 {
+			if i%30 == 0 {
 				time.Sleep(20 * time.Second)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/history"
+	"github.com/leapgate-go/leapgate/dashboard/internal/history"
 )
 
 // minuteBusiest is of how many resources, and of how many rules, the minute is told: of the busiest.

@@ -47,7 +47,6 @@ var embedded = sync.OnceValue(func() map[string]file {
 		if err != nil || mediaType == "" {
 			continue // a folder, or what is not part of the page; a test says so
 		}
-		body = bare(body)
 		page[entry.Name()] = file{
 			body, mediaType, fmt.Sprintf("%q", fmt.Sprintf("%x", sha256.Sum256(body))[:32]),
 			sync.OnceValue(func() []byte { return pack(body) }),
@@ -55,27 +54,6 @@ var embedded = sync.OnceValue(func() map[string]file {
 	}
 	return page
 })
-
-// bare leaves out of a file what is there for readers of its source: comments and indentation, a sixth of what is
-// sent. Lines keep their numbers. No text of the page goes over several lines, which a test says too, so that a
-// comment behind code is one for sure if no quote follows; one with a quote stays.
-func bare(body []byte) []byte {
-	lines := bytes.Split(body, []byte("\n"))
-	within := false
-	for i, line := range lines {
-		line = bytes.TrimLeft(line, " ")
-		within = within || bytes.HasPrefix(line, []byte("/*"))
-		if comment := within || bytes.HasPrefix(line, []byte("//")); comment {
-			within = within && !bytes.HasSuffix(line, []byte("*/"))
-			line = nil
-		}
-		if at := bytes.LastIndex(line, []byte(" // ")); at >= 0 && !bytes.ContainsAny(line[at:], "\"'`") {
-			line = bytes.TrimRight(line[:at], " ")
-		}
-		lines[i] = line
-	}
-	return bytes.Join(lines, []byte("\n"))
-}
 
 func (d *Dashboard) servePage(w http.ResponseWriter, r *http.Request, name string) {
 	if name == "" {

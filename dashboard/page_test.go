@@ -60,7 +60,7 @@ func TestPage_IsServedWithAllItsFiles(t *testing.T) {
 		require.NotContains(t, name, "/", "the page is flat")
 		w := fetch(d, http.MethodGet, "/leapgate/"+name)
 		require.Equal(t, http.StatusOK, w.Code, name)
-		require.Equal(t, sha256.Sum256(dashboard.Bare([]byte(text))), sha256.Sum256(w.Body.Bytes()), name)
+		require.Equal(t, sha256.Sum256([]byte(text)), sha256.Sum256(w.Body.Bytes()), name)
 		require.Equal(t, types[path.Ext(name)], w.Header().Get("Content-Type"))
 		require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
 		require.Equal(t, "no-referrer", w.Header().Get("Referrer-Policy"))
@@ -110,7 +110,7 @@ func TestPage_IsPackedForThoseWhoTakeIt(t *testing.T) {
 		require.Equal(t, strconv.Itoa(packed.Body.Len()), h.Get("Content-Length"))
 		require.Equal(t, plain.Header().Get("Content-Type"), h.Get("Content-Type"))
 		unpacked, size := gunzip(t, packed)
-		require.Equal(t, string(dashboard.Bare([]byte(text))), unpacked)
+		require.Equal(t, text, unpacked)
 		total += size
 
 		// They are two things to a cache, and each is known again.
@@ -126,7 +126,7 @@ func TestPage_IsPackedForThoseWhoTakeIt(t *testing.T) {
 		require.Equal(t, h, head.Header())
 		require.Zero(t, head.Body.Len())
 	}
-	require.Less(t, total, 60_000, "bytes of the page in all, as they are sent")
+	require.Less(t, total, 75_000, "bytes of the page in all, as they are sent")
 	t.Logf("%d bytes are sent", total)
 
 	for given, want := range map[string]string{
@@ -137,17 +137,6 @@ func TestPage_IsPackedForThoseWhoTakeIt(t *testing.T) {
 		require.Equal(t, want, w.Header().Get("Content-Encoding"), given)
 	}
 	require.Empty(t, fetch(d, http.MethodGet, "/leapgate/no.js", "Accept-Encoding", "gzip").Header().Get("Content-Encoding"))
-}
-
-func TestPage_IsSentWithoutComments(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "\n\nexport const a = 1;\n\n\nconst b = ` // `; // it's b\nconst c = \" // \";\n", string(dashboard.Bare([]byte(
-		"// A file.\n\n  export const a = 1; // one\n  /** and\n   * more */\n  const b = ` // `; // it's b\nconst c = \" // \"; // c\n"))))
-	for name, text := range pageFiles(t) {
-		for i, line := range strings.Split(text, "\n") {
-			require.Zero(t, strings.Count(line, "`")%2, "%s:%d: a text over several lines would lose its indentation", name, i+1)
-		}
-	}
 }
 
 func TestPage_WorksBelowAnyPath(t *testing.T) {

@@ -5,8 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leapgate-go/leapgate/internal/history"
-	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/dashboard/internal/history"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -89,13 +88,11 @@ type past struct {
 	forgotten  int64                    // resources
 	round      int64                    // of feeding; 0 before the first
 	second     int64                    // that was fed last
-	gone       counts                   // what resources had counted that are gone, when they were fed last
 	lastSerial int64                    // of the rules in the rounds before
 
 	load loadPast
 
-	full bool            // those that are busy do not all fit
-	idle []*resourcePast // that may be forgotten in this round, the one that is idle for longest first
+	full bool // the histories of busy resources do not all fit
 }
 
 type resourcePast struct {
@@ -158,32 +155,24 @@ func (p *past) feed(at time.Time, all []stat.Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.round++
-	p.idle = nil
 	second := at.Add(-time.Second / 2).Unix() // the one that has ended
 	if second < p.second-maxBack {
 		p.beginAnew() // times that come again would not be told from those that were
 	}
 	p.second = second
-	p.full = p.full && p.used > p.max/4*3
-	var other *stat.Snapshot
+	p.full = p.full && p.used > p.max/8*7
 	last := p.lastSerial
 	for i := range all {
 		for _, serial := range all[i].RuleSerials {
 			last = max(last, serial)
 		}
-		if all[i].Resource == resource.Other {
-			other = &all[i]
-		} else {
-			p.feedResource(&all[i], counts{all[i].Pass, all[i].Block, all[i].Exception, all[i].WouldBlock})
-		}
+		p.feedResource(&all[i])
 	}
 	for name, r := range p.resources {
-		if r.round == p.round || name == resource.Other {
+		if r.round == p.round {
 			continue
 		}
-		if r.serial != 0 {
-			p.end(r)
-		}
+		r.serial, r.totals = 0, counts{}
 		if r.rowsPast == nil || r.called < second-hourSeconds {
 			p.drop(r)
 			delete(p.resources, name)
@@ -195,37 +184,21 @@ func (p *past) feed(at time.Time, all []stat.Snapshot) {
 		r.forgetRules(p)
 		p.measure(r)
 	}
-	if other != nil {
-		own := counts{other.Pass, other.Block, other.Exception, other.WouldBlock}
-		for i := range own {
-			own[i] -= p.gone[i] // which it shows too
-		}
-		p.feedResource(other, own)
-	}
 	p.lastSerial = last
-	if p.used > p.max {
-		p.forget()
-	}
-}
-
-// end notes that a resource is gone, or that its totals begin anew: other shows what they were.
-func (p *past) end(r *resourcePast) {
-	for i, n := range r.totals {
-		p.gone[i] += n
-	}
-	r.serial, r.totals = 0, counts{}
+	p.makeRoom()
 }
 
 // feedResource takes the figures of a resource, with totals that go up as long as its tenure does.
-func (p *past) feedResource(s *stat.Snapshot, totals counts) {
+func (p *past) feedResource(s *stat.Snapshot) {
 	r := p.resources[s.Resource]
 	if r == nil {
 		r = &resourcePast{name: s.Resource}
 		p.resources[s.Resource] = r
 	}
 	if r.serial != 0 && r.serial != s.Serial {
-		p.end(r)
+		r.totals = counts{}
 	}
+	totals := counts{s.Pass, s.Block, s.Exception, s.WouldBlock}
 	if p.round == 1 {
 		r.totals = totals
 	}

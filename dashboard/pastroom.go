@@ -10,72 +10,37 @@ import (
 // room.
 const idleAfter = 60
 
-// roomFor reports whether the history of one more resource may begin, which takes so many bytes at
-// first. If there is no room, those are forgotten that are idle. The history of a resource that is busy
-// is not given up for a new one: nobody would have any for long.
-func (p *past) roomFor(bytes int) bool {
-	if p.full && !p.forgetIdle() {
-		return false
-	}
-	for p.used+bytes > p.max {
-		if !p.forgetIdle() {
-			return false
-		}
-	}
-	return true
-}
-
-// forgetIdle forgets the resource that is idle for longest, and reports whether there was any.
-func (p *past) forgetIdle() bool {
-	if p.idle == nil {
-		p.idle = []*resourcePast{} // they are sought once in a round
-		for _, r := range p.resources {
-			if r.rowsPast != nil && r.isIdle(p) {
-				p.idle = append(p.idle, r)
-			}
-		}
-		slices.SortFunc(p.idle, byCall)
-	}
-	for len(p.idle) > 0 {
-		r := p.idle[0]
-		p.idle = p.idle[1:]
-		if r.rowsPast != nil && r.isIdle(p) { // and it was not called meanwhile
-			p.forgetOne(r)
-			return true
-		}
-	}
-	return false
-}
+// roomFor reports whether the history of one more resource may begin, which takes this many bytes at first.
+// A busy resource does not lose its history to a new one: nobody would have any for long.
+func (p *past) roomFor(bytes int) bool { return !p.full && p.used+bytes <= p.max }
 
 func (r *resourcePast) isIdle(p *past) bool { return r.called <= p.second-idleAfter }
 
-func byCall(a, b *resourcePast) int {
-	return cmp.Or(cmp.Compare(a.called, b.called), strings.Compare(a.name, b.name))
-}
-
-// forget makes room: a sixteenth of it at once, so that it is not sought every second. Those that are
-// idle are forgotten first, and then those whose history is the shortest.
-func (p *past) forget() {
-	enough := p.max - p.max/16
-	for p.used > enough && p.forgetIdle() {
-	}
-	if p.used <= enough {
+// makeRoom forgets histories of idle resources if room for others runs short, and then the shortest ones if all
+// together take too much. It frees more than is needed now, so that this does not happen every second.
+func (p *past) makeRoom() {
+	over := p.used > p.max
+	if p.used <= p.max/16*15 && !p.full {
 		return
 	}
-	p.full = true
-	var busy []*resourcePast
+	var some []*resourcePast
 	for _, r := range p.resources {
-		if r.rowsPast != nil {
-			busy = append(busy, r)
+		if r.rowsPast != nil && (over || r.isIdle(p)) {
+			some = append(some, r)
 		}
 	}
-	slices.SortFunc(busy, func(a, b *resourcePast) int {
+	slices.SortFunc(some, func(a, b *resourcePast) int {
+		if a.isIdle(p) || b.isIdle(p) {
+			return cmp.Or(cmp.Compare(a.called, b.called), strings.Compare(a.name, b.name))
+		}
 		return cmp.Or(cmp.Compare(b.began, a.began), strings.Compare(b.name, a.name))
 	})
-	for _, r := range busy {
-		if p.used <= enough {
+	for _, r := range some {
+		busy := !r.isIdle(p)
+		if p.used <= p.max/8*7 || busy && p.used <= p.max/16*15 {
 			return
 		}
+		p.full = busy
 		p.forgetOne(r)
 	}
 }

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -54,8 +53,7 @@ func encodeScalar(s field.Scalar) json.RawMessage {
 // that is a key of hidden, it takes the value.
 func decodeRule(k kinds.Kind, data []byte, hidden map[string]string) (*kinds.Rules, []fault) {
 	d := ruleDecoder{kind: k, fields: k.Fields(), rule: new(kinds.Rules), hidden: hidden}
-	d.at, d.faulty = make([]int, len(d.fields)), make([]bool, len(d.fields))
-	d.sent = make([]string, len(d.fields))
+	d.sent, d.faulty = make([]string, len(d.fields)), make([]bool, len(d.fields))
 	members, message := membersOf(data)
 	if message != "" {
 		return d.rule, []fault{{Message: message}}
@@ -63,15 +61,10 @@ func decodeRule(k kinds.Kind, data []byte, hidden map[string]string) (*kinds.Rul
 	k.Add(d.rule)
 	d.read(members)
 	d.validate()
-	slices.SortStableFunc(d.faults, func(a, b faultAt) int { return cmp.Compare(a.at, b.at) })
-	var faults []fault
-	for _, f := range d.faults {
-		if len(faults) == maxFaults {
-			return d.rule, append(faults, andMore)
-		}
-		faults = append(faults, f.fault)
+	if len(d.faults) > maxFaults {
+		d.faults = append(d.faults[:maxFaults], andMore)
 	}
-	return d.rule, faults
+	return d.rule, d.faults
 }
 
 // ruleDecoder reads one rule. What it knows of a field stands at the index of the field.
@@ -80,37 +73,31 @@ type ruleDecoder struct {
 	rule   *kinds.Rules // a list of one
 	fields []kinds.Field
 	hidden map[string]string
-	at     []int    // where it stands among what was sent, from 1; 0 if it was not sent
-	sent   []string // its value for people
+	sent   []string // its value for people; "" if it was not sent
 	faulty []bool   // something has been said of it
-	faults []faultAt
-}
-
-type faultAt struct {
-	at int
-	fault
+	faults []fault
 }
 
 // fault notes that a field holds a wrong value, or none.
 func (d *ruleDecoder) fault(n int, want string) {
 	d.faulty[n] = true
-	d.faults = append(d.faults, faultAt{d.at[n], valueFault(d.fields[n].Name, d.sent[n], want)})
+	d.faults = append(d.faults, valueFault(d.fields[n].Name, d.sent[n], want))
 }
 
 // read takes in what was sent.
 func (d *ruleDecoder) read(members []member) {
-	for i, m := range members {
+	for _, m := range members {
 		n := slices.IndexFunc(d.fields, func(f kinds.Field) bool { return f.Name == m.name })
 		switch {
 		case len(d.faults) > maxFaults:
 			return
 		case n < 0:
-			d.faults = append(d.faults, faultAt{i + 1, fault{
+			d.faults = append(d.faults, fault{
 				Field: shortened(m.name), Message: fmt.Sprintf("unknown field %s; want one of %s", quoted(m.name), d.names()),
-			}})
+			})
 			continue
-		case d.at[n] > 0:
-			d.faults = append(d.faults, faultAt{i + 1, fault{Field: m.name, Message: m.name + " is there twice"}})
+		case d.sent[n] != "":
+			d.faults = append(d.faults, fault{Field: m.name, Message: m.name + " is there twice"})
 			continue
 		}
 		var value field.Scalar
@@ -118,7 +105,6 @@ func (d *ruleDecoder) read(members []member) {
 		if text, ok := d.hidden[value.Text]; ok && d.fields[n].Private {
 			value.Text = text
 		}
-		d.at[n] = i + 1
 		if value.Type == field.Null {
 			d.fault(n, "a value, or the field left out")
 		} else if want := d.kind.Read(d.rule, 0, n, value); want != "" {
@@ -126,7 +112,7 @@ func (d *ruleDecoder) read(members []member) {
 		}
 	}
 	for n, f := range d.fields {
-		if f.Required != "" && d.at[n] == 0 {
+		if f.Required != "" && d.sent[n] == "" {
 			d.fault(n, f.Required)
 		}
 	}

@@ -87,14 +87,7 @@ func (s *stream) join(address string, sees visibility) (v *viewer, why string) {
 	return v, ""
 }
 
-// why returns why a viewer at an address could not join; "" if it could.
-func (s *stream) why(address string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.full(address)
-}
-
-// full is why. The caller holds mu.
+// full returns why a viewer at an address cannot join; "" if it can. The caller holds mu.
 func (s *stream) full(address string) string {
 	switch {
 	case s.closed:
@@ -217,11 +210,6 @@ func (s *stream) close() {
 	s.running.Wait()
 }
 
-func noPlace(w http.ResponseWriter, why string) {
-	w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
-	fail(w, problem{Status: http.StatusServiceUnavailable, Detail: why})
-}
-
 func (d *Dashboard) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !d.noParameters(w, r) {
 		return
@@ -230,16 +218,13 @@ func (d *Dashboard) serveEvents(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // nginx would collect frames
 	if r.Method == http.MethodHead {
-		if why := d.stream.why(clip(d.cfg.Address(r), maxAddress)); why != "" {
-			noPlace(w, why)
-			return
-		}
 		h.Set("Content-Type", "text/event-stream")
 		return
 	}
 	v, why := d.stream.join(clip(d.cfg.Address(r), maxAddress), d.visibilityOf(r))
 	if v == nil {
-		noPlace(w, why)
+		h.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
+		fail(w, problem{Status: http.StatusServiceUnavailable, Detail: why})
 		return
 	}
 	defer d.stream.leave(v)

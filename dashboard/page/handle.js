@@ -35,7 +35,7 @@ export class Handle {
     setAttr(this.element, "aria-label", drag.label);
     setAttr(this.element, "aria-valuenow", drag.value);
     setAttr(this.element, "aria-valuetext", drag.text);
-    setAttr(this.element, "title", drag.label + ": drag it, or use the arrow keys, to see what another limit would do");
+    setAttr(this.element, "title", drag.label + ": drag it, or use the arrow keys, to see how many calls exceeded another limit");
     this.element.style.top = y + "px";
   }
 

@@ -19,7 +19,7 @@ export class Trial {
     this.candidate = el("button", { type: "button", class: "try", text: "Try as candidate", onclick: () => this.#put("candidate") });
     this.put = el("button", { type: "button", class: "set", onclick: () => this.#put("threshold") });
     this.acts = el("div", { class: "acts" }, this.candidate, this.put, el("button", { type: "button", text: "Leave it", onclick: () => this.stop() }));
-    this.hint = el("p", { class: "note", text: "Drag a limit in the chart, or move it with the arrow keys, to see what another one would have done." });
+    this.hint = el("p", { class: "note", text: "Drag a limit in the chart, or move it with the arrow keys, to see about how many calls exceeded it." });
     this.element = el("div", { class: "trial", hidden: true }, this.hint, this.says, this.acts);
   }
 

@@ -72,7 +72,7 @@ func TestHandles(t *testing.T) {
 		{ID: "far", Resource: "cache.get", Threshold: 2000},
 		{ID: "one", Resource: "GET /search", Threshold: 60},
 		{ID: "two", Resource: "GET /search", Threshold: 61},
-		{ID: "paced", Resource: "GET /orders", Threshold: 500, Behavior: flow.Pace},
+		{ID: "of-one", Resource: "GET /orders", Threshold: 500, Origin: "somebody"},
 	}))
 	s := serve(t, gate, dashboard.Config{KeepHistory: true})
 	p := open(t, s.url+"#/resource/cache.get")
@@ -85,7 +85,7 @@ func TestHandles(t *testing.T) {
 	p.until("both", `document.querySelectorAll(".handle").length === 2`)
 	p.until("they are apart", `(() => { const [a, b] = [...document.querySelectorAll(".handle")].map((h) => h.getBoundingClientRect().top); return Math.abs(a - b) >= 24 })()`)
 	ask[bool](p, `location.hash = "`+ofOrders+`", true`)
-	p.until("its limit", `document.querySelector(".chart.wide").textContent.includes("paced 500/s")`)
+	p.until("its limit", `document.querySelector(".chart.wide").textContent.includes("of-one for key-")`)
 	p.is(0, `document.querySelectorAll(".handle").length`)
 	require.False(t, ask[bool](p, `document.querySelector(".trial").checkVisibility()`))
 }

@@ -52,12 +52,8 @@ func TestModules(t *testing.T) {
 			"attention", `[["b", 9, 2], ["a", 9, 2], ["e", 3, 2], ["d", 3, 0], ["c", 0, 2]].map(([key, rank, step]) => ({key, why: {rank, step}})).sort(m.worse).map((r) => r.key).join("")`,
 			"cdeab",
 		},
-		// What a threshold would have done is told as a change from what was refused, and so is its range.
-		{
-			"trial", `[[10, 10, 10], [4, 4, 4], [4, 2, 6], [10, 8, 14], [14, 12, 20], [10, 10, 18], [10, 2, 10]]
-				.map(([then, low, high]) => m.tell({threshold: 5, seconds: 9, blocked: {now: 10, then, low, high}}).replace(/^At 5: | refused in the last 9 s/g, "")).join(" ")`,
-			"as many, 10. 6 fewer. about 6 (4 to 8) fewer. about 0 (2 fewer to 4 more) more. about 4 (2 to 10) more. about 0 (0 to 8) more. about 0 (0 to 8) fewer.",
-		},
+		// The calls above a threshold are added up over the seconds, or over intervals if these are longer.
+		{"trial", `[[[[0, 10], [1, 4], [2, 0]], 5, 1000], [[[0, 10], [9, 4], [10, 30]], 20, 10_000], [[[0, 10], [1, 4]], 1, 250], [[], 5, 1000]].map((of) => m.above(...of)).join(" ")`, "5 10 6 0"},
 		{"dom", `m.shown("a\nb\u0000c\u202e" + "x".repeat(10000)).length`, "301"},
 	} {
 		require.Equal(t, c.want, ask[string](p, `import(new URL("`+c.module+`.js", location.href)).then((m) => String(`+c.call+`))`), "%s: %s", c.module, c.call)

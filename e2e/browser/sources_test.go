@@ -33,7 +33,7 @@ func TestSource_RefusedAndGoodAgain(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = missing.Close() })
 
-	p := open(t, serve(t, gate, dashboard.Config{RuleSources: []dashboard.RuleSource{watcher}}).url)
+	p := open(t, serve(t, gate, dashboard.Config{ShowKeys: dashboard.Everybody, RuleSources: []dashboard.RuleSource{watcher}}).url)
 	p.until("rows", names+".length === 3")
 	require.False(t, ask[bool](p, `document.querySelector("#trouble").checkVisibility()`))
 	ask[bool](p, `location.hash = "#/rules", true`)
@@ -80,7 +80,7 @@ func TestSource_RefusedAndGoodAgain(t *testing.T) {
 	p.until("the rules of now", panel+`.querySelector(".note:last-child").textContent.startsWith("2 rules, loaded ")`)
 
 	// One that never was any good, beside it.
-	p = open(t, serve(t, gate, dashboard.Config{RuleSources: []dashboard.RuleSource{watcher, missing}}).url+"#/rules")
+	p = open(t, serve(t, gate, dashboard.Config{ShowKeys: dashboard.Everybody, RuleSources: []dashboard.RuleSource{watcher, missing}}).url+"#/rules")
 	p.until("two sources", `document.querySelectorAll(".source").length === 2`)
 	second := `document.querySelectorAll(".source")[1]`
 	p.is("refused", second+`.querySelector(".badge").textContent`)
@@ -92,7 +92,7 @@ func TestSource_RefusedAndGoodAgain(t *testing.T) {
 	odd := leapgate.Must(leapgate.Config{Now: func() int64 { return int64(time.Since(began)) }})
 	t.Cleanup(func() { _ = odd.Close() })
 	require.NoError(t, odd.LoadFlowRules([]flow.Rule{{Resource: "a", Threshold: 1}}))
-	p = open(t, serve(t, odd, dashboard.Config{RuleSources: []dashboard.RuleSource{watcher}}).url+"#/rules")
+	p = open(t, serve(t, odd, dashboard.Config{ShowKeys: dashboard.Everybody, RuleSources: []dashboard.RuleSource{watcher}}).url+"#/rules")
 	p.until("the age by the clock of the wall", `/\((now|\d+ s ago|\d min ago)\)/.test(`+panel+`?.textContent)`)
 }
 
