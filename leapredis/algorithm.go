@@ -34,7 +34,7 @@ func (c *RateLimiter) send(ctx context.Context, r request) (reply, error) {
 	if r.script == nil {
 		return reply{}, nil
 	}
-	return c.link.do(ctx, c.link.deadline(), &r)
+	return c.link.do(ctx, &r)
 }
 
 // question asks a server.
