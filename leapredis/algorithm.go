@@ -11,20 +11,53 @@ import (
 type algorithm interface {
 	// most is how many may pass at once under a limit.
 	most(limit int64) int64
-	// decide asks a server a question.
-	decide(ctx context.Context, q question) (reply, error)
-	// plausible reports whether a reply can be the answer.
-	plausible(q *question, r *reply) bool
+	// request returns the call of a script that decides q.
+	request(q question) request
+	// plausible reports whether the script can have replied r. Another program may hold the key, or
+	// a proxy may answer.
+	plausible(q question, r reply) bool
 	// read makes a reply to n into a decision, except for its name and what was charged.
 	read(r reply, limit, n int64) limit.Decision
 	// recall makes the decision that refuses n now, if a refusal makes that certain without
 	// asking. It may have been of another n, under another limit.
 	recall(r *refusal, now, limit, n int64) (d limit.Decision, certain bool)
-	// refund gives back n to what the ticket says of a decision under a limit.
-	refund(ctx context.Context, key string, ticket, limit, n int64) error
-	// giveBack gives back what was admitted by a call whose caller was told something else.
-	giveBack(c *call)
-	reset(ctx context.Context, key string) error
+	// ticket returns what a refund must know of the reply that admitted.
+	ticket(r reply) int64
+	// refund returns the call of a script that gives back n of a decision under a limit.
+	refund(key string, ticket, limit, n int64) request
+	// reset returns the call of a script that forgets a key.
+	reset(key string) request
+}
+
+// send calls a script. A request without a script has nothing to do.
+func (c *RateLimiter) send(ctx context.Context, r request) (reply, error) {
+	if r.script == nil {
+		return reply{}, nil
+	}
+	return c.link.do(ctx, &r)
+}
+
+// question asks a server.
+func (c *RateLimiter) question(ctx context.Context, q question) (reply, error) {
+	r := c.algorithm.request(q)
+	r.question = q
+	got, err := c.send(ctx, r)
+	if err == nil && r.script != nil && !c.algorithm.plausible(q, got) {
+		return reply{}, errImplausible
+	}
+	return got, err
+}
+
+// errImplausible is as if the server had replied it.
+var errImplausible = &ReplyError{"ERR the reply is not one of the script"}
+
+// giveBack gives back what a call was granted whose caller got another answer.
+func (c *RateLimiter) giveBack(made *call) {
+	if made.args.admits && made.reply[0] > 0 {
+		back := c.algorithm.refund(made.key, c.algorithm.ticket(made.reply), made.question.limit, made.reply[0])
+		made.script, made.args = back.script, back.args
+		made.send()
+	}
 }
 
 // question is whether n of a key pass, and where the answer is kept.

@@ -1,7 +1,6 @@
 package leapredis
 
 import (
-	"context"
 	"math/bits"
 	"time"
 
@@ -28,7 +27,7 @@ func NewBurst(client Client, cfg Config) (*RateLimiter, error) {
 		return nil, err
 	}
 	l := newLink(client, &cfg)
-	b := &burstScripts{link: l, length: cfg.Window.Microseconds(), burst: cfg.Burst, usual: cfg.Limit}
+	b := &burstScripts{length: cfg.Window.Microseconds(), burst: cfg.Burst, usual: cfg.Limit}
 	b.one = b.pack(&question{limit: cfg.Limit, n: 1, most: 1})
 	return newRateLimiter(cfg, l, b, limit.NewBurst), nil
 }
@@ -36,7 +35,6 @@ func NewBurst(client Client, cfg Config) (*RateLimiter, error) {
 // burstScripts is the generic cell rate algorithm. Its replies are: taken, how much is owed in
 // µs and in parts of the limit of one, the time in µs, how far that is after the server's.
 type burstScripts struct {
-	link   *link
 	length int64 // of a window, in µs
 	burst  int64 // 0: as many as the limit
 	usual  int64 // the limit that one is under
@@ -117,9 +115,9 @@ func (b *burstScripts) pack(q *question) string {
 	return pack(max(1, q.limit), whole.whole, whole.part, cost.whole, cost.part, q.n, q.most)
 }
 
-func (b *burstScripts) decide(ctx context.Context, q question) (reply, error) {
+func (b *burstScripts) request(q question) request {
 	if q.limit == 0 && q.most == takeAnyway {
-		return reply{}, nil // nothing has a price
+		return request{} // nothing has a price
 	}
 	a := args{values: [3]string{b.one}, count: 1, admits: q.most >= q.n || q.most == takeSome}
 	if q.n != 1 || q.most != 1 || q.limit != b.usual {
@@ -129,15 +127,11 @@ func (b *burstScripts) decide(ctx context.Context, q question) (reply, error) {
 		one := b.price(q.limit, 1)
 		a.values[0] += pack(one.whole, one.part)
 	}
-	r, err := b.link.do(ctx, b.link.deadline(), &request{script: burstScript, key: q.wire, args: a, question: q})
-	if err == nil && !b.plausible(&q, &r) {
-		return reply{}, errImplausible
-	}
-	return r, err
+	return request{script: burstScript, key: q.wire, args: a}
 }
 
 // plausible reports whether the script can have replied so: see that of the counter.
-func (b *burstScripts) plausible(q *question, r *reply) bool {
+func (b *burstScripts) plausible(q question, r reply) bool {
 	taken, owes := r[0], span{r[1], r[2]}
 	switch {
 	case min(taken, owes.whole, owes.part, r[3], r[4]) < 0, taken > q.n,
@@ -169,7 +163,7 @@ func (b *burstScripts) read(r reply, most, n int64) (d limit.Decision) {
 	}
 	switch d.Allowed = r[0] >= n; {
 	case d.Allowed:
-		d.Ticket = r[3]
+		d.Ticket = b.ticket(r)
 	case n > b.most(most):
 		d.RetryAfter = limit.Never
 	default:
@@ -198,29 +192,19 @@ func (b *burstScripts) recall(r *refusal, now, most, n int64) (d limit.Decision,
 	return b.read(later(r.sinceGot(now)), most, n), true
 }
 
-func (b *burstScripts) refund(ctx context.Context, key string, ticket, limit, n int64) error {
+func (b *burstScripts) ticket(r reply) int64 { return r[3] }
+
+func (b *burstScripts) refund(key string, ticket, limit, n int64) request {
 	if limit == 0 {
-		return nil // nothing has a price
+		return request{} // nothing has a price
 	}
-	_, err := b.link.do(ctx, b.link.deadline(), &request{script: burstScript, key: key, args: b.refundArgs(ticket, limit, n)})
-	return err
-}
-
-func (b *burstScripts) refundArgs(ticket, limit, n int64) (a args) {
+	var a args
 	a.add(b.pack(&question{limit: limit, n: n, most: refundIt}) + pack(ticket))
-	return a
+	return request{script: burstScript, key: key, args: a}
 }
 
-func (b *burstScripts) giveBack(made *call) {
-	if made.args.admits && made.reply[0] > 0 {
-		made.args = b.refundArgs(made.reply[3], made.question.limit, made.reply[0])
-		made.send()
-	}
-}
-
-func (b *burstScripts) reset(ctx context.Context, key string) error {
+func (b *burstScripts) reset(key string) request {
 	var a args
 	a.add(b.pack(&question{limit: 1, n: 1, most: resetIt}))
-	_, err := b.link.do(ctx, b.link.deadline(), &request{script: burstScript, key: key, args: a})
-	return err
+	return request{script: burstScript, key: key, args: a}
 }

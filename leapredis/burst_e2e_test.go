@@ -35,7 +35,7 @@ func bothBursts(t *rapid.T, conn *redistest.Conn, key string) {
 		got, err := ask(conn, burstScript, key, now, text)
 		require.NoError(t, err)
 		require.Equal(t, want, got, "%+v %v at %d", q, more, now)
-		require.True(t, q.most < 0 || b.plausible(&q, (*reply)(append(got, 0))), "%+v: %v", q, got)
+		require.True(t, q.most < 0 || b.plausible(q, reply(append(got, 0))), "%+v: %v", q, got)
 		return got
 	}
 	type charge struct{ at, limit, n int64 }

@@ -67,7 +67,7 @@ func (c *remote) foreign(err *ReplyError, wire string) {
 	}
 	c.beside.run(func() {
 		found := types[0]
-		r, failed := c.link.do(context.Background(), c.link.deadline(), &request{script: typeOfScript, key: wire})
+		r, failed := c.link.do(context.Background(), &request{script: typeOfScript, key: wire})
 		if failed == nil && r[0] > 0 && r[0] < int64(len(types)) {
 			found = types[r[0]]
 		}

@@ -1,7 +1,6 @@
 package leapredis
 
 import (
-	"context"
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/sliding"
@@ -25,29 +24,20 @@ func NewCounter(client Client, cfg Config) (*RateLimiter, error) {
 		return nil, err
 	}
 	l := newLink(client, &cfg)
-	return newRateLimiter(cfg, l, &counterScripts{link: l, asking: newAsking(&cfg)}, limit.NewCounter), nil
+	return newRateLimiter(cfg, l, &counterScripts{newAsking(&cfg)}, limit.NewCounter), nil
 }
 
 // counterScripts is the sliding-window counter. Its replies are: taken, previous, current, the
 // time in µs, generation, how far that time is after the server's.
-type counterScripts struct {
-	link *link
-	asking
-}
+type counterScripts struct{ asking }
 
 func (c *counterScripts) most(limit int64) int64 { return limit }
 
-func (c *counterScripts) decide(ctx context.Context, q question) (reply, error) {
-	r, err := c.link.do(ctx, c.link.deadline(), &request{script: counterScript, key: q.wire, args: c.args(&q), question: q})
-	if err == nil && !c.plausible(&q, &r) {
-		return reply{}, errImplausible
-	}
-	return r, err
+func (c *counterScripts) request(q question) request {
+	return request{script: counterScript, key: q.wire, args: c.args(&q)}
 }
 
-// plausible reports whether the script can have replied so. Another may hold the key, or
-// stand between here and the server, and what is below divides and lends.
-func (c *counterScripts) plausible(q *question, r *reply) bool {
+func (c *counterScripts) plausible(q question, r reply) bool {
 	n, most := q.n, q.most
 	taken, previous, current, at, ahead := r[0], r[1], r[2], r[3], r[5]
 	switch {
@@ -60,9 +50,6 @@ func (c *counterScripts) plausible(q *question, r *reply) bool {
 		return sliding.Held(previous, current, at%c.length, c.length)+q.needs() > q.limit
 	}
 }
-
-// errImplausible is as if the server had said so.
-var errImplausible = &ReplyError{"ERR the reply is none of the counter's script"}
 
 const generationAt = 45 // see ticket
 
@@ -80,7 +67,7 @@ func (c *counterScripts) read(r reply, most, n int64) (d limit.Decision) {
 	}
 	switch d.Allowed = r[0] >= n; {
 	case d.Allowed:
-		d.Ticket = c.ticket(&r)
+		d.Ticket = c.ticket(r)
 	case n > most:
 		d.RetryAfter = limit.Never
 	default:
@@ -93,7 +80,7 @@ func (c *counterScripts) read(r reply, most, n int64) (d limit.Decision) {
 //
 //	62       45  44   0
 //	generation  window
-func (c *counterScripts) ticket(r *reply) int64 { return r[4]<<generationAt | r[3]/c.length }
+func (c *counterScripts) ticket(r reply) int64 { return r[4]<<generationAt | r[3]/c.length }
 
 // rest is how long the window that was charged lasts.
 func (c *counterScripts) rest(r *reply) time.Duration {
@@ -122,27 +109,14 @@ func (c *counterScripts) later(r reply, past int64) (reply, bool) {
 	return r, turned <= 1
 }
 
-func (c *counterScripts) refund(ctx context.Context, key string, ticket, _, n int64) error {
-	_, err := c.link.do(ctx, c.link.deadline(), &request{script: counterRefundScript, key: key, args: c.refundArgs(ticket, n)})
-	return err
-}
-
-func (c *counterScripts) refundArgs(ticket, n int64) (a args) {
+func (c *counterScripts) refund(key string, ticket, _, n int64) request {
+	var a args
 	a.addInt(ticket & (1<<generationAt - 1))
 	a.addInt(ticket >> generationAt)
 	a.addInt(n)
-	return a
+	return request{script: counterRefundScript, key: key, args: a}
 }
 
-func (c *counterScripts) giveBack(made *call) {
-	if made.args.admits && made.reply[0] > 0 {
-		made.args = c.refundArgs(c.ticket(&made.reply), made.reply[0])
-		made.script = counterRefundScript
-		made.send()
-	}
-}
-
-func (c *counterScripts) reset(ctx context.Context, key string) error {
-	_, err := c.link.do(ctx, c.link.deadline(), &request{script: counterResetScript, key: key})
-	return err
+func (c *counterScripts) reset(key string) request {
+	return request{script: counterResetScript, key: key}
 }

@@ -52,7 +52,7 @@ func (c *RateLimiter) ask(ctx context.Context, n *node, hash uint64, key string,
 			q.most, extra = c.leases.want(&q.node.Value, now, a.n)
 		}
 	}
-	r, err := c.algorithm.decide(ctx, q)
+	r, err := c.question(ctx, q)
 	if q.lends {
 		c.leases.came(&q.node.Value, extra, r[0])
 	}
@@ -65,7 +65,7 @@ func (c *RateLimiter) ask(ctx context.Context, n *node, hash uint64, key string,
 // keep digests an answer for which nobody waits any more, as if one did: what it took is
 // charged, and a refusal is remembered.
 func (c *RateLimiter) keep(q *question, r reply, err error) {
-	if err != nil || !c.algorithm.plausible(q, &r) {
+	if err != nil || !c.algorithm.plausible(*q, r) {
 		return
 	}
 	if q.lends {

@@ -152,7 +152,7 @@ func (f *InFlight) ask(ctx context.Context, key string, most int64, id string) (
 	a.add(pack(most, f.cfg.LeaseTime.Microseconds()))
 	a.add(id)
 	a.admits = id != ""
-	r, err := f.link.do(ctx, f.link.deadline(), &request{script: inFlightScript, key: f.wire(key), args: a})
+	r, err := f.link.do(ctx, &request{script: inFlightScript, key: f.wire(key), args: a})
 	if err != nil {
 		return r, err
 	}
@@ -271,7 +271,7 @@ type place struct {
 func (p *place) release() error {
 	var a args
 	a.add(p.id)
-	_, err := p.of.link.do(context.Background(), p.of.link.deadline(), &request{script: releaseScript, key: p.wire, args: a})
+	_, err := p.of.link.do(context.Background(), &request{script: releaseScript, key: p.wire, args: a})
 	return err
 }
 
@@ -292,7 +292,7 @@ func (p *place) Renew(ctx context.Context) error {
 	var a args
 	a.add(p.id)
 	a.addInt(p.of.cfg.LeaseTime.Microseconds())
-	r, err := p.of.link.do(ctx, p.of.link.deadline(), &request{script: renewScript, key: p.wire, args: a})
+	r, err := p.of.link.do(ctx, &request{script: renewScript, key: p.wire, args: a})
 	if err == nil && r[0] != 1 {
 		return ErrLeaseEnded
 	}

@@ -127,7 +127,7 @@ func (i *instances) send(lasts time.Duration) (reply, error) {
 	var a args
 	a.add(i.name)
 	a.addInt(lasts.Microseconds())
-	return i.link.do(context.Background(), i.link.deadline(), &request{script: instancesScript, key: i.key, args: a})
+	return i.link.do(context.Background(), &request{script: instancesScript, key: i.key, args: a})
 }
 
 // close ends the heartbeat. None is under way any more.

@@ -179,7 +179,7 @@ func (l *leases) put(n *node, sent, now, extra int64, r *reply, d *limit.Decisio
 	rest := int64(l.counting.rest(r))
 	next := &lease{
 		end: sent + min(rest, int64(l.lasts)), over: sent + rest,
-		ticket: l.counting.ticket(r), sent: sent, reset: d.ResetAfter, more: d.MoreAfter,
+		ticket: l.counting.ticket(*r), sent: sent, reset: d.ResetAfter, more: d.MoreAfter,
 	}
 	next.left.Store(extra)
 	next.room.Store(d.Remaining)
@@ -223,16 +223,16 @@ func (l *leases) drop(s *station) {
 	}
 }
 
-// close ends a lease, and gives back what is left of it: once, and only if the window that
+// endLease ends a lease, and gives back what is left of it: once, and only if the window that
 // was charged is not over.
-func (l *leases) close(d due, now int64, key string) {
+func (c *RateLimiter) endLease(d due) {
 	left := d.lease.finish()
-	l.came(&d.node.Value, 0, -left)
-	if left == 0 || now >= d.lease.over {
+	c.leases.came(&d.node.Value, 0, -left)
+	if left == 0 || c.link.clock.Now() >= d.lease.over {
 		return
 	}
-	if l.counting.refund(context.Background(), key, d.lease.ticket, 0, left) == nil {
-		l.returned.Add(left)
+	if _, err := c.send(context.Background(), c.algorithm.refund(c.wire(d.node.Key()), d.lease.ticket, 0, left)); err == nil {
+		c.leases.returned.Add(left)
 		d.node.Value.refusal.Store(nil) // there may be room now
 	}
 }

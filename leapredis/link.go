@@ -59,14 +59,12 @@ func newLink(client Client, cfg *Config) *link {
 	return l
 }
 
-// deadline is when a call that begins now must have its answer.
-func (l *link) deadline() int64 { return l.clock.Now() + int64(l.timeout) }
-
-// do calls a script, and waits until the deadline. The error is that of ctx if that ended,
+// do calls a script, and waits for l.timeout at most. The error is that of ctx if that ended,
 // else it is [ErrAway] or, if the script found something wrong with the key, [*ReplyError].
 // When ctx ends, what was asked goes on, and the answer to its question is kept.
-func (l *link) do(ctx context.Context, deadline int64, r *request) (reply, error) {
+func (l *link) do(ctx context.Context, r *request) (reply, error) {
 	now := l.clock.Now()
+	deadline := now + int64(l.timeout)
 	part := l.servers.part(r.key)
 	own, ok := l.denied.breaker.admit(now)
 	if !ok {
@@ -88,7 +86,7 @@ func (l *link) do(ctx context.Context, deadline int64, r *request) (reply, error
 	l.trips.Add(1)
 	go c.run()
 
-	c.timer.Reset(time.Duration(deadline - now))
+	c.timer.Reset(l.timeout)
 	var gone <-chan struct{}
 	if ctx != nil {
 		gone = ctx.Done()

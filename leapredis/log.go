@@ -1,7 +1,6 @@
 package leapredis
 
 import (
-	"context"
 	"time"
 
 	"github.com/leapgate-go/leapgate/limit"
@@ -27,31 +26,28 @@ func NewLog(client Client, cfg Config) (*RateLimiter, error) {
 		return nil, err
 	}
 	l := newLink(client, &cfg)
-	return newRateLimiter(cfg, l, &logScripts{link: l, asking: newAsking(&cfg)}, limit.NewLog), nil
+	return newRateLimiter(cfg, l, &logScripts{newAsking(&cfg)}, limit.NewLog), nil
 }
 
 // logScripts is the sliding-window log. Its replies are: taken, held, after how many µs n
 // would fit (0: now, -1: never), after how many nothing is held, when they were taken, after
 // how many the first of what is held leaves (0: nothing was taken).
-type logScripts struct {
-	link *link
-	asking
-}
+type logScripts struct{ asking }
 
 func (l *logScripts) most(limit int64) int64 { return limit }
 
-func (l *logScripts) decide(ctx context.Context, q question) (reply, error) {
-	return l.link.do(ctx, l.link.deadline(), &request{script: logScript, key: q.wire, args: l.args(&q), question: q})
+func (l *logScripts) request(q question) request {
+	return request{script: logScript, key: q.wire, args: l.args(&q)}
 }
 
-func (l *logScripts) plausible(*question, *reply) bool { return true }
+func (l *logScripts) plausible(question, reply) bool { return true }
 
 func (l *logScripts) read(r reply, most, n int64) (d limit.Decision) {
 	d.Limit, d.Remaining = most, max(0, most-r[1])
 	d.ResetAfter = time.Duration(r[3]) * microsecond
 	switch d.Allowed = r[0] >= n; {
 	case d.Allowed:
-		d.Ticket, d.MoreAfter = r[4], time.Duration(r[5])*microsecond
+		d.Ticket, d.MoreAfter = l.ticket(r), time.Duration(r[5])*microsecond
 	case r[2] < 0:
 		d.RetryAfter = limit.Never
 	default:
@@ -79,26 +75,13 @@ func (l *logScripts) recall(r *refusal, now, most, n int64) (d limit.Decision, c
 	return l.read(left, most, n), true
 }
 
-func (l *logScripts) refund(ctx context.Context, key string, ticket, _, n int64) error {
-	_, err := l.link.do(ctx, l.link.deadline(), &request{script: logRefundScript, key: key, args: l.refundArgs(ticket, n)})
-	return err
-}
+func (l *logScripts) ticket(r reply) int64 { return r[4] }
 
-func (l *logScripts) refundArgs(ticket, n int64) (a args) {
+func (l *logScripts) refund(key string, ticket, _, n int64) request {
+	var a args
 	a.addInt(ticket)
 	a.addInt(n)
-	return a
+	return request{script: logRefundScript, key: key, args: a}
 }
 
-func (l *logScripts) giveBack(made *call) {
-	if made.args.admits && made.reply[0] > 0 {
-		made.args = l.refundArgs(made.reply[4], made.reply[0])
-		made.script = logRefundScript
-		made.send()
-	}
-}
-
-func (l *logScripts) reset(ctx context.Context, key string) error {
-	_, err := l.link.do(ctx, l.link.deadline(), &request{script: logResetScript, key: key})
-	return err
-}
+func (l *logScripts) reset(key string) request { return request{script: logResetScript, key: key} }

@@ -24,13 +24,13 @@ func newRateLimiter(cfg Config, l *link, a algorithm, twin func(limit.Config) (*
 	c := &RateLimiter{algorithm: a}
 	c.begin(&cfg, l)
 	c.keys = stations(cfg.MaxKeys, cfg.LeaseTime)
-	l.giveBack = a.giveBack
+	l.giveBack = c.giveBack
 	if counter, ok := a.(*counterScripts); ok && cfg.Lease > 1 {
 		c.leases = &leases{most: cfg.Lease, lasts: cfg.LeaseTime, counting: counter}
 		c.leases.returns.now = l.clock.Now
 		c.leases.returns.gap = cfg.LeaseTime / 16
 		c.leases.returns.patience = cfg.Timeout
-		c.leases.returns.back = func(d due) { c.leases.close(d, l.clock.Now(), c.wire(d.node.Key())) }
+		c.leases.returns.back = c.endLease
 	}
 	c.fallback.init(&cfg, twin, &c.instances)
 	return c
@@ -120,7 +120,7 @@ func (c *RateLimiter) Peek(ctx context.Context, key string) (d limit.Decision, e
 	case !c.counts(most):
 		return c.unlimited(), nil
 	}
-	r, err := c.algorithm.decide(ctx, question{wire: c.wire(key), limit: most, n: 1, most: takeNothing})
+	r, err := c.question(ctx, question{wire: c.wire(key), limit: most, n: 1, most: takeNothing})
 	if err == nil {
 		d = c.algorithm.read(r, most, 1)
 		d.Name, d.Ticket = c.name, 0
@@ -148,7 +148,7 @@ func (c *RateLimiter) Reset(ctx context.Context, key string) error {
 	if n != nil && c.leases != nil {
 		c.leases.drop(&n.Value)
 	}
-	err := c.algorithm.reset(ctx, c.wire(key))
+	_, err := c.send(ctx, c.algorithm.reset(c.wire(key)))
 	c.forget(key)
 	return err
 }
@@ -164,7 +164,8 @@ func (c *RateLimiter) forget(key string) {
 // lease of it. If that is over, or the key was reset meanwhile, the refund is dropped. It
 // is sent once: if no server answers, the error is [ErrAway], and it is not known whether
 // it was done. A decision must not be refunded by more than it charged in all. What was
-// admitted without the server is given back where it was taken.
+// admitted without the server is given back where it was taken. A limiter of [NewLog] drops a
+// refund, with a nil error, if more than 1,000 admissions of the key came after the charge.
 //
 // The error is also [limit.ErrKey], [limit.ErrClosed], [limit.ErrCount] if n is below 0 or
 // more than d charged, or a [*ReplyError] if the key on the server is no limiter's. That
@@ -186,7 +187,7 @@ func (c *RateLimiter) Refund(ctx context.Context, key string, d limit.Decision, 
 			return nil
 		}
 	}
-	err := c.algorithm.refund(lasting(ctx), c.wire(key), d.Ticket, c.under(key, d), n)
+	_, err := c.send(lasting(ctx), c.algorithm.refund(c.wire(key), d.Ticket, c.under(key, d), n))
 	c.forget(key)
 	return err
 }
@@ -219,7 +220,7 @@ func (c *RateLimiter) Settle(ctx context.Context, key string, d limit.Decision, 
 	case d.Degraded:
 		return c.fallback.settle(lasting(ctx), key, d, actual)
 	default:
-		_, err := c.algorithm.decide(lasting(ctx), question{
+		_, err := c.question(lasting(ctx), question{
 			wire: c.wire(key), limit: c.under(key, d), n: min(more, maxHeld), most: takeAnyway,
 		})
 		c.forget(key)

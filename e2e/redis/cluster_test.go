@@ -29,7 +29,8 @@ var lost = []struct {
 }
 
 // One primary of three is lost. Meanwhile, at least 99 in 100 decisions about keys of the
-// others are made by them, and when it is back, so are those about its own.
+// others are made by them, and when it is back, so are those about its own. That needs a client that
+// names the nodes. With rueidis, which does not, the server decides again when the primary is back.
 func TestCluster_ALostPrimaryTakesNoOtherAlong(t *testing.T) {
 	for _, how := range lost {
 		for _, w := range ways {
@@ -51,7 +52,7 @@ func TestCluster_ALostPrimaryTakesNoOtherAlong(t *testing.T) {
 					calls.now.Store(&calls.after)
 					require.NoError(t, how.mend(victim))
 					awaiting(t, "the primary that is back decides", func() bool { return calls.after.lost.shared.Load() > 0 })
-					return calls.end(how.name + ", " + w.name)
+					return calls.end(how.name+", "+w.name, w.name == "go-redis")
 				})
 			})
 		}
@@ -149,7 +150,7 @@ func (s *spread) call(l limit.Limiter, key string, lost bool) {
 	}
 }
 
-func (s *spread) end(what string) trial {
+func (s *spread) end(what string, named bool) trial {
 	s.t.Helper()
 	s.stop()
 	s.done.Wait()
@@ -161,7 +162,7 @@ func (s *spread) end(what string) trial {
 		time.Duration(s.longest.Load()).Round(time.Millisecond), s.late.Wait())
 	require.Less(s.t, s.during.lost.shared.Load(), of, "it was not lost")
 	var doubts []string
-	if calls < 100 || shared*100 < calls*99 {
+	if named && (calls < 100 || shared*100 < calls*99) {
 		doubts = append(doubts, fmt.Sprintf("%d of %d decisions for keys on healthy primaries were made there", shared, calls))
 	}
 	return trial{s.late.Wait(), doubts}

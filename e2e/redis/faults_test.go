@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,7 @@ type fault struct {
 	mend    func(l *line)
 	loses   bool // the server loses what it held
 	unheard bool // it may have done what nobody heard of
+	reads   bool // the server answers, and rejects writes
 }
 
 func faults() []fault {
@@ -72,11 +74,11 @@ func faults() []fault {
 			mend:    func(l *line) { require.NoError(l.t, l.server.Restart()) },
 		},
 		{
-			name: "READONLY", inflict: command("REPLICAOF", "127.0.0.1", "1"),
+			name: "READONLY", reads: true, inflict: command("REPLICAOF", "127.0.0.1", "1"),
 			mend: func(l *line) { l.do("REPLICAOF", "NO", "ONE") },
 		},
 		{
-			name: "OOM", inflict: command("CONFIG", "SET", "maxmemory", "1"),
+			name: "OOM", reads: true, inflict: command("CONFIG", "SET", "maxmemory", "1"),
 			mend: func(l *line) { l.do("CONFIG", "SET", "maxmemory", "0") },
 		},
 		{name: "LOADING", inflict: reload, unheard: true, mend: func(l *line) {
@@ -100,9 +102,9 @@ func faults() []fault {
 	}
 }
 
-// reload has the server write what it holds to its disk, and read it again slowly.
-func reload(l *line, _ time.Duration) {
-	l.do("DEBUG", "POPULATE", "200", "key", "100")
+// reload has the server write what it holds to its disk, and read it again slowly, for 2s and late.
+func reload(l *line, late time.Duration) {
+	l.do("DEBUG", "POPULATE", strconv.Itoa(200+int(late/(10*time.Millisecond))), "key", "100")
 	l.do("CONFIG", "SET", "loading-process-events-interval-bytes", "1024")
 	l.do("CONFIG", "SET", "key-load-delay", "10000")
 	conn, err := redistest.Dial(l.server.Addr())
@@ -194,6 +196,9 @@ func suffer(t *testing.T, f fault, w way, timeout time.Duration) trial {
 	if after.Away {
 		changes--
 	}
+	if f.reads {
+		changes++ // it rejects writes
+	}
 	require.Len(t, told, changes, "it went away, and is back: %q", told)
 	require.NotContains(t, strings.Join(told, "\n"), hot)
 	doubts := append(calls.notInTime(f.name), calls.notBackInTime(mended)...)
@@ -208,7 +213,7 @@ func suffer(t *testing.T, f fault, w way, timeout time.Duration) trial {
 	if n := count(answers, func(a answer) bool { return a.ended.Before(inflicted) && a.Degraded }); n > 0 {
 		doubts = append(doubts, fmt.Sprintf("%d calls were decided without the server while all was well", n))
 	}
-	if !during.Away || after.Away || link.Openings > 2 {
+	if during.Away == f.reads || after.Away || link.Openings > 2 {
 		doubts = append(doubts, fmt.Sprintf("it was away: %t, it is away: %t, it was taken for away %d times", during.Away, after.Away, link.Openings))
 	}
 	return trial{calls.late.Wait(), doubts}

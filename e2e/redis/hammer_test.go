@@ -151,8 +151,8 @@ func failOver(t *testing.T, behind time.Duration) {
 		}
 		sleep(t, behind)
 	}
-	killed := micros()
 	cluster.Nodes[0].Kill()
+	killed := micros()
 	s.forget(cluster.Nodes[0])
 	require.NoError(t, cluster.Await())
 	t.Logf("the replica has taken over after %v", time.Duration(micros()-killed)*time.Microsecond)
@@ -161,7 +161,7 @@ func failOver(t *testing.T, behind time.Duration) {
 	for i, subject := range subjects {
 		r, most := reports[i], subject.cfg.Limit
 		require.Empty(t, r.Errors, subject.name)
-		before, after, last := acknowledged(r.Admissions, inStep, killed)
+		before, after, last := acknowledged(r.Admissions, inStep, killed, subject.cfg.Lease > 1)
 		require.Positive(t, before, subject.name)
 		require.Positive(t, after, "%s: it goes on afterwards", subject.name)
 		// What the new primary has, it has by the rules; what was admitted beyond that, the
@@ -201,18 +201,22 @@ func replicated(t *testing.T, primary, replica *redistest.Server) (at int64) {
 	return at
 }
 
-// acknowledged counts what was admitted by the time of the kill and later, and of the former what
-// was since the replica was in step.
-func acknowledged(all []admission, inStep, killed int64) (before, after, last int64) {
+// acknowledged counts the admissions before and after the kill. last is how many of them the old
+// primary may have acknowledged since the replica was in step. With leases, it has also
+// acknowledged those that a process serves for DefaultLeaseTime after the kill.
+func acknowledged(all []admission, inStep, killed int64, leases bool) (before, after, last int64) {
+	until := killed
+	if leases {
+		until += leapredis.DefaultLeaseTime.Microseconds()
+	}
 	for _, a := range all {
-		switch {
-		case a.Sent > killed:
+		if a.Sent > killed {
 			after++
-		default:
+		} else {
 			before++
-			if a.Seen > inStep {
-				last++
-			}
+		}
+		if a.Seen > inStep && a.Sent <= until {
+			last++
 		}
 	}
 	return before, after, last

@@ -3,6 +3,7 @@ module github.com/leapgate-go/leapgate/leapredis/viagoredis
 go 1.26.0
 
 require (
+	github.com/leapgate-go/leapgate v0.1.0
 	github.com/leapgate-go/leapgate/leapredis v0.1.0
 	github.com/redis/go-redis/v9 v9.22.0
 	github.com/stretchr/testify v1.12.1
@@ -11,7 +12,6 @@ require (
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/leapgate-go/leapgate v0.1.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.48.0 // indirect

@@ -37,5 +37,5 @@ func ExampleOptions() {
 	options := viarueidis.Options("127.0.0.1:6379")
 	options.Username, options.Password = "limits", "secret"
 	fmt.Println(options.InitAddress, options.Username, options.Password, options.ConnWriteTimeout)
-	// Output: [127.0.0.1:6379] limits secret 1s
+	// Output: [127.0.0.1:6379] limits secret 800ms
 }

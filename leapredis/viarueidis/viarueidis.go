@@ -78,9 +78,9 @@ func Options(addresses ...string) rueidis.ClientOption {
 	return rueidis.ClientOption{
 		InitAddress:      addresses,
 		DisableCache:     true,
-		ConnWriteTimeout: time.Second,
+		ConnWriteTimeout: 800 * time.Millisecond,
 		MaxFlushDelay:    20 * time.Microsecond,                           // fewer system calls here and on the server
 		ClusterOption:    rueidis.ClusterOption{MaxMovedRedirections: 16}, // and not without end
-		Dialer:           net.Dialer{Timeout: time.Second, KeepAlive: 500 * time.Millisecond},
+		Dialer:           net.Dialer{Timeout: time.Second, KeepAlive: 100 * time.Millisecond},
 	}
 }

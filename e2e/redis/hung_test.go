@@ -5,77 +5,15 @@ package redis
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leapgate-go/leapgate/e2e/internal/lateness"
-	"github.com/leapgate-go/leapgate/internal/gatetest"
 	"github.com/leapgate-go/leapgate/leapredis"
 	"github.com/leapgate-go/leapgate/limit"
 )
-
-// Many goroutines spin, so that this process comes to its answers late. That is not taken for
-// the server's fault. A machine that takes the processor from the server makes the server late,
-// and not in all of three trials.
-func TestStarved_AHealthyServerIsNotTakenForAway(t *testing.T) {
-	for _, w := range ways {
-		t.Run(w.name, func(t *testing.T) {
-			var openings int64
-			for range 3 {
-				if openings = openingsWhileStarved(t, w); openings == 0 {
-					break
-				}
-			}
-			require.Zero(t, openings)
-		})
-	}
-}
-
-func openingsWhileStarved(t *testing.T, w way) int64 {
-	t.Helper()
-	server := versions[0].start(t)
-	c := newCounter(t, w.prompt(t, server.Addr()), leapredis.Config{
-		Limit: 1 << 40, Window: time.Hour, Timeout: leapredis.DefaultTimeout, Instances: 4,
-	})
-	warmUp(t, c)
-	ctx, stop := context.WithCancel(context.Background())
-	var spinning sync.WaitGroup
-	for range 32 * runtime.GOMAXPROCS(0) {
-		spinning.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				_ = n
-			}
-		})
-	}
-	began := time.Now()
-	var mu sync.Mutex
-	calls, degraded := 0, 0
-	gatetest.AtOnce(askers, func(int) {
-		for time.Since(began) < 10*time.Second {
-			d, err := c.AllowN(context.Background(), hot, 1)
-			mu.Lock()
-			calls++
-			if err != nil {
-				t.Error(err)
-			}
-			if d.Degraded {
-				degraded++
-			}
-			mu.Unlock()
-			time.Sleep(2 * time.Millisecond)
-		}
-	})
-	stop()
-	spinning.Wait()
-	link := c.Link()
-	t.Logf("%d of %d decisions (%.1f %%) were made without the server; it was taken for away %d times; %+v", degraded, calls,
-		100*float64(degraded)/float64(calls), link.Openings, link)
-	return link.Openings
-}
 
 // Three limits that share a client are asked one after the other. The server hangs: that is
 // found out once.
