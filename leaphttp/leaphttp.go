@@ -216,21 +216,10 @@ func newMiddleware(cfg Config, faults *faults) *middleware {
 		if len(cfg.Limits) == 0 {
 			faults.add("Gate is nil and Limits is empty; want one of them")
 		}
-		for _, useless := range []struct {
-			field string
-			set   bool
-		}{
-			{"Mux", cfg.Mux != nil && cfg.DecisionLog == nil},
-			{"Route", cfg.Route != nil && cfg.DecisionLog == nil},
-			{"Origin", cfg.Origin != nil},
-			{"Args", cfg.Args != nil},
-			{"Status", cfg.Status != nil},
-			{"Criticality", m.criticality != nil},
-		} {
-			if useless.set {
-				faults.add("%s is set without a Gate, for which it is; want both", useless.field)
-			}
+		if cfg.DecisionLog == nil {
+			charging.Unused(cfg, faults.add, charging.WithoutGate, "Mux", "Route")
 		}
+		charging.Unused(cfg, faults.add, charging.WithoutGate, "Origin", "Args", "Status", "Criticality")
 	}
 	if cfg.Mux != nil && cfg.Route != nil {
 		faults.add("Mux and Route are both set; want one of them")
