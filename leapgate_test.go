@@ -512,3 +512,20 @@ func TestGate_SignalsAreThoseOfItsSource(t *testing.T) {
 type silent struct{}
 
 func (silent) Signals() *load.Signals { return nil }
+
+func TestEntry_APauseIsNoResponseTime(t *testing.T) {
+	t.Parallel()
+	c := gatetest.NewClock()
+	g := gates.New(t, c)
+	e, err := g.Entry("upload")
+	require.NoError(t, err)
+	c.Advance(10 * time.Millisecond)
+	at := e.Pause()
+	c.Advance(time.Minute)
+	require.EqualValues(t, 1, gates.Snapshot(t, g, "upload").Concurrency)
+	e.Resume(at)
+	c.Advance(20 * time.Millisecond)
+	e.Exit()
+	e.Resume(e.Pause()) // too late
+	require.Equal(t, 30*time.Millisecond, gates.Snapshot(t, g, "upload").AvgRT)
+}

@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,7 +53,7 @@ func (b *breaker) close(from *phase, now int64, reason string) {
 	if from.rule.Ramp > 0 && from.rule.Force == None {
 		s = ramping
 	}
-	to := b.enter(s, from.rule, now, from.row)
+	to := b.enter(s, from.rule, max(now, from.probes.latest+1), from.row)
 	b.keepProbes(from, to)
 	b.change(to, now, reason)
 }
@@ -64,7 +65,7 @@ func (b *breaker) keepProbes(from, to *phase) {
 		return
 	}
 	for _, start := range from.probes.undecided {
-		if start >= to.since {
+		if start >= to.since && !from.probes.unpause(start) { // Resume begins a call that pauses
 			to.hanging.turn(start)
 			to.hanging.begin(start)
 		}
@@ -266,6 +267,29 @@ func (b *breaker) refund(start int64, share uint64) {
 			b.refund(start, share) // what it was in is gone
 		}
 	case open:
+	}
+}
+
+// pausing is the begin of a call that pauses.
+const pausing = math.MaxInt64
+
+// move lets a call in flight that began at start pause, or continue as one that began at to.
+func (b *breaker) move(now, start, to int64) {
+	for {
+		switch p := b.look(now); {
+		case p.state == halfOpen:
+			if !b.moveProbe(start, to) {
+				continue
+			}
+		case p.hanging == nil:
+		case to == pausing:
+			if start >= p.since {
+				p.hanging.end(start)
+			}
+		case to >= p.since:
+			p.hanging.begin(to)
+		}
+		return
 	}
 }
 

@@ -119,6 +119,10 @@ func (c *check) Finish(now, _ int64, rt time.Duration, outcome resource.Outcome)
 	}
 }
 
+// Pause and Resume exclude the time in between from a call.
+func (c *check) Pause(now, start int64)      { c.breaker.move(now, start, pausing) }
+func (c *check) Resume(now, start, to int64) { c.breaker.move(now, start, to) }
+
 func (c *check) Wait(now, _ int64, _ resource.Caller) time.Duration { return c.breaker.wait(now) }
 
 func (c *check) Snapshot(now int64) stat.RuleSnapshot {

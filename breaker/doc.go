@@ -35,7 +35,9 @@
 // calls of earlier times say nothing about the present. Each change begins with nothing counted.
 // Failures are what the gate's Outcome says: by default every error, a panic, and
 // context.DeadlineExceeded, but not a caller that has cancelled. Ignored calls count nowhere,
-// except that one that was slow is slow whatever its outcome. A call of [leapgate.WithCount] is
+// except that one that was slow is slow whatever its outcome. Time between Pause and Resume of an
+// entry does not make a call slow; package leaphttp excludes waits for clients in this way. A probe that pauses still
+// has ProbeTimeout to end. A call of [leapgate.WithCount] is
 // one call, one result and one probe; in the figures it counts n times.
 //
 // MinCalls is held against the number that a figure is a part of: successes and failures for

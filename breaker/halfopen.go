@@ -12,8 +12,10 @@ import (
 // probes are the calls of a half-open breaker. The breaker's lock guards them.
 type probes struct {
 	undecided []int64 // when they began, oldest first
+	paused    []int64 // those of undecided that pause, and some that have timed out
 	good, bad int64
 	timedOut  int64 // of bad
+	latest    int64 // begin of a call that is no probe and has paused; the next phase must not count it
 }
 
 // enough is how many bad probes open the breaker: the least that reach one of the ratios, and
@@ -112,6 +114,36 @@ func (b *breaker) probe(now int64) (p *phase, admitted, decided bool) {
 	}
 	p.probes.add(now)
 	return p, true, true
+}
+
+// moveProbe is move for a probe. The place and the time of a probe that pauses stay as they are, so that it cannot keep
+// the breaker half-open. moveProbe reports false if the breaker is not half-open.
+func (b *breaker) moveProbe(start, to int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.phase.Load()
+	switch s := p.probes; {
+	case p.state != halfOpen:
+		return false
+	case to == pausing:
+		if _, found := slices.BinarySearch(s.undecided, start); found {
+			s.paused = append(s.paused, start)
+		}
+	case s.unpause(start) && s.remove(start):
+		s.add(to)
+	default:
+		s.latest = max(s.latest, to)
+	}
+	return true
+}
+
+// unpause reports whether a probe that began at start pauses, and ends its pause.
+func (s *probes) unpause(start int64) bool {
+	i := slices.Index(s.paused, start)
+	if i >= 0 {
+		s.paused = slices.Delete(s.paused, i, i+1)
+	}
+	return i >= 0
 }
 
 // endProbe decides on a probe that began at start. It reports false if the breaker is not

@@ -103,6 +103,14 @@ func TestBreaker_HammerLeavesNothingInFlight(t *testing.T) {
 				admitted.Add(1)
 				held = append(held, now)
 			}
+			if i := random.IntN(len(held) + 1); i < len(held) {
+				start := held[i]
+				c.Pause(max(start, clock.Now()), start)
+				clock.Advance(time.Duration(random.Int64N(20_000)))
+				now := max(start, clock.Now())
+				held[i] = start + random.Int64N(now-start+1)
+				c.Resume(now, start, held[i])
+			}
 			if len(held) > 10 || len(held) > 0 && random.IntN(2) == 0 {
 				end(held[0])
 				held = held[1:]

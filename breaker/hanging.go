@@ -25,7 +25,8 @@ type hanging struct {
 //	sealed    calls     sum
 //
 // Both numbers of calls wrap; their difference, which is how many are in flight, must be below
-// four million.
+// four million. The sums must be below 2^40, which 2^20 calls of the largest weight reach: otherwise the number of
+// calls becomes wrong.
 type began struct {
 	begins, ends atomic.Uint64
 	past         begun // of all buckets that were sealed when this one was opened

@@ -55,6 +55,7 @@ func TestReload_CallsThatBeginMeanwhileAreNotTakenOffTheOverdueOnes(t *testing.T
 			for !stop.Load() {
 				e, err := a.Entry()
 				if err == nil {
+					e.Resume(e.Pause())
 					e.Exit()
 				}
 			}

@@ -54,7 +54,8 @@ type Rule struct {
 
 	// SlowAfter is how long a call may take that is not slow, up to 24 h. It goes with
 	// SlowRatio, which needs it. Up to 4,000,000 calls in flight that began within a tenth of it are
-	// counted exactly.
+	// counted exactly, provided that their counts (see WithCount of package leapgate) add up to less than
+	// 2^40. 2^20 calls of the largest count reach that sum.
 	SlowAfter time.Duration
 
 	// OpenFor is how long the breaker is open: 1 ms to 24 h; 0 is 5 s. The next call after

@@ -109,3 +109,21 @@ func TestGin_StatusWithoutBody(t *testing.T) {
 		require.Equal(t, want >= 500, of(gate, name).Exception == 1, path)
 	}
 }
+
+// TestGin_StreamInsideAHandler: Stream needs http.CloseNotifier of the writer around the engine.
+func TestGin_StreamInsideAHandler(t *testing.T) {
+	gin.SetMode(gin.TestMode)
+	r := gin.New()
+	r.GET("/stream", func(c *gin.Context) {
+		left := 3
+		c.Stream(func(w io.Writer) bool {
+			_, _ = io.WriteString(w, "x")
+			left--
+			return left > 0
+		})
+	})
+	server := start(t, leaphttp.Handler(r, leaphttp.Config{Gate: leapgate.Must(leapgate.Config{})}))
+	status, _, body := get(t, server.Client(), server.URL+"/stream")
+	require.Equal(t, 200, status)
+	require.Equal(t, "xxx", body)
+}

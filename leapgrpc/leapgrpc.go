@@ -42,6 +42,7 @@
 package leapgrpc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -51,6 +52,7 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/args"
+	"github.com/leapgate-go/leapgate/internal/charging"
 	"github.com/leapgate-go/leapgate/internal/pauses"
 )
 
@@ -171,8 +173,6 @@ type Config struct {
 const (
 	defaultMinDeadline = 100 * time.Millisecond
 	defaultMaxPushback = 10 * time.Second
-	defaultMaxPause    = time.Hour
-	defaultMaxTargets  = 1000
 )
 
 // ErrConfig is what every fault of a configuration is.
@@ -204,26 +204,12 @@ func New(cfg Config) (*Interceptors, error) {
 	var faults faults
 	x := &Interceptors{
 		gate: cfg.Gate, resource: cfg.Resource, origin: cfg.Origin, criticality: cfg.Criticality,
-		exempt: cfg.Exempt, outcome: cfg.Outcome, minDeadline: cfg.MinDeadline, details: !cfg.NoDetails, maxPushback: cfg.MaxPushback, target: cfg.Target,
+		exempt: cfg.Exempt, outcome: cfg.Outcome, minDeadline: cmp.Or(cfg.MinDeadline, defaultMinDeadline), details: !cfg.NoDetails, maxPushback: cmp.Or(cfg.MaxPushback, defaultMaxPushback), target: cfg.Target,
 		pushback: cfg.Pushback,
 	}
 	x.args = args.New[Call](cfg.Args, faults.add)
 	if cfg.Gate == nil {
-		for _, useless := range []struct {
-			field string
-			set   bool
-		}{
-			{"Resource", cfg.Resource != nil},
-			{"Origin", cfg.Origin != nil},
-			{"Args", cfg.Args != nil},
-			{"Criticality", cfg.Criticality != nil},
-			{"Outcome", cfg.Outcome != nil},
-			{"MinDeadline", cfg.MinDeadline != 0},
-		} {
-			if useless.set {
-				faults.add("%s is set without a Gate, for which it is; want both", useless.field)
-			}
-		}
+		charging.Unused(cfg, faults.add, charging.WithoutGate, "Resource", "Origin", "Args", "Criticality", "Outcome", "MinDeadline")
 	}
 	key := cfg.Key
 	if key == nil {
@@ -239,14 +225,9 @@ func New(cfg Config) (*Interceptors, error) {
 	if cfg.MaxPushback != 0 && cfg.MaxPushback < time.Millisecond {
 		faults.add("MaxPushback is %v; want 1ms or more, or 0 for %v", cfg.MaxPushback, defaultMaxPushback)
 	}
-	if cfg.MaxPause > 0 && cfg.MaxPause < time.Millisecond {
-		faults.add("MaxPause is %v; want 1ms or more, 0 for %v, or less for none", cfg.MaxPause, defaultMaxPause)
-	}
+	x.pauses = pauses.New(cfg.MaxPause, cfg.MaxTargets, faults.add)
 	if cfg.Pushback && cfg.MaxPause < 0 {
 		faults.add("Pushback is set and MaxPause is below 0, so that nothing is heeded; want one of them")
-	}
-	if cfg.MaxTargets < 0 {
-		faults.add("MaxTargets is %d; want 1 or more, or 0 for %d", cfg.MaxTargets, defaultMaxTargets)
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
@@ -260,26 +241,11 @@ func New(cfg Config) (*Interceptors, error) {
 	if x.outcome == nil {
 		x.outcome = DefaultOutcome
 	}
-	if x.minDeadline == 0 {
-		x.minDeadline = defaultMinDeadline
-	}
-	if x.maxPushback == 0 {
-		x.maxPushback = defaultMaxPushback
-	}
 	if x.target == nil {
 		x.target = func(call Call) string { return call.Target }
 	}
 	if cfg.Services != nil {
 		x.registered = registered(cfg.Services)
-	}
-	if cfg.MaxPause == 0 {
-		cfg.MaxPause = defaultMaxPause
-	}
-	if cfg.MaxTargets == 0 {
-		cfg.MaxTargets = defaultMaxTargets
-	}
-	if cfg.MaxPause > 0 {
-		x.pauses = pauses.New(cfg.MaxPause, cfg.MaxTargets)
 	}
 	return x, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/param"
 	"github.com/leapgate-go/leapgate/rule"
 )
@@ -75,14 +76,13 @@ func checkTapRules(rules *leapgate.Rules, faults *faults) {
 			waits(r.ID, r.MaxWait)
 		}
 	}
-	for i := range rules.Isolation {
-		other(rules.Isolation[i].ID, "isolation", rules.Isolation[i].Mode)
-	}
-	for i := range rules.Breaker {
-		other(rules.Breaker[i].ID, "breaker", rules.Breaker[i].Mode)
-	}
-	for i := range rules.System {
-		other(rules.System[i].ID, "system", rules.System[i].Mode)
+	all := kinds.Rules(*rules)
+	for _, k := range kinds.All {
+		for i := range k.Len(&all) {
+			if h := k.Head(&all, i); k.Name() != "flow" && k.Name() != "param" {
+				other(*h.ID, k.Name(), *h.Mode)
+			}
+		}
 	}
 }
 

@@ -16,23 +16,8 @@ type Checker struct{ middleware *middleware }
 // set. The error, if any, is [ErrConfig], and names everything that is wrong with cfg.
 func NewChecker(cfg Config) (*Checker, error) {
 	var faults faults
-	for _, useless := range []struct {
-		field string
-		set   bool
-	}{
-		{"Gate", cfg.Gate != nil},
-		{"Mux", cfg.Mux != nil},
-		{"Route", cfg.Route != nil},
-		{"Origin", cfg.Origin != nil},
-		{"Args", cfg.Args != nil},
-		{"Status", cfg.Status != nil},
-		{"Include", cfg.Include != nil},
-		{"Exclude", cfg.Exclude != nil},
-	} {
-		if useless.set {
-			faults.add("%s is set, which a Checker does not look at; want none", useless.field)
-		}
-	}
+	charging.Unused(cfg, faults.add, ", which a Checker does not look at; want none",
+		"Gate", "Mux", "Route", "Origin", "Args", "Status", "Include", "Exclude", "Criticality", "DecisionLog")
 	if len(cfg.Limits) == 0 {
 		faults.add("Limits is empty; want at least one")
 	}

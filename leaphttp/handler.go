@@ -90,6 +90,7 @@ func (m *middleware) call(next http.Handler, w http.ResponseWriter, r *http.Requ
 		rec.entry.Exit()
 	}()
 	defer func() {
+		rec.waits.close()
 		// There is no recover: the panic goes on, with its own stack.
 		if !returned {
 			rec.entry.SetError(rec.failure(ErrPanic))
@@ -100,6 +101,7 @@ func (m *middleware) call(next http.Handler, w http.ResponseWriter, r *http.Requ
 		judged = true
 	}()
 	if rec.gated {
+		rec.waits.entry = &rec.entry
 		rec.watchBody(r)
 	}
 	next.ServeHTTP(rec.writer(), r)

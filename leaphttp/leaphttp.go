@@ -38,13 +38,29 @@
 //
 // A call lasts until the handler returns. For server-sent events and websockets that is
 // as long as the connection, if the handler stays with it: so a rule on calls in flight
-// bounds the open connections, and their response time is how long they were open. They
-// have a route, and so a resource, of their own. A handler that hijacks its connection
+// bounds the open connections, and their response time is how long they were open, except for
+// waits for the client. They have a route, and so a resource, of their own. A handler that hijacks its connection
 // and returns has ended its call.
 //
 // An outgoing call lasts as long as the body of its response, so what was said of handlers
 // goes for the programs that read streams and hold websockets: let [TransportConfig].Resource
 // name them apart.
+//
+// # Slow and broken clients
+//
+// Clients must not be able to open a breaker. If a client hangs up, or its body cannot be read, a failure of the
+// handler is ignored: see [Config].Gate. The time in which the handler waits for the client is not part of the
+// response time: reading the request's body, flushing, and writing an answer after its first 2 KB, which a server
+// keeps. Some waiting is not excluded: a breaker counts it in its probes, and it cannot be seen on a connection that
+// the handler has hijacked or through a writer that hides this package's. All calls of slow clients count as calls in
+// flight. So set the timeouts of [http.Server].
+//
+// # Resources and methods
+//
+// The resource of a route without a method, such as "/orders", is "GET /orders", "POST /orders" and so on. A rule with
+// the pattern "* /orders" has one threshold for each of these resources, so a client gets the threshold once per
+// method. Write the method in the route if that matters. A rule on "GET /orders" does not bind HEAD requests, whose
+// resource is "HEAD /orders" unless the route has the method GET.
 //
 // # Large bodies
 //
@@ -200,21 +216,10 @@ func newMiddleware(cfg Config, faults *faults) *middleware {
 		if len(cfg.Limits) == 0 {
 			faults.add("Gate is nil and Limits is empty; want one of them")
 		}
-		for _, useless := range []struct {
-			field string
-			set   bool
-		}{
-			{"Mux", cfg.Mux != nil && cfg.DecisionLog == nil},
-			{"Route", cfg.Route != nil && cfg.DecisionLog == nil},
-			{"Origin", cfg.Origin != nil},
-			{"Args", cfg.Args != nil},
-			{"Status", cfg.Status != nil},
-			{"Criticality", m.criticality != nil},
-		} {
-			if useless.set {
-				faults.add("%s is set without a Gate, for which it is; want both", useless.field)
-			}
+		if cfg.DecisionLog == nil {
+			charging.Unused(cfg, faults.add, charging.WithoutGate, "Mux", "Route")
 		}
+		charging.Unused(cfg, faults.add, charging.WithoutGate, "Origin", "Args", "Status", "Criticality")
 	}
 	if cfg.Mux != nil && cfg.Route != nil {
 		faults.add("Mux and Route are both set; want one of them")

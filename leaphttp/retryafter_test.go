@@ -24,7 +24,7 @@ func TestParseRateLimit(t *testing.T) {
 		`"a";r=0;t=0`:                              0,
 		`"a";r=0;t=-5`:                             0,
 		`"a";r=0`:                                  0,
-		`"a";r=0;t=5;at=@1800000000;for=%"%c3%bc"`: 5 * time.Second,
+		`"a";r=0;t=5;at=@1800000000`: 5 * time.Second,
 		`"a";r=1;t=5`:                              0,
 		`"a";t=5`:                                  0,
 	} {

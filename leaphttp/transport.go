@@ -90,11 +90,6 @@ type TransportConfig struct {
 	Logger *slog.Logger
 }
 
-const (
-	defaultMaxPause   = time.Hour
-	defaultMaxTargets = 1000
-)
-
 // Transport is an [http.RoundTripper] that limits outgoing calls. In this order:
 //
 //   - If the server has asked to wait, the call is refused until that time, and not
@@ -161,11 +156,8 @@ func (e *RefusedError) Unwrap() error { return leapgate.ErrBlocked }
 func NewTransport(cfg TransportConfig) (*Transport, error) {
 	var faults faults
 	t := &Transport{base: cfg.Base, gate: cfg.Gate, resource: cfg.Resource, outcome: cfg.Outcome, target: cfg.Target}
-	if cfg.Gate == nil && cfg.Resource != nil {
-		faults.add("Resource is set without a Gate, for which it is; want both")
-	}
-	if cfg.Gate == nil && cfg.Outcome != nil {
-		faults.add("Outcome is set without a Gate, for which it is; want both")
+	if cfg.Gate == nil {
+		charging.Unused(cfg, faults.add, charging.WithoutGate, "Resource", "Outcome")
 	}
 	if t.resource == nil {
 		t.resource = methodAndHost
@@ -179,9 +171,7 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 		}
 	}
 	t.limits = newLimits(cfg.Limits, host, cfg.Logger, &faults)
-	if cfg.MaxPause > 0 && cfg.MaxPause < time.Millisecond {
-		faults.add("MaxPause is %v; want 1ms or more, 0 for %v, or less for none", cfg.MaxPause, defaultMaxPause)
-	}
+	t.pauses = pauses.New(cfg.MaxPause, cfg.MaxTargets, faults.add)
 	if charging.IsNil(cfg.Base) && cfg.Base != nil {
 		faults.add("Base is a nil %T; want a RoundTripper, or nil for http.DefaultTransport", cfg.Base)
 	}
@@ -190,26 +180,11 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 			faults.add("PauseStatuses[%d] is %d; want 400 to 599", i, status)
 		}
 	}
-	if cfg.MaxPause < 0 && len(cfg.PauseStatuses) > 0 {
-		faults.add("PauseStatuses is set and MaxPause is below 0, so that nothing is heeded; want one of them")
-	}
-	if cfg.MaxPause < 0 && cfg.PauseWhenUsedUp {
-		faults.add("PauseWhenUsedUp is set and MaxPause is below 0, so that nothing is heeded; want one of them")
+	if cfg.MaxPause < 0 {
+		charging.Unused(cfg, faults.add, " and MaxPause is below 0, so that nothing is heeded; want one of them", "PauseStatuses", "PauseWhenUsedUp")
 	}
 	t.statuses = append([]int{http.StatusTooManyRequests, http.StatusServiceUnavailable}, cfg.PauseStatuses...)
 	t.whenUsedUp = cfg.PauseWhenUsedUp
-	if cfg.MaxTargets < 0 {
-		faults.add("MaxTargets is %d; want 1 or more, or 0 for %d", cfg.MaxTargets, defaultMaxTargets)
-	}
-	if cfg.MaxPause == 0 {
-		cfg.MaxPause = defaultMaxPause
-	}
-	if cfg.MaxTargets == 0 {
-		cfg.MaxTargets = defaultMaxTargets
-	}
-	if cfg.MaxPause > 0 {
-		t.pauses = pauses.New(cfg.MaxPause, cfg.MaxTargets)
-	}
 	if err := faults.err(); err != nil {
 		return nil, err
 	}

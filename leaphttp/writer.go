@@ -30,11 +30,18 @@ func SetError(w http.ResponseWriter, err error) bool {
 	found := false
 	for c := recorderOf(w); c != nil; c = recorderOf(c.ResponseWriter) {
 		if c.gated {
-			c.entry.SetError(err)
+			c.setError(err)
 			found = true
 		}
 	}
 	return found
+}
+
+// setError sets the error of the entry while other goroutines of the handler may pause it.
+func (c *recorder) setError(err error) {
+	c.waits.mu.Lock()
+	defer c.waits.mu.Unlock()
+	c.entry.SetError(err)
 }
 
 // recorderOf finds the innermost recorder, through writers that have Unwrap; nil if there is
@@ -59,6 +66,8 @@ type recorder struct {
 	http.ResponseWriter
 	request  *http.Request
 	body     clientBody     // the request's, with a gate
+	waits    clientWaits    // of the entry
+	written  int64          // bytes of the answer
 	entry    resource.Entry // of the gate, if there is one
 	gated    bool
 	resource string       // that the gate was asked for
@@ -152,19 +161,43 @@ func (c *recorder) WriteHeader(status int) {
 	c.ResponseWriter.WriteHeader(status)
 }
 
+// serverBuffer is how many bytes of an answer a server keeps before it writes to the client.
+const serverBuffer = 2048
+
+// mayWait begins a pause, and reports true, if writing n bytes may wait for the client.
+func (c *recorder) mayWait(n int) bool {
+	c.written += int64(n)
+	if c.written <= serverBuffer {
+		return false
+	}
+	c.waits.begin()
+	return true
+}
+
 func (c *recorder) Write(b []byte) (int, error) {
 	c.begin(http.StatusOK)
+	if c.mayWait(len(b)) {
+		defer c.waits.end()
+	}
 	return c.ResponseWriter.Write(b)
 }
 
 // WriteString saves io.WriteString a copy.
 func (c *recorder) WriteString(s string) (int, error) {
 	c.begin(http.StatusOK)
+	if c.mayWait(len(s)) {
+		defer c.waits.end()
+	}
 	return io.WriteString(c.ResponseWriter, s)
 }
 
 // ReadFrom lets the writer under this one send files without copying them, if it can.
 func (c *recorder) ReadFrom(r io.Reader) (int64, error) {
+	c.waits.begin()
+	defer c.waits.end()
+	if c.gated && !holdsData(r) {
+		r = source{r, &c.waits}
+	}
 	n, err := io.Copy(c.ResponseWriter, r)
 	if n > 0 { // else the handler may still answer otherwise
 		c.begin(http.StatusOK)
@@ -172,13 +205,38 @@ func (c *recorder) ReadFrom(r io.Reader) (int64, error) {
 	return n, err
 }
 
+// holdsData reports whether reading from r takes no time, as from a file.
+func holdsData(r io.Reader) bool {
+	if limited, ok := r.(*io.LimitedReader); ok {
+		r = limited.R
+	}
+	_, ok := r.(io.Seeker)
+	return ok
+}
+
+// source is what ReadFrom reads from. While it is read, the handler does not wait for the client.
+type source struct {
+	io.Reader
+	waits *clientWaits
+}
+
+func (s source) Read(p []byte) (int, error) {
+	s.waits.end()
+	defer s.waits.begin()
+	return s.Reader.Read(p)
+}
+
 func (c *recorder) doFlush() {
 	c.begin(http.StatusOK)
+	c.waits.begin()
+	defer c.waits.end()
 	c.ResponseWriter.(http.Flusher).Flush()
 }
 
 func (c *recorder) doFlushError() error {
 	c.begin(http.StatusOK)
+	c.waits.begin()
+	defer c.waits.end()
 	return http.NewResponseController(c.ResponseWriter).Flush()
 }
 

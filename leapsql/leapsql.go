@@ -42,8 +42,8 @@
 //
 // # Drivers
 //
-// Everything that a driver can do, the wrapped one can, and nothing more: it behaves as if it were not
-// wrapped. What [sql.Conn.Raw] hands out is wrapped; [Raw] returns the driver's own.
+// The wrapped driver behaves as if it were not wrapped. It forwards all optional interfaces of package
+// database/sql/driver. What [sql.Conn.Raw] hands out is wrapped; [Raw] returns the driver's own.
 package leapsql
 
 import (

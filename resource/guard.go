@@ -108,7 +108,7 @@ type Finisher interface {
 	// Finish is called once for every call that was admitted after the check admitted it,
 	// whatever rules were loaded meanwhile; also if its Reserve panicked. now is the
 	// present, but never before the begin of the call, and rt is how long the call took: it
-	// began at now − rt.
+	// began at now − rt. Pauses are left out of rt: see [Entry.Pause].
 	//
 	// A resource can have 16 in mode shadow. Further ones are not asked.
 	Finish(now, n int64, rt time.Duration, outcome Outcome)

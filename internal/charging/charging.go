@@ -108,6 +108,18 @@ func IsNil(v any) bool {
 	}
 }
 
+// Unused reports the fields of a configuration, a struct, that are set although they have no effect, and why.
+func Unused(cfg any, fault func(format string, args ...any), why string, fields ...string) {
+	for _, field := range fields {
+		if !reflect.ValueOf(cfg).FieldByName(field).IsZero() {
+			fault("%s is set%s", field, why)
+		}
+	}
+}
+
+// WithoutGate is why a field has no effect that only a gate uses.
+const WithoutGate = " without a Gate, for which it is; want both"
+
 // Add adds a limit, unless it has none, and reports what is wrong with it. field is how the
 // program has named it: "Limits[2]".
 func (s *Set[R, O]) Add(field string, c *Limit[R, O], fault func(format string, args ...any)) (added bool) {

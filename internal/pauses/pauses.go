@@ -2,6 +2,7 @@
 package pauses
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,9 +24,26 @@ type pause struct {
 	status int
 }
 
-// New returns pauses of at most maxPause each, of at most maxTargets at a time.
-func New(maxPause time.Duration, maxTargets int) *Pauses {
-	return &Pauses{maxPause: maxPause, maxTargets: maxTargets, until: make(map[string]pause)}
+const (
+	defaultMaxPause   = time.Hour
+	defaultMaxTargets = 1000
+)
+
+// New returns pauses of at most maxPause each, of at most maxTargets at a time. Zero values are replaced by the
+// defaults. If maxPause is negative, New returns nil. Invalid values are reported to fault.
+func New(maxPause time.Duration, maxTargets int, fault func(format string, args ...any)) *Pauses {
+	if maxPause > 0 && maxPause < time.Millisecond {
+		fault("MaxPause is %v; want 1ms or more, 0 for %v, or less for none", maxPause, defaultMaxPause)
+	}
+	if maxTargets < 0 {
+		fault("MaxTargets is %d; want 1 or more, or 0 for %d", maxTargets, defaultMaxTargets)
+	}
+	if maxPause < 0 {
+		return nil
+	}
+	return &Pauses{
+		maxPause: cmp.Or(maxPause, defaultMaxPause), maxTargets: cmp.Or(maxTargets, defaultMaxTargets), until: make(map[string]pause),
+	}
 }
 
 // Check returns how long a target goes on asking to wait, and the status with which it began; 0

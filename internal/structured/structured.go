@@ -1,13 +1,12 @@
 // Package structured reads and writes lists of structured fields for HTTP (RFC 9651), as far
 // as Leapgate has a use for them: a list of items, the parameters of which are integers where
-// their values matter. It reads items of every type; a list with an inner list in it is none.
+// their values matter. Lists with an inner list or a display string are not accepted.
 package structured
 
 import (
 	"encoding/base64"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // Type is the type of a value.
@@ -23,7 +22,6 @@ const (
 	Bytes
 	Boolean
 	Date
-	DisplayString
 )
 
 // Value is what an item or a parameter is.
@@ -141,8 +139,6 @@ func (p *parser) value() Value {
 		if p.number().Type == Integer {
 			return Value{Type: Date}
 		}
-	case p.skip('%'):
-		return Value{Type: p.displayed()}
 	default:
 		return p.number()
 	}
@@ -192,36 +188,6 @@ func (p *parser) bytes() Type {
 		return None
 	}
 	return Bytes
-}
-
-// displayed takes off the rest of a display string: UTF-8, of which all that is not
-// printable ASCII is written as %xx.
-func (p *parser) displayed() Type {
-	if !p.skip('"') {
-		return None
-	}
-	var text []byte
-	for p.rest != "" {
-		c := p.rest[0]
-		p.rest = p.rest[1:]
-		switch {
-		case c == '"' && utf8.Valid(text):
-			return DisplayString
-		case c == '"' || !isPrintable(c):
-			return None
-		case c == '%':
-			if len(p.rest) < 2 || strings.ToLower(p.rest[:2]) != p.rest[:2] {
-				return None
-			}
-			n, err := strconv.ParseUint(p.rest[:2], 16, 8)
-			if err != nil {
-				return None
-			}
-			c, p.rest = byte(n), p.rest[2:]
-		}
-		text = append(text, c)
-	}
-	return None
 }
 
 func isDigit(c byte) bool     { return '0' <= c && c <= '9' }

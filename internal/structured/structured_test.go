@@ -26,8 +26,7 @@ func TestParseList_Types(t *testing.T) {
 		`:`: structured.None, `:a:`: structured.None, `:aG k:`: structured.None, `:aGk=`: structured.None, `:a=Gk:`: structured.None, `:aG-_:`: structured.None,
 		`?0`: structured.Boolean, `?1`: structured.Boolean, `?2`: structured.None, `?`: structured.None,
 		`@0`: structured.Date, `@-62135596800`: structured.Date, `@1.5`: structured.None, `@`: structured.None,
-		`%""`: structured.DisplayString, `%"%c3%bc ok"`: structured.DisplayString, `%"%22%25"`: structured.DisplayString,
-		`%"%C3%BC"`: structured.None, `%"%c3"`: structured.None, `%"ü"`: structured.None, `%"%c`: structured.None, `%"%zz"`: structured.None, `%"`: structured.None, `%`: structured.None,
+		`%""`: structured.None,
 	} {
 		list := value + `;x=` + value + `, ` + value
 		items, ok := structured.ParseList(list)
@@ -92,7 +91,7 @@ func TestAppend_IsReadAsTheSame(t *testing.T) {
 // A list goes on being one with another item, and a string that is one can be written.
 func FuzzParseList(f *testing.F) {
 	for _, s := range []string{
-		`"a";r=0;t=5`, `"a";r=0;t=5, b;r=1;t=2;pk=:aGk=:`, `"a\"";x=?0;y=1.5`, `@1;a=%"%c3%bc"`, `"`, `;`, `a;`, `a;r=`, `a;*x="y"`, `:`, `?`, `-`, `1.`,
+		`"a";r=0;t=5`, `"a";r=0;t=5, b;r=1;t=2;pk=:aGk=:`, `"a\"";x=?0;y=1.5`, `@1;a=?1`, `"`, `;`, `a;`, `a;r=`, `a;*x="y"`, `:`, `?`, `-`, `1.`,
 	} {
 		f.Add(s)
 	}

@@ -1,0 +1,103 @@
+package leaphttp_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/breaker"
+	"github.com/leapgate-go/leapgate/leaphttp"
+)
+
+// slowReader yields one byte of its text every second.
+type slowReader struct{ io.Reader }
+
+func (r slowReader) Read(p []byte) (int, error) {
+	time.Sleep(time.Second)
+	return r.Reader.Read(p[:1])
+}
+
+// Clients that send or read slowly do not make a handler slow. A handler that is slow by itself is.
+func TestHandler_SlowClientsOpenNoBreaker(t *testing.T) {
+	t.Parallel()
+	answer := strings.Repeat("x", 20_000)
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		body    string // sent at one byte per second
+		reads   bool   // the client reads at once, and not after ten seconds
+		want    string
+	}{
+		"slow senders": {func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) }, "0123456789", true, "closed"},
+		"slow readers": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }, "", false, "closed"},
+		"slow readers of a file": {func(w http.ResponseWriter, r *http.Request) {
+			http.ServeContent(w, r, "f", time.Time{}, strings.NewReader(answer))
+		}, "", false, "closed"},
+		"slow readers of a copy": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.Copy(w, io.MultiReader(strings.NewReader(answer)))
+		}, "", false, "closed"},
+		"slow readers of a stream": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "x")
+			w.(http.Flusher).Flush()
+		}, "", false, "closed"},
+		"slow handler": {func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.ReadAll(r.Body)
+			time.Sleep(2 * time.Second)
+		}, "0", true, "open"},
+		"slow source": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.Copy(w, slowReader{strings.NewReader("123")})
+		}, "", true, "open"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				gate := leapgate.Must(leapgate.Config{})
+				require.NoError(t, gate.LoadRules(leapgate.Rules{Breaker: []breaker.Rule{
+					{Resource: "POST /", MinCalls: 5, SlowRatio: 0.5, SlowAfter: time.Second, OpenFor: time.Hour},
+				}}))
+				pipes := newPipes()
+				server := &http.Server{Handler: leaphttp.Handler(c.handler, leaphttp.Config{
+					Gate: gate, Route: func(*http.Request) string { return "/" },
+				})}
+				go func() { _ = server.Serve(pipes) }()
+				defer server.Close()
+				var clients sync.WaitGroup
+				for range 12 {
+					clients.Go(func() {
+						conn, err := pipes.dial(t.Context(), "", "")
+						if !assert.NoError(t, err) {
+							return
+						}
+						defer conn.Close()
+						fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", len(c.body))
+						for i := range c.body {
+							time.Sleep(time.Second)
+							_, _ = io.WriteString(conn, c.body[i:i+1])
+						}
+						if !c.reads {
+							time.Sleep(10 * time.Second)
+						}
+						response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+						if !assert.NoError(t, err) {
+							return
+						}
+						_, _ = io.Copy(io.Discard, response.Body)
+						_ = response.Body.Close()
+						assert.Equal(t, http.StatusOK, response.StatusCode)
+					})
+				}
+				clients.Wait()
+				require.Equal(t, c.want, gate.Lookup("POST /").Snapshot().Rules[0].State)
+			})
+		})
+	}
+}
