@@ -407,12 +407,12 @@ func TestSuggest_WantsRequests(t *testing.T) {
 	t.Parallel()
 	some, none := of(times(5, get(0))...), of()
 	for _, sources := range [][2]whatif.Source{{none, nil}, {none, some}, {some, none}} {
-		_, err := whatif.Suggest(context.Background(), whatif.SuggestConfig{}, sources[0], sources[1])
+		_, err := whatif.Suggest(context.Background(), whatif.Config{}, sources[0], sources[1])
 		require.ErrorContains(t, err, "has no requests; want some")
 	}
 	keyless := get(0)
 	keyless.Key = ""
-	s, err := whatif.Suggest(context.Background(), whatif.SuggestConfig{}, of(keyless), some)
+	s, err := whatif.Suggest(context.Background(), whatif.Config{}, of(keyless), some)
 	require.NoError(t, err)
 	require.Zero(t, s.Limits[0].Limit)
 	require.Nil(t, s.Limits[0].Test)
@@ -446,7 +446,7 @@ func TestSuggest_GoesByTheKeys(t *testing.T) {
 	}
 	other := get(0)
 	other.Key = "x"
-	s, err := whatif.Suggest(context.Background(), whatif.SuggestConfig{}, of(all...), of(times(7, other)...))
+	s, err := whatif.Suggest(context.Background(), whatif.Config{}, of(all...), of(times(7, other)...))
 	require.NoError(t, err)
 	l := s.Limits[0]
 	require.EqualValues(t, 2, l.Limit) // at least 1.2

@@ -36,8 +36,8 @@ exact resources of the rules are such patterns, and -route adds more. For other 
 found: what is a number or the like, or has too many values, becomes {}. Paths at which nothing was
 ever found are GET (unmatched), as in the middleware.
 
-The log is kept in memory: 40 bytes for each request, of which there may be 20,000,000, and some 200
-bytes for each client.
+The log is kept in memory: up to 150 bytes for each of at most 10,000,000 requests, 350 bytes for each client,
+and 200 more for each client and limit or rule per client.
 
 The exit code is 1 if -max-blocked is exceeded, and 2 if there is no answer: if flags or files
 cannot be read, or nothing in the log.
@@ -192,7 +192,7 @@ func (r *replay) try(args []string, before, after *whatif.Config, std streams) (
 		if r.test != nil {
 			test = r.test.of(log.Requests)
 		}
-		d.Suggestion, err = whatif.Suggest(ctx, whatif.SuggestConfig{Windows: r.windows, Resolution: after.Resolution}, r.train.of(log.Requests), test)
+		d.Suggestion, err = whatif.Suggest(ctx, *after, r.train.of(log.Requests), test)
 	case before != nil:
 		d.Comparison, err = whatif.Compare(ctx, *before, *after, log.Requests)
 	default:

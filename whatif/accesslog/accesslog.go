@@ -4,7 +4,10 @@
 // time of the line minus the duration, if the line has both.
 package accesslog
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Record is one line of a log. Its byte slices may refer to the line and are valid until the next line is parsed.
 type Record struct {
@@ -82,8 +85,4 @@ const (
 )
 
 // ErrNoRequest is returned for a valid line that is not about a request, such as another message of the same program.
-var ErrNoRequest = noRequest{}
-
-type noRequest struct{}
-
-func (noRequest) Error() string { return "not about a request" }
+var ErrNoRequest = errors.New("not about a request")

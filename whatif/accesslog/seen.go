@@ -55,8 +55,6 @@ type FileSeen struct {
 	Format   string `json:"format"`
 	Lines    int    `json:"lines"`
 	Requests int    `json:"requests"`
-	// Step is how exact its times are; 0 if it has no requests.
-	Step time.Duration `json:"stepNanoseconds,omitempty"`
 }
 
 // BadLine is a line that cannot be read.
@@ -103,14 +101,6 @@ func (s *Seen) noteRequest(r *Record, q *request) {
 	}
 }
 
-// add adds what a file has.
-func (s *Seen) add(f FileSeen) {
-	s.Files = append(s.Files, f)
-	s.Lines += f.Lines
-	s.Requests += f.Requests
-	s.Step = max(s.Step, f.Step)
-}
-
 func (s *Seen) noteFormat(f Format) {
 	if note := f.Note(); note != "" && !slices.Contains(s.Notes, note) {
 		s.Notes = append(s.Notes, note)
@@ -137,13 +127,7 @@ func (s *Seen) why() string {
 func (s *Seen) finish() {
 	add := func(format string, args ...any) { s.Notes = append(s.Notes, fmt.Sprintf(format, args...)) }
 	if s.Jumps > 0 {
-		add("time goes back by more than a minute %s within files; the requests were sorted", times(s.Jumps))
-	}
-	for _, f := range s.Files {
-		if f.Step > 0 && f.Step < s.Step {
-			add("the times of some files are more precise than those of others: all count as multiples of %v", s.Step)
-			break
-		}
+		add("time goes back by more than a minute within files, %d times; the requests were sorted", s.Jumps)
 	}
 	if 2*s.long > s.Requests-s.noTimes {
 		add("requests that took more than a minute: %d of %d; are their durations in another unit? Then give the format", s.long, s.Requests-s.noTimes)
@@ -157,13 +141,6 @@ func (s *Seen) finish() {
 	if s.full {
 		add("there are more than %d different paths: the others have the resource %s; give routes", maxNames, unmatched)
 	}
-}
-
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprint(n, " times")
 }
 
 // WriteText writes it for people. It escapes what comes from the log.
