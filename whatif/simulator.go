@@ -98,14 +98,17 @@ func (a agenda) Len() int { return len(a) }
 func (a agenda) Less(i, j int) bool {
 	return a[i].at < a[j].at || a[i].at == a[j].at && a[i].order < a[j].order
 }
+
 func (a agenda) Swap(i, j int) {
 	a[i], a[j] = a[j], a[i]
 	a[i].index, a[j].index = i, j
 }
+
 func (a *agenda) Push(c any) {
 	c.(*call).index = len(*a)
 	*a = append(*a, c.(*call))
 }
+
 func (a *agenda) Pop() any {
 	last := len(*a) - 1
 	c := (*a)[last]

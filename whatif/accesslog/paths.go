@@ -1,9 +1,6 @@
 package accesslog
 
-import (
-	"bytes"
-	"strings"
-)
+import "strings"
 
 // Paths without a route are grouped by patterns. A segment that is a number or the like, or that has more than
 // maxValues values, becomes {}. The patterns do not depend on the order of the lines.
@@ -117,7 +114,7 @@ func isValue(s []byte) bool {
 			digits++
 		case 'a' <= b && b <= 'f' || 'A' <= b && b <= 'F':
 			hex++
-		case bytes.IndexByte([]byte("-_.:,"), b) < 0:
+		case strings.IndexByte("-_.:,", b) < 0:
 			return len(s) > maxSegment
 		}
 	}
