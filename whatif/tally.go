@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// tally counts what the report contains.
+// tally holds the counts of the report.
 type tally struct {
 	requests, refused, keyless, durations, clipped int64
 	blocked, waited                                int64

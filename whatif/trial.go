@@ -42,7 +42,7 @@ type tried struct {
 	mode      rule.Mode // as configured
 	threshold float64
 	interval  time.Duration
-	note      string // what the log lacks
+	note      string // about information that the log lacks
 	perKey    bool
 	rated     bool // it limits a rate
 	takesArgs bool

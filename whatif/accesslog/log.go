@@ -216,7 +216,7 @@ func (r *reader) add(rec *Record, line []byte) {
 	r.seen.noteRequest(rec, &q)
 }
 
-// finish checks what was read, sorts the requests, and finds their resources.
+// finish sorts the requests and finds their resources.
 func (r *reader) finish() error {
 	l := r.Log
 	if l.seen.Lines == 0 {
@@ -254,7 +254,7 @@ func (l *Log) compare(a, b request) int {
 		cmp.Compare(a.duration, b.duration), cmp.Compare(a.status, b.status), cmp.Compare(a.cost, b.cost))
 }
 
-// Seen returns what the log contains.
+// Seen returns a description of the log.
 func (l *Log) Seen() Seen { return l.seen }
 
 // Requests is a [whatif.Source]: it yields the requests in the order of their arrival.
