@@ -35,6 +35,8 @@ type Config struct {
 	// Windows are the windows for which there is a [Curve], from 1ms to 366 days. The default is the windows of the
 	// limits and rules per key, or one minute if there are none.
 	Windows []time.Duration
+
+	maxSameTime, maxWaiting int // for tests; the defaults are the constants
 }
 
 // check returns all that is wrong with the configuration besides the rules.

@@ -208,7 +208,7 @@ func (r *reader) add(rec *Record, line []byte) {
 	}
 	t := r.routes.target(rec)
 	q := request{
-		at: rec.At, duration: int64(max(0, rec.Duration)), resource: t.name, method: t.method, key: r.keys.number(key, math.MaxUint32),
+		at: rec.At, duration: int64(max(0, rec.Duration)), resource: t.name, method: t.method, key: r.keys.number(key, r.o.maxRequests+1),
 		cost: uint32(rec.Cost), sum: crc32.Checksum(line, castagnoli), status: uint16(rec.Status),
 		refused: rec.Refused || rec.Status == http.StatusTooManyRequests,
 	}
