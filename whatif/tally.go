@@ -1,8 +1,6 @@
 package whatif
 
-import (
-	"time"
-)
+import "time"
 
 // tally holds the counts of the report.
 type tally struct {

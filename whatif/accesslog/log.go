@@ -84,7 +84,7 @@ func Open(names []string, o Options) (*Log, error) {
 	}
 	o.maxRequests = cmp.Or(o.maxRequests, MaxRequests)
 	l := &Log{seen: Seen{Faults: make(map[Fault]int)}}
-	l.keys.number("", 1)
+	l.keys.number("", math.MaxInt)
 	r := &reader{Log: l, o: o, routes: given}
 	var errs []error
 	for _, name := range names {
@@ -208,7 +208,7 @@ func (r *reader) add(rec *Record, line []byte) {
 	}
 	t := r.routes.target(rec)
 	q := request{
-		at: rec.At, duration: int64(max(0, rec.Duration)), resource: t.name, method: t.method, key: r.keys.number(key, r.o.maxRequests+1),
+		at: rec.At, duration: int64(max(0, rec.Duration)), resource: t.name, method: t.method, key: r.keys.number(key, math.MaxInt),
 		cost: uint32(rec.Cost), sum: crc32.Checksum(line, castagnoli), status: uint16(rec.Status),
 		refused: rec.Refused || rec.Status == http.StatusTooManyRequests,
 	}

@@ -16,16 +16,17 @@ const (
 type interned struct {
 	all  []string
 	ids  map[string]uint32
+	size int  // in bytes, about
 	full bool // there were more than the limit
 }
 
-// number returns the number of a string. Strings beyond the limit get the number 0.
+// number returns the number of a string. Strings beyond a size of limit bytes get the number 0.
 func (t *interned) number(s string, limit int) uint32 {
 	n, ok := t.ids[s]
 	if ok {
 		return n
 	}
-	if len(t.all) >= limit {
+	if t.size >= limit {
 		t.full = true
 		return 0
 	}
@@ -33,7 +34,7 @@ func (t *interned) number(s string, limit int) uint32 {
 		t.ids = make(map[string]uint32)
 	}
 	n = uint32(len(t.all))
-	s = strings.Clone(s)
+	t.size += len(s) + 64
 	t.ids[s] = n
 	t.all = append(t.all, s)
 	return n

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -65,7 +66,7 @@ type target struct {
 const (
 	named     = 0xff
 	unmatched = "(unmatched)" // as in package leaphttp; the first name
-	maxNames  = 1 << 20
+	maxNames  = 100 << 20     // bytes
 )
 
 // given is a parsed [Route].
@@ -269,7 +270,7 @@ func (r *routes) resources(into *interned) (of func(target) uint32, patterns int
 			if t.method != named {
 				name = methods[t.method] + " " + name
 			}
-			n = into.number(name, maxNames+1)
+			n = into.number(name, math.MaxInt)
 			numbers[t] = n
 		}
 		return n

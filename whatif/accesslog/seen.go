@@ -40,7 +40,7 @@ type Seen struct {
 	noTimes int  // requests without a duration
 	long    int  // requests of more than a minute
 	hasKey  bool // some lines have the column of the key
-	full    bool // there were more than maxNames paths
+	full    bool // there were more paths than fit into maxNames bytes
 }
 
 // FileSeen describes a file.
@@ -133,7 +133,7 @@ func (s *Seen) finish() {
 		add("requests without a duration: %d of %d; they end as soon as they begin, so rules on calls in flight never block them", s.noTimes, s.Requests)
 	}
 	if s.full {
-		add("there are more than %d different paths: the others have the resource %s; give routes", maxNames, unmatched)
+		add("there are more different paths than fit into %d MiB: the others have the resource %s; give routes", maxNames>>20, unmatched)
 	}
 }
 
