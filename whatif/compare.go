@@ -8,7 +8,7 @@ import (
 	"github.com/leapgate-go/leapgate/rule"
 )
 
-// Comparison shows who would be better or worse off with other rules.
+// Comparison shows which keys would have more or fewer blocked requests with other rules.
 type Comparison struct {
 	Before *Report `json:"before"`
 	After  *Report `json:"after"`
@@ -54,8 +54,8 @@ type ResourceChange struct {
 	OnlyAfter  int64  `json:"onlyAfter"`
 }
 
-// Compare tries two sets of rules on the same requests. Before is what is in force, so its rules in mode shadow block
-// nothing. Of after, only Rules, Limits and Arg are used; the rest is that of before.
+// Compare tries two sets of rules on the same requests. The rules of before are in force, so those in mode shadow block
+// nothing. Resolution and Windows of after are ignored.
 func Compare(ctx context.Context, before, after Config, requests Source) (*Comparison, error) {
 	after.Resolution, after.Windows = before.Resolution, before.Windows
 	if _, err := newTrial(&after, rule.Enforce); err != nil {

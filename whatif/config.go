@@ -15,8 +15,7 @@ import (
 // Config holds the rules to try. The zero Config has no rules, and reports how busy the keys were.
 //
 // Up to 10,000,000 keys are counted separately, and 10,000 resources besides those that rules name. The others are
-// counted as one, and the report says so. A key takes about 150 bytes, and 100 more with each limit and each rule per
-// key.
+// counted as one, and the report says so.
 type Config struct {
 	// Rules are the rules of the gate. Rules in mode shadow are tried as if they were enforced.
 	Rules leapgate.Rules
@@ -36,6 +35,8 @@ type Config struct {
 	// Windows are the windows for which there is a [Curve], from 1ms to 366 days. The default is the windows of the
 	// limits and rules per key, or one minute if there are none.
 	Windows []time.Duration
+
+	maxSameTime, maxWaiting int // for tests; the defaults are the constants
 }
 
 // check returns all that is wrong with the configuration besides the rules.

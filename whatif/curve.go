@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Curve is what limits per key would have blocked, counted in windows of the clock.
+// Curve contains the effects of limits per key, counted in windows of the clock.
 type Curve struct {
 	Window Duration `json:"window"`
 	Total  int64    `json:"total"` // demand: requests, or their costs
@@ -26,7 +26,7 @@ type Curve struct {
 	windows, peaks []bin
 }
 
-// Point is what one limit would have blocked.
+// Point contains the effect of one limit.
 type Point struct {
 	Limit   int64   `json:"limit"`
 	Blocked int64   `json:"blocked"` // of the demand
@@ -34,7 +34,7 @@ type Point struct {
 	Keys    int     `json:"keys"` // with anything blocked
 }
 
-// At returns what a limit would have blocked.
+// At returns the effect of a limit.
 func (c *Curve) At(limit int64) Point {
 	blocked, _ := above(c.windows, limit)
 	_, keys := above(c.peaks, limit)
@@ -74,8 +74,8 @@ func curveOf(w *windows, resolution time.Duration) Curve {
 	return c
 }
 
-// roundLimits returns the limits to show: from 1, or from the median of Peaks, up to one that blocks nothing. They
-// include the suggested one.
+// roundLimits returns the limits to show: from 1, or from the median of Peaks, up to a limit that blocks nothing. They
+// include the suggested limit.
 func (c *Curve) roundLimits() (limits []int64) {
 	for limit := int64(1); ; limit = nextRound(limit) {
 		limits = append(limits, limit)

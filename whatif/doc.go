@@ -1,4 +1,4 @@
-// Package whatif computes what rules would have done to the requests of a log.
+// Package whatif computes the effects of rules on the requests of a log.
 //
 // [Run] sends the requests of a [Source] through a gate on the time of the log, and reports by rule and by key which
 // requests would have been blocked. [Compare] does so with two sets of rules, and [Suggest] finds a limit per key that

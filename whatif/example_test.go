@@ -73,7 +73,7 @@ func ExampleCompare() {
 
 // Which limit for each client would bother few?
 func ExampleSuggest() {
-	s, err := whatif.Suggest(context.Background(), whatif.SuggestConfig{Windows: []time.Duration{time.Minute}}, requests, nil)
+	s, err := whatif.Suggest(context.Background(), whatif.Config{Windows: []time.Duration{time.Minute}}, requests, nil)
 	if err != nil {
 		panic(err)
 	}

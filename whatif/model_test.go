@@ -4,8 +4,12 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/flow"
 )
 
 // The windows and peaks of keys equal those of a plain list.
@@ -105,4 +109,28 @@ func limitsOf(points []Point) (limits []int64) {
 		limits = append(limits, p.Limit)
 	}
 	return limits
+}
+
+func TestRun_HasABoundOnWhatIsKeptInMemory(t *testing.T) {
+	t.Parallel()
+	requests := func(n int) Source {
+		return func(yield func(Request, error) bool) {
+			for range n {
+				if !yield(Request{At: time.Unix(0, 0), Resource: "a"}, nil) {
+					return
+				}
+			}
+		}
+	}
+	cfg := Config{maxSameTime: 10, maxWaiting: 5, Rules: leapgate.Rules{Flow: []flow.Rule{
+		{Resource: "a", Threshold: 1, Behavior: flow.Pace, MaxWait: time.Hour},
+	}}}
+	r, err := Run(t.Context(), cfg, requests(6))
+	require.NoError(t, err)
+	require.EqualValues(t, 5, r.Waited)
+	_, err = Run(t.Context(), cfg, requests(7))
+	require.EqualError(t, err, "whatif: more than 5 calls wait at 1970-01-01 00:00:00 +0000 UTC; shorten the maxWait of the rules")
+	cfg.Rules = leapgate.Rules{}
+	_, err = Run(t.Context(), cfg, requests(11))
+	require.ErrorContains(t, err, "whatif: more than 10 requests have the time 1970-01-01 00:00:00")
 }

@@ -25,7 +25,7 @@ type Report struct {
 	Rules  []RuleReport `json:"rules"`  // in the order in which they are checked: limits, then each kind
 	Curves []Curve      `json:"curves"` // one for each window
 
-	Notes []string `json:"notes,omitempty"` // what a reader must know to judge the report
+	Notes []string `json:"notes,omitempty"` // sentences that a reader needs to judge the report
 }
 
 // Traffic describes the log, whatever the rules.
@@ -64,7 +64,7 @@ type Minute struct {
 	Requests int64     `json:"requests"`
 }
 
-// RuleReport is what one rule or one limit per key would have done.
+// RuleReport contains the effects of one rule or one limit per key.
 type RuleReport struct {
 	Kind      string    `json:"kind"` // of the rule, or "limit"
 	ID        string    `json:"id"`   // or the name of the limit

@@ -247,25 +247,6 @@ func TestRun_MoreKeysThanARuleCounts(t *testing.T) {
 	require.Contains(t, fmt.Sprint(r.Rules[0].Notes), "The log has more keys than the rule counts at a time, 10. All of them were counted here.")
 }
 
-func TestRun_WhatIsKeptInMemoryHasABound(t *testing.T) {
-	t.Parallel()
-	requests := func(n int, resource string, status int) whatif.Source {
-		return func(yield func(whatif.Request, error) bool) {
-			for range n {
-				if !yield(whatif.Request{At: midnight, Resource: resource, Status: status}, nil) {
-					return
-				}
-			}
-		}
-	}
-	_, err := whatif.Run(t.Context(), whatif.Config{}, requests(1_000_001, "GET /a", 200))
-	require.ErrorContains(t, err, "more than 1000000 requests have the time 2024-05-20 00:00:00")
-	cfg := flowRule(1, time.Second)
-	cfg.Rules.Flow[0].Behavior, cfg.Rules.Flow[0].MaxWait = flow.Pace, 24*time.Hour
-	_, err = whatif.Run(t.Context(), cfg, requests(20_002, "GET /a", 200))
-	require.ErrorContains(t, err, "more than 20000 calls wait at 2024-05-20 00:00:00")
-}
-
 func TestRun_BreakersSeeTheStatusOfTheLog(t *testing.T) {
 	t.Parallel()
 	cfg := whatif.Config{Rules: leapgate.Rules{Breaker: []breaker.Rule{{Resource: "GET /a", ErrorCount: 3, MinCalls: 1, OpenFor: 10 * time.Second}}}}
@@ -407,12 +388,12 @@ func TestSuggest_WantsRequests(t *testing.T) {
 	t.Parallel()
 	some, none := of(times(5, get(0))...), of()
 	for _, sources := range [][2]whatif.Source{{none, nil}, {none, some}, {some, none}} {
-		_, err := whatif.Suggest(context.Background(), whatif.SuggestConfig{}, sources[0], sources[1])
+		_, err := whatif.Suggest(context.Background(), whatif.Config{}, sources[0], sources[1])
 		require.ErrorContains(t, err, "has no requests; want some")
 	}
 	keyless := get(0)
 	keyless.Key = ""
-	s, err := whatif.Suggest(context.Background(), whatif.SuggestConfig{}, of(keyless), some)
+	s, err := whatif.Suggest(context.Background(), whatif.Config{}, of(keyless), some)
 	require.NoError(t, err)
 	require.Zero(t, s.Limits[0].Limit)
 	require.Nil(t, s.Limits[0].Test)
@@ -446,7 +427,7 @@ func TestSuggest_GoesByTheKeys(t *testing.T) {
 	}
 	other := get(0)
 	other.Key = "x"
-	s, err := whatif.Suggest(context.Background(), whatif.SuggestConfig{}, of(all...), of(times(7, other)...))
+	s, err := whatif.Suggest(context.Background(), whatif.Config{}, of(all...), of(times(7, other)...))
 	require.NoError(t, err)
 	l := s.Limits[0]
 	require.EqualValues(t, 2, l.Limit) // at least 1.2

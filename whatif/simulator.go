@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"errors"
@@ -40,11 +41,13 @@ type simulator struct {
 	events    agenda
 	planned   uint64 // events so far
 	free      []*call
-	processes []*process
+	processes []*process // at most maxWaiting
 	idle      []*process
 	ready     []*process // woken
 	err       error
 	onDecided func(c *call) // may be nil
+
+	maxWaiting int
 }
 
 // place is a resource.
@@ -98,14 +101,17 @@ func (a agenda) Len() int { return len(a) }
 func (a agenda) Less(i, j int) bool {
 	return a[i].at < a[j].at || a[i].at == a[j].at && a[i].order < a[j].order
 }
+
 func (a agenda) Swap(i, j int) {
 	a[i], a[j] = a[j], a[i]
 	a[i].index, a[j].index = i, j
 }
+
 func (a *agenda) Push(c any) {
 	c.(*call).index = len(*a)
 	*a = append(*a, c.(*call))
 }
+
 func (a *agenda) Pop() any {
 	last := len(*a) - 1
 	c := (*a)[last]
@@ -137,7 +143,8 @@ func simulate(ctx context.Context, cfg *Config, shadow rule.Mode, source Source,
 	for _, name := range t.named() {
 		s.places[name] = nil
 	}
-	if err := s.read(ctx, int64(cfg.Resolution), source); err != nil {
+	s.maxWaiting = cmp.Or(cfg.maxWaiting, maxWaiting)
+	if err := s.read(ctx, cfg, source); err != nil {
 		return nil, err
 	}
 	return s, s.err
@@ -152,7 +159,8 @@ func openGate(cfg leapgate.Config, rules leapgate.Rules) (*leapgate.Gate, error)
 }
 
 // read simulates all requests of a source.
-func (s *simulator) read(ctx context.Context, step int64, source Source) error {
+func (s *simulator) read(ctx context.Context, cfg *Config, source Source) error {
+	step, maxSame := int64(cfg.Resolution), cmp.Or(cfg.maxSameTime, maxSameTime)
 	var same []*call // the calls with the time of the last
 	stamp, number := int64(0), int64(0)
 	rng := rand.New(rand.NewPCG(1, 0)) // reports are reproducible
@@ -183,8 +191,8 @@ func (s *simulator) read(ctx context.Context, step int64, source Source) error {
 		case at > stamp:
 			start(at)
 			stamp = at
-		case len(same) == maxSameTime:
-			return fmt.Errorf("whatif: more than %d requests have the time %v", maxSameTime, r.At)
+		case len(same) == maxSame:
+			return fmt.Errorf("whatif: more than %d requests have the time %v", maxSame, r.At)
 		}
 		if s.err != nil {
 			return s.err
@@ -318,8 +326,8 @@ func (s *simulator) begin(c *call) {
 // process enters the gate for a call that may have to wait.
 func (s *simulator) process(c *call) {
 	if len(s.idle) == 0 {
-		if len(s.processes) == maxWaiting {
-			s.fail(fmt.Errorf("whatif: more than %d calls wait at %v; shorten the maxWait of the rules", maxWaiting, time.Unix(0, s.now).UTC()))
+		if len(s.processes) == s.maxWaiting {
+			s.fail(fmt.Errorf("whatif: more than %d calls wait at %v; shorten the maxWait of the rules", s.maxWaiting, time.Unix(0, s.now).UTC()))
 			return
 		}
 		p := newProcess(s)

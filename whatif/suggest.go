@@ -4,16 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 )
-
-// SuggestConfig configures [Suggest].
-type SuggestConfig struct {
-	// Windows are the windows of the limits, from 1ms to 366 days each. The default is 1 minute.
-	Windows []time.Duration
-	// Resolution is the precision of the times of requests, as in [Config].
-	Resolution time.Duration
-}
 
 // Suggestion is a limit per key for each window.
 type Suggestion struct {
@@ -31,11 +22,11 @@ type SuggestedLimit struct {
 	Test   *Point   `json:"test,omitempty"` // nil if there is no limit or no test
 }
 
-// Suggest finds a limit per key for each window from the requests of train: Suggested of the [Curve]. If test is not
-// nil, the result says what that limit would have blocked there. A source without requests is an error.
-func Suggest(ctx context.Context, cfg SuggestConfig, train, test Source) (*Suggestion, error) {
+// Suggest finds a limit per key for each of cfg.Windows from the requests of train: Suggested of the [Curve]. If test is
+// not nil, the result says what that limit would have blocked there. A source without requests is an error.
+func Suggest(ctx context.Context, cfg Config, train, test Source) (*Suggestion, error) {
 	run := func(requests Source, name string) (*Report, error) {
-		r, err := Run(ctx, Config{Windows: cfg.Windows, Resolution: cfg.Resolution}, requests)
+		r, err := Run(ctx, cfg, requests)
 		if err == nil && r.Traffic.Requests == 0 {
 			err = fmt.Errorf("whatif: %s has no requests; want some", name)
 		}

@@ -1,10 +1,8 @@
 package whatif
 
-import (
-	"time"
-)
+import "time"
 
-// tally counts what the report contains.
+// tally holds the counts of the report.
 type tally struct {
 	requests, refused, keyless, durations, clipped int64
 	blocked, waited                                int64

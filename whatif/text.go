@@ -13,16 +13,14 @@ import (
 	"github.com/leapgate-go/leapgate/rule"
 )
 
-// WriteText writes the report for people. It escapes what comes from the log. The error is the
-// first of w.
+// WriteText writes the report for terminals. Text from the log is escaped. The error is the first error of w.
 func (r *Report) WriteText(w io.Writer) error {
 	p := newPrinter(w)
 	p.report(r)
 	return p.flush()
 }
 
-// WriteText writes the comparison for people. It escapes what comes from the log. The error is
-// the first of w.
+// WriteText writes the comparison for terminals. Text from the log is escaped. The error is the first error of w.
 func (c *Comparison) WriteText(w io.Writer) error {
 	p := newPrinter(w)
 	p.traffic(&c.After.Traffic)
@@ -48,8 +46,7 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	return p.flush()
 }
 
-// WriteText writes the suggestion for people. It escapes what comes from the log. The error is
-// the first of w.
+// WriteText writes the suggestion for terminals. Text from the log is escaped. The error is the first error of w.
 func (s *Suggestion) WriteText(w io.Writer) error {
 	p := newPrinter(w)
 	p.traffic(&s.Train)
@@ -64,7 +61,7 @@ func (s *Suggestion) WriteText(w io.Writer) error {
 	return p.flush()
 }
 
-// printer writes lines and tables. It keeps the first error.
+// printer writes lines and tables. flush returns the first error.
 type printer struct {
 	out *bufio.Writer
 	tab *tabwriter.Writer
@@ -131,7 +128,7 @@ func (p *printer) rules(r *Report) {
 	p.end()
 }
 
-// ruleNotes writes the notes of rules that are not shown one by one.
+// ruleNotes writes the notes of rules that have no section.
 func (p *printer) ruleNotes(r *Report) {
 	for i := range r.Rules {
 		for _, note := range r.Rules[i].Notes {
@@ -209,7 +206,7 @@ func clockTime(t time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// many is a number of things: "1 key", "2 keys".
+// many returns a number and a noun: "1 key", "2 keys".
 func many(n int64, what string) string {
 	if n != 1 {
 		what += "s"

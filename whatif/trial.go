@@ -42,7 +42,7 @@ type tried struct {
 	mode      rule.Mode // as configured
 	threshold float64
 	interval  time.Duration
-	note      string // what the log lacks
+	note      string // about information that the log lacks
 	perKey    bool
 	rated     bool // it limits a rate
 	takesArgs bool
@@ -148,11 +148,6 @@ func (t *trial) addLimit(id string, of rulefile.Limit, tryAs func(rule.Mode) rul
 	}
 	cfg.Mode = tryAs(cfg.Mode)
 	r.limit = cfg
-	l, err := newLimiter(cfg, of.Plans)
-	if err != nil {
-		return err
-	}
-	_ = l.Close()
 	t.all = append(t.all, r)
 	return nil
 }

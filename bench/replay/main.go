@@ -77,11 +77,10 @@ func measure(turns, lines int) error {
 		name, log string
 		flags     []string
 	}{
-		{"ten rules and the curve, 7,500 clients", few, []string{"-quick", "-rules", rules}},
-		{"the same, all placements", few, []string{"-rules", rules}},
-		{"the curve, each line of another client", many, []string{"-quick", "-window", "24h"}},
-		{"and a rule per client", many, []string{"-quick", "-rule", "/=10/24h,per-key"}},
-		{"and another", many, []string{"-quick", "-rule", "/=10/24h,per-key", "-rule", "/=20/24h,per-key"}},
+		{"ten rules and the curve, 7,500 clients", few, []string{"-rules", rules}},
+		{"the curve, each line of another client", many, []string{"-window", "24h"}},
+		{"and a rule per client", many, []string{"-rule", "/=10/24h,per-key"}},
+		{"and another", many, []string{"-rule", "/=10/24h,per-key", "-rule", "/=20/24h,per-key"}},
 	} {
 		var seconds, floors, ratios, memory []float64
 		for range turns {

@@ -120,8 +120,8 @@ func misused(std streams, name, format string, args ...any) int {
 	return exitUsage
 }
 
-// printError prints each line of an error after a prefix. It escapes what a terminal would interpret, since errors
-// contain the names of files.
+// printError prints each line of an error after a prefix. Control characters are escaped, since errors contain the
+// names of files.
 func printError(w io.Writer, prefix string, err error) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		fmt.Fprintln(w, prefix+escape.Text(line))

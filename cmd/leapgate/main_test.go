@@ -274,9 +274,22 @@ func TestErrors_EscapeFileNames(t *testing.T) {
 	require.NoError(t, os.WriteFile(rules, []byte("flow: [{resource: x}]"), 0o600))
 	none := filepath.Join(folder, evil)
 	for _, args := range [][]string{
-		{"replay", log}, {"replay", none}, {"replay", log, log}, {"replay", "-rules", none, log}, {"replay", "-rules", rules, log},
-		{"replay", "-html", filepath.Join(none, "x"), log}, {"replay", "-html", log, log}, {"replay", "-html", evil, "-json", evil, log},
-		{"replay", "-" + evil}, {"replay", log, "-" + evil}, {"replay", "-format", evil, log}, {"check", none}, {"check", rules}, {"convert", none}, {evil}, {"check", "-" + evil},
+		{"replay", log},
+		{"replay", none},
+		{"replay", log, log},
+		{"replay", "-rules", none, log},
+		{"replay", "-rules", rules, log},
+		{"replay", "-html", filepath.Join(none, "x"), log},
+		{"replay", "-html", log, log},
+		{"replay", "-html", evil, "-json", evil, log},
+		{"replay", "-" + evil},
+		{"replay", log, "-" + evil},
+		{"replay", "-format", evil, log},
+		{"check", none},
+		{"check", rules},
+		{"convert", none},
+		{evil},
+		{"check", "-" + evil},
 	} {
 		got := invoke("", args...)
 		require.NotZero(t, got.code, args)

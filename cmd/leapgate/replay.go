@@ -36,8 +36,8 @@ exact resources of the rules are such patterns, and -route adds more. For other 
 found: what is a number or the like, or has too many values, becomes {}. Paths at which nothing was
 ever found are GET (unmatched), as in the middleware.
 
-The log is kept in memory: 40 bytes for each request, of which there may be 20,000,000, and some 200
-bytes for each client.
+The log is kept in memory: up to 200 bytes for each of at most 10,000,000 requests, 350 bytes for each client,
+and 200 more for each client and limit or rule per client.
 
 The exit code is 1 if -max-blocked is exceeded, and 2 if there is no answer: if flags or files
 cannot be read, or nothing in the log.
@@ -78,7 +78,7 @@ const (
 	keyArg    = "client"
 )
 
-// replay is what the flags say.
+// replay holds the values of the flags.
 type replay struct {
 	rules, against, key, arg, html, json string
 	rule, routes                         []string
@@ -108,7 +108,7 @@ func parseShare(text string) (share float64, err error) {
 	return share, nil
 }
 
-// check returns all that is wrong with the flags together.
+// check returns all errors in the combination of flags.
 func (r *replay) check(args []string) error {
 	var faults []error
 	wrong := func(bad bool, format string, args ...any) {
@@ -142,7 +142,7 @@ func (r *replay) run(args []string, std streams) int {
 	return r.judge(d, std.err)
 }
 
-// configs returns what is tried; before is nil if there is nothing to compare with.
+// configs returns the rules to try. If there is nothing to compare with, before is nil.
 func (r *replay) configs(args []string) (before, after *whatif.Config, err error) {
 	faults := []error{r.check(args)}
 	after = &whatif.Config{Arg: r.arg, Windows: r.windows}
@@ -171,7 +171,7 @@ func (r *replay) configs(args []string) (before, after *whatif.Config, err error
 	return before, after, errors.Join(faults...)
 }
 
-// try reads the log and writes what comes of it.
+// try reads the log, tries the rules, and writes the result.
 func (r *replay) try(args []string, before, after *whatif.Config, std streams) (*page.Document, error) {
 	log, err := accesslog.Open(args, r.options(before, after, std.in))
 	if err != nil {
@@ -192,7 +192,7 @@ func (r *replay) try(args []string, before, after *whatif.Config, std streams) (
 		if r.test != nil {
 			test = r.test.of(log.Requests)
 		}
-		d.Suggestion, err = whatif.Suggest(ctx, whatif.SuggestConfig{Windows: r.windows, Resolution: after.Resolution}, r.train.of(log.Requests), test)
+		d.Suggestion, err = whatif.Suggest(ctx, *after, r.train.of(log.Requests), test)
 	case before != nil:
 		d.Comparison, err = whatif.Compare(ctx, *before, *after, log.Requests)
 	default:

@@ -107,10 +107,9 @@ func (r *replay) write(d *page.Document, stdout io.Writer) error {
 		write func(io.Writer) error
 	}{{r.json, d.WriteJSON}, {r.html, d.WriteHTML}} {
 		var b bytes.Buffer
-		switch {
-		case out.name == "":
-			continue
-		case out.name == "-":
+		switch out.name {
+		case "":
+		case "-":
 			if err := out.write(&toStdout); err != nil {
 				return err
 			}

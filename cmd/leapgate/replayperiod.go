@@ -37,7 +37,7 @@ func parseTime(text string) (at time.Time, err error) {
 	return at, err
 }
 
-// of returns the requests of a source that arrived in the period; nil is all the time.
+// of returns the requests of a source that arrived in the period. If p is nil, it returns all requests.
 func (p *period) of(all whatif.Source) whatif.Source {
 	if p == nil {
 		return all

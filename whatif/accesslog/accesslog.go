@@ -4,13 +4,16 @@
 // time of the line minus the duration, if the line has both.
 package accesslog
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Record is one line of a log. Its byte slices may refer to the line and are valid until the next line is parsed.
 type Record struct {
 	// At is the time of arrival, in nanoseconds since 1970.
 	At int64
-	// Stamp is the time that the line contains, from which At is computed. Its precision is the precision of the log.
+	// Stamp is the time in the line. At is computed from it.
 	Stamp int64
 	// Duration is negative if the line has no duration.
 	Duration time.Duration
@@ -24,7 +27,7 @@ type Record struct {
 	Status int
 	// Refused reports whether the proxy itself blocked the request because of a limit.
 	Refused bool
-	// Cost is how much of a limit the request consumes. It is 0 if the line has no cost.
+	// Cost is the number of units that the request consumes of a limit, or 0 if the line has no cost.
 	Cost int64
 	// Dropped is the number of lines that the writer of the log lost before this one. Such a line has no request:
 	// Parse returns [ErrNoRequest].
@@ -36,8 +39,8 @@ type Record struct {
 	hasParts         bool
 }
 
-// Column returns the value of a column, and reports whether the line has it. The name is the one that the format
-// uses: "http_user_agent", or a path such as "request.host" in JSON.
+// Column returns the value of a column, and reports whether the line has it. The name is a field of the
+// format, such as "http_user_agent", or a path such as "request.host" in JSON.
 func (r *Record) Column(name string) (value []byte, ok bool) { return r.columns.column(name) }
 
 type columns interface {
@@ -82,8 +85,4 @@ const (
 )
 
 // ErrNoRequest is returned for a valid line that is not about a request, such as another message of the same program.
-var ErrNoRequest = noRequest{}
-
-type noRequest struct{}
-
-func (noRequest) Error() string { return "not about a request" }
+var ErrNoRequest = errors.New("not about a request")

@@ -84,6 +84,7 @@ func (r *Record) set(f field, value []byte) error {
 		r.Key = value
 	case isRefused:
 		r.Refused = string(value) != "false"
+	case isColumn, isDropped, numFields: // nothing to store
 	}
 	if !ok {
 		return fault

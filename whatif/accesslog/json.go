@@ -126,14 +126,14 @@ func (o *object) decode(line []byte) bool {
 	return errors.Is(err, io.EOF) && o.line != nil
 }
 
-// isRequest reports whether the values of a line are those of a request.
+// isRequest reports whether a line with these values is about a request.
 func (o *object) isRequest(values *[numFields][]byte) bool {
 	line := values[isRequest]
 	if len(line) > 0 && line[0] == '/' { // Apache's %U is often called request
 		values[isURI], values[isRequest], line = line, nil, nil
 	}
 	hasTarget := len(values[isURI]) > 0
-	if o.guessed && len(values[isMethod]) == 0 { // other lines have paths, too, such as those of files
+	if o.guessed && len(values[isMethod]) == 0 { // other lines have paths of files
 		hasTarget = hasTarget && len(values[isStatus]) > 0
 	}
 	return len(values[isDropped]) == 0 && (len(line) > 0 || hasTarget || len(values[isResource]) > 0)

@@ -35,9 +35,10 @@ type Options struct {
 }
 
 // MaxRequests limits the number of requests of a log.
-const MaxRequests = 20_000_000
+const MaxRequests = 10_000_000
 
-// Log holds the requests of one or more files in memory, 40 bytes for each, sorted by arrival.
+// Log holds the requests of one or more files in memory, sorted by arrival. Its methods may be called by multiple
+// goroutines.
 type Log struct {
 	seen      Seen
 	requests  []request
@@ -57,12 +58,6 @@ type request struct {
 	refused      bool
 }
 
-// UnreadableError is returned for a log without requests.
-type UnreadableError struct{ Name, Reason string }
-
-// Error returns a message such as "access.log is not a text file".
-func (e *UnreadableError) Error() string { return e.Name + " " + e.Reason }
-
 // Stdin is the name of standard input among the names of files.
 const Stdin = "-"
 
@@ -75,7 +70,7 @@ type reader struct {
 }
 
 // Open reads a log that consists of files in any order. The name "-" is standard input. Files compressed with gzip
-// are decompressed. The error is an [UnreadableError] if there are no requests.
+// are decompressed. A log without requests is an error.
 func Open(names []string, o Options) (*Log, error) {
 	if len(names) == 0 {
 		return nil, errors.New("accesslog: there is no file; want at least one")
@@ -89,7 +84,7 @@ func Open(names []string, o Options) (*Log, error) {
 	}
 	o.maxRequests = cmp.Or(o.maxRequests, MaxRequests)
 	l := &Log{seen: Seen{Faults: make(map[Fault]int)}}
-	l.keys.number("", 1)
+	l.keys.number("", math.MaxInt)
 	r := &reader{Log: l, o: o, routes: given}
 	var errs []error
 	for _, name := range names {
@@ -160,7 +155,7 @@ func (r *reader) read(name string, from io.Reader) error {
 func (r *reader) readLines(name string, in *bufio.Reader, format Format) error {
 	seen := FileSeen{Name: name, Format: format.Name()}
 	latest := int64(math.MinInt64)
-	var step stepper
+	step := time.Second
 	var rec Record
 	for {
 		line, err := nextLine(in)
@@ -179,7 +174,9 @@ func (r *reader) readLines(name string, in *bufio.Reader, format Format) error {
 			continue
 		}
 		seen.Requests++
-		step.note(rec.Stamp)
+		for rec.Stamp%int64(step) != 0 {
+			step /= 1000
+		}
 		if written := rec.At + max(0, int64(rec.Duration)); latest > math.MinInt64 && written < latest-int64(time.Minute) {
 			r.seen.Jumps++
 			latest = written
@@ -192,10 +189,12 @@ func (r *reader) readLines(name string, in *bufio.Reader, format Format) error {
 		r.add(&rec, line)
 	}
 	if seen.Requests > 0 {
-		seen.Step = step.step()
 		r.seen.noteFormat(format)
+		r.seen.Step = max(r.seen.Step, step)
 	}
-	r.seen.add(seen)
+	r.seen.Files = append(r.seen.Files, seen)
+	r.seen.Lines += seen.Lines
+	r.seen.Requests += seen.Requests
 	return nil
 }
 
@@ -209,7 +208,7 @@ func (r *reader) add(rec *Record, line []byte) {
 	}
 	t := r.routes.target(rec)
 	q := request{
-		at: rec.At, duration: int64(max(0, rec.Duration)), resource: t.name, method: t.method, key: r.keys.number(key, math.MaxUint32),
+		at: rec.At, duration: int64(max(0, rec.Duration)), resource: t.name, method: t.method, key: r.keys.number(key, math.MaxInt),
 		cost: uint32(rec.Cost), sum: crc32.Checksum(line, castagnoli), status: uint16(rec.Status),
 		refused: rec.Refused || rec.Status == http.StatusTooManyRequests,
 	}
@@ -217,19 +216,18 @@ func (r *reader) add(rec *Record, line []byte) {
 	r.seen.noteRequest(rec, &q)
 }
 
-// finish checks what was read, sorts the requests, and finds their resources.
+// finish sorts the requests and finds their resources.
 func (r *reader) finish() error {
-	l, first := r.Log, FileSeen{Name: "the log"}
-	if len(l.seen.Files) > 0 {
-		first = l.seen.Files[0]
+	l := r.Log
+	if l.seen.Lines == 0 {
+		return errors.New("the log is empty: there is nothing to try rules on")
 	}
-	switch {
-	case l.seen.Lines == 0:
-		return &UnreadableError{first.Name, "is empty: there is nothing to try rules on"}
-	case l.seen.Requests == 0:
-		return &UnreadableError{first.Name, fmt.Sprintf("has no request that can be read as %s: %s", first.Format, l.seen.why())}
-	case r.o.Key != "" && !l.seen.hasKey:
-		return &UnreadableError{first.Name, fmt.Sprintf("has no request with the column %.64q for the key; want one that the format %s has", r.o.Key, first.Format)}
+	first := l.seen.Files[0]
+	if l.seen.Requests == 0 {
+		return fmt.Errorf("%s has no request that can be read as %s: %s", first.Name, first.Format, l.seen.why())
+	}
+	if r.o.Key != "" && !l.seen.hasKey {
+		return fmt.Errorf("%s has no request with the column %.64q for the key; want one that the format %s has", first.Name, r.o.Key, first.Format)
 	}
 	number, patterns := r.routes.resources(&l.resources)
 	for i := range l.requests {
@@ -256,7 +254,7 @@ func (l *Log) compare(a, b request) int {
 		cmp.Compare(a.duration, b.duration), cmp.Compare(a.status, b.status), cmp.Compare(a.cost, b.cost))
 }
 
-// Seen returns what the log contains.
+// Seen returns a description of the log.
 func (l *Log) Seen() Seen { return l.seen }
 
 // Requests is a [whatif.Source]: it yields the requests in the order of their arrival.
@@ -312,34 +310,11 @@ func detect(name string, begin []byte) (Format, error) {
 	}
 	for _, c := range compressed {
 		if bytes.HasPrefix(begin, []byte(c.magic)) {
-			return nil, &UnreadableError{name, "is compressed, and only gzip is supported; decompress it with " + c.program}
+			return nil, fmt.Errorf("%s is compressed, and only gzip is supported; decompress it with %s", name, c.program)
 		}
 	}
 	if bytes.IndexByte(begin, 0) >= 0 {
-		return nil, &UnreadableError{name, "is not a text file"}
+		return nil, fmt.Errorf("%s is not a text file", name)
 	}
-	return nil, &UnreadableError{name, fmt.Sprintf("is in no known format: none of its first %d lines can be read; the first is %.80q", len(lines), lines[0])}
-}
-
-// stepper finds the precision of times: the largest unit of which all are multiples.
-type stepper struct{ finer [3]bool }
-
-var steps = [...]time.Duration{time.Second, time.Millisecond, time.Microsecond, time.Nanosecond}
-
-func (s *stepper) note(at int64) {
-	for i := range s.finer {
-		if !s.finer[i] && at%int64(steps[i]) == 0 {
-			return
-		}
-		s.finer[i] = true
-	}
-}
-
-func (s *stepper) step() time.Duration {
-	for i, finer := range s.finer {
-		if !finer {
-			return steps[i]
-		}
-	}
-	return steps[len(steps)-1]
+	return nil, fmt.Errorf("%s is in no known format: none of its first %d lines can be read; the first is %.80q", name, len(lines), lines[0])
 }

@@ -1,9 +1,6 @@
 package accesslog
 
-import (
-	"bytes"
-	"strings"
-)
+import "strings"
 
 // Paths without a route are grouped by patterns. A segment that is a number or the like, or that has more than
 // maxValues values, becomes {}. The patterns do not depend on the order of the lines.
@@ -19,16 +16,17 @@ const (
 type interned struct {
 	all  []string
 	ids  map[string]uint32
+	size int  // in bytes, about
 	full bool // there were more than the limit
 }
 
-// number returns the number of a string. Strings beyond the limit get the number 0.
+// number returns the number of a string. Strings beyond a size of limit bytes get the number 0.
 func (t *interned) number(s string, limit int) uint32 {
 	n, ok := t.ids[s]
 	if ok {
 		return n
 	}
-	if len(t.all) >= limit {
+	if t.size >= limit {
 		t.full = true
 		return 0
 	}
@@ -36,7 +34,7 @@ func (t *interned) number(s string, limit int) uint32 {
 		t.ids = make(map[string]uint32)
 	}
 	n = uint32(len(t.all))
-	s = strings.Clone(s)
+	t.size += len(s) + 64
 	t.ids[s] = n
 	t.all = append(t.all, s)
 	return n
@@ -117,7 +115,7 @@ func isValue(s []byte) bool {
 			digits++
 		case 'a' <= b && b <= 'f' || 'A' <= b && b <= 'F':
 			hex++
-		case bytes.IndexByte([]byte("-_.:,"), b) < 0:
+		case strings.IndexByte("-_.:,", b) < 0:
 			return len(s) > maxSegment
 		}
 	}

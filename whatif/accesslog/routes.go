@@ -5,34 +5,33 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/leapgate-go/leapgate/rule"
 )
 
-// Route says what the resource of requests is. Paths that no Route is for have a resource that is
-// found from the log.
+// Route maps paths to a resource. The resources of other paths are patterns found in the log.
 type Route struct {
-	// Pattern is one of [net/http.ServeMux] without a host: "GET /items/{id}", or "/static/" for
-	// all below. Without a method it is for all methods. Of several that match, the one goes first
-	// that has text where another has a name in braces.
+	// Pattern is a pattern of [net/http.ServeMux] without a host: "GET /items/{id}", or "/static/" for a subtree.
+	// Without a method it matches all methods. If several routes match, the most specific applies.
 	Pattern string
-	// Prefix says that Pattern is what paths begin with, whatever comes after it: "/api" is for
-	// "/apis" too. All other routes go before prefixes, and longer prefixes before shorter ones.
+	// Prefix means that Pattern matches all paths with this prefix: "/api" also matches "/apis". Other routes have
+	// precedence over prefixes, and longer prefixes over shorter prefixes.
 	Prefix bool
-	// Resource is the name. Empty: Pattern, after the method of the request if it has none.
+	// Resource is the name of the resource. The default is Pattern, preceded by the method of the request if Pattern
+	// has no method.
 	Resource string
 }
 
-// Valid reports whether it is a pattern of paths.
+// Valid reports whether the route is valid.
 func (r Route) Valid() bool {
 	_, err := newGiven(r)
 	return err == nil
 }
 
-// methods are those that may stand in the name of a resource, as in package leaphttp: a client
-// can make up others.
+// methods are the methods in names of resources, as in package leaphttp. Clients can invent others.
 var methods = [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE", "OTHER"}
 
 const (
@@ -58,7 +57,7 @@ type routes struct {
 	found []bool   // by name: whether it is a path with an entry
 }
 
-// target is what a request asks for, before patterns are known.
+// target is the target of a request before patterns are known.
 type target struct {
 	name   uint32 // in routes.names: a path, or a resource if method is named
 	method uint8
@@ -67,7 +66,7 @@ type target struct {
 const (
 	named     = 0xff
 	unmatched = "(unmatched)" // as in package leaphttp; the first name
-	maxNames  = 1 << 20
+	maxNames  = 100 << 20     // bytes
 )
 
 // given is a parsed [Route].
@@ -138,7 +137,7 @@ func newGiven(route Route) (*given, error) {
 	return g, nil
 }
 
-// compare orders routes: what matches less goes first.
+// compare orders routes by precedence: the more specific first.
 func (g *given) compare(other *given) int {
 	if g.prefix != "" || other.prefix != "" {
 		return cmp.Or(cmp.Compare(min(1, len(g.prefix)), min(1, len(other.prefix))), len(other.prefix)-len(g.prefix))
@@ -162,7 +161,7 @@ func (g *given) compare(other *given) int {
 	return min(0, other.method) - min(0, g.method)
 }
 
-// match reports whether a route is for a request. That of GET is for HEAD too.
+// match reports whether a route matches a request. Routes for GET also match HEAD.
 func (g *given) match(method int, path []byte) bool {
 	if g.prefix != "" {
 		return len(path) >= len(g.prefix) && string(path[:len(g.prefix)]) == g.prefix
@@ -271,7 +270,7 @@ func (r *routes) resources(into *interned) (of func(target) uint32, patterns int
 			if t.method != named {
 				name = methods[t.method] + " " + name
 			}
-			n = into.number(name, maxNames+1)
+			n = into.number(name, math.MaxInt)
 			numbers[t] = n
 		}
 		return n

@@ -120,3 +120,16 @@ func TestRoutes_AreThoseOfServeMux(t *testing.T) {
 	slices.Reverse(given)
 	require.Equal(t, []string{"GET /items/new", "search"}, resources(t, given, "GET /items/new", "GET /api/search"))
 }
+
+// However many paths clients invent, they take a bounded amount of memory.
+func TestInterned_HasABound(t *testing.T) {
+	t.Parallel()
+	var names interned
+	for i := range 100 {
+		n := names.number(fmt.Sprint("/", i), 10*70)
+		require.Equal(t, i >= len(names.all), n == 0 && i > 0, i)
+		require.Equal(t, n, names.number(fmt.Sprint("/", i), 10*70))
+	}
+	require.True(t, names.full)
+	require.Len(t, names.all, 11)
+}

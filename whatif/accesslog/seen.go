@@ -15,55 +15,47 @@ import (
 	"github.com/leapgate-go/leapgate/internal/escape"
 )
 
-// Seen is what a log has, and what there is to know before its requests are judged.
+// Seen describes a log.
 type Seen struct {
-	Files    []FileSeen `json:"files"`
-	Lines    int        `json:"lines"` // in all files
-	Requests int        `json:"requests"`
-	// Skipped are good lines that are about something else than a request.
-	Skipped int `json:"skipped,omitempty"`
-	// Unreadable lines are counted by their faults too, and the first five kept.
-	Unreadable int           `json:"unreadable,omitempty"`
-	Faults     map[Fault]int `json:"faults,omitempty"`
-	First      []BadLine     `json:"firstUnreadable,omitempty"`
-	// Jumps is how often time goes back within a file by more than a minute. What comes then was
-	// merged with the rest.
+	Files      []FileSeen `json:"files"`
+	Lines      int        `json:"lines"` // in all files
+	Requests   int        `json:"requests"`
+	Skipped    int        `json:"skipped,omitempty"` // valid lines that are not about a request
+	Unreadable int        `json:"unreadable,omitempty"`
+	// Faults counts the unreadable lines by fault, and First has the first five of them.
+	Faults map[Fault]int `json:"faults,omitempty"`
+	First  []BadLine     `json:"firstUnreadable,omitempty"`
+	// Jumps counts how often the time decreases by more than a minute within a file.
 	Jumps int `json:"jumps,omitempty"`
-	// Step is how exact times are: 1 s if all that stand in the lines of some file are whole seconds.
-	Step time.Duration `json:"stepNanoseconds"`
-	// Paths is how many ways of paths were found, beside those of the routes.
-	Paths int `json:"paths"`
-	// NoKey is how many requests have no key.
-	NoKey int `json:"noKey,omitempty"`
-	// Refused is how many requests were refused then: by the proxy, or with status 429.
-	Refused int `json:"refused,omitempty"`
-	// Dropped is how many lines were lost when the log was written, as far as it says so.
-	Dropped int `json:"dropped,omitempty"`
+	// Step is the precision of times: 1s if the lines of some file contain whole seconds only.
+	Step    time.Duration `json:"stepNanoseconds"`
+	Paths   int           `json:"paths"`             // patterns that were found
+	NoKey   int           `json:"noKey,omitempty"`   // requests without a key
+	Refused int           `json:"refused,omitempty"` // requests that were blocked by the proxy, or have status 429
+	Dropped int           `json:"dropped,omitempty"` // lines that the writer of the log lost, as far as the log says so
 
-	// Notes are what a reader must know to judge what is made of the log, in sentences.
+	// Notes are sentences that a reader needs to judge results.
 	Notes []string `json:"notes,omitempty"`
 
 	noTimes int  // requests without a duration
-	long    int  // that took more than a minute
-	hasKey  bool // some have the column for it, at least
-	full    bool // not all paths had a place
+	long    int  // requests of more than a minute
+	hasKey  bool // some lines have the column of the key
+	full    bool // there were more paths than fit into maxNames bytes
 }
 
-// FileSeen is what one file has.
+// FileSeen describes a file.
 type FileSeen struct {
 	Name     string `json:"name"`
 	Format   string `json:"format"`
 	Lines    int    `json:"lines"`
 	Requests int    `json:"requests"`
-	// Step is how exact its times are; 0 if it has no requests.
-	Step time.Duration `json:"stepNanoseconds,omitempty"`
 }
 
-// BadLine is a line that cannot be read.
+// BadLine is an unreadable line.
 type BadLine struct {
 	File   string `json:"file"`
 	Number int    `json:"number"` // from 1
-	Text   string `json:"text"`   // what it begins with: escape it before it is shown
+	Text   string `json:"text"`   // the first bytes: escape them before they are shown
 	Fault  Fault  `json:"fault"`
 }
 
@@ -103,28 +95,20 @@ func (s *Seen) noteRequest(r *Record, q *request) {
 	}
 }
 
-// add adds what a file has.
-func (s *Seen) add(f FileSeen) {
-	s.Files = append(s.Files, f)
-	s.Lines += f.Lines
-	s.Requests += f.Requests
-	s.Step = max(s.Step, f.Step)
-}
-
 func (s *Seen) noteFormat(f Format) {
 	if note := f.Note(); note != "" && !slices.Contains(s.Notes, note) {
 		s.Notes = append(s.Notes, note)
 	}
 }
 
-// commonest returns why lines could not be read, the commonest reason first.
+// commonest returns the faults of lines, the most frequent first.
 func (s *Seen) commonest() []Fault {
 	return slices.SortedFunc(maps.Keys(s.Faults), func(a, b Fault) int {
 		return cmp.Or(s.Faults[b]-s.Faults[a], strings.Compare(string(a), string(b)))
 	})
 }
 
-// why says why nothing could be read.
+// why returns the reason why no line could be read.
 func (s *Seen) why() string {
 	if s.Unreadable == 0 {
 		return fmt.Sprintf("all %d lines are about something else", s.Skipped)
@@ -133,40 +117,27 @@ func (s *Seen) why() string {
 	return fmt.Sprintf("%d lines with %v; the first is %s", s.Faults[most], most, escape.Quoted(s.First[0].Text))
 }
 
-// finish says what there is to know.
+// finish adds the notes.
 func (s *Seen) finish() {
 	add := func(format string, args ...any) { s.Notes = append(s.Notes, fmt.Sprintf(format, args...)) }
 	if s.Jumps > 0 {
-		add("time goes back by more than a minute %s within files; the requests were sorted", times(s.Jumps))
-	}
-	for _, f := range s.Files {
-		if f.Step > 0 && f.Step < s.Step {
-			add("the times of some files are more precise than those of others: all count as multiples of %v", s.Step)
-			break
-		}
+		add("time goes back by more than a minute within files, %d times; the requests were sorted", s.Jumps)
 	}
 	if 2*s.long > s.Requests-s.noTimes {
 		add("requests that took more than a minute: %d of %d; are their durations in another unit? Then give the format", s.long, s.Requests-s.noTimes)
 	}
 	if s.Dropped > 0 {
-		add("lines that were lost when the log was written: %d; what is counted here is less than what there was", s.Dropped)
+		add("lines that were lost when the log was written: %d; there were more requests than counted here", s.Dropped)
 	}
 	if s.noTimes > 0 {
 		add("requests without a duration: %d of %d; they end as soon as they begin, so rules on calls in flight never block them", s.noTimes, s.Requests)
 	}
 	if s.full {
-		add("there are more than %d different paths: the others have the resource %s; give routes", maxNames, unmatched)
+		add("there are more different paths than fit into %d MiB: the others have the resource %s; give routes", maxNames>>20, unmatched)
 	}
 }
 
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprint(n, " times")
-}
-
-// WriteText writes it for people. It escapes what comes from the log.
+// WriteText writes a description for terminals. Text from the log is escaped.
 func (s *Seen) WriteText(w io.Writer) error {
 	out := bufio.NewWriter(w) // keeps the first error for Flush
 	fmt.Fprintf(out, "%d lines: %d requests", s.Lines, s.Requests)

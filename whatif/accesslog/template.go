@@ -17,7 +17,7 @@ var fieldsByName = map[string]field{
 
 // Template returns a format for a description like the log_format of nginx: text that every line contains, and the
 // names of fields after a dollar sign, in braces if a letter follows. The whole directive of nginx is accepted, too.
-// What a line has after the last field is ignored. Names other than these are columns:
+// Text after the last field is ignored. Names other than these are columns:
 //
 //	time_local, time_iso8601, msec   the end of the request, or its arrival if the line has no duration
 //	start_time                       the arrival, in any of these forms

@@ -68,7 +68,7 @@ func TestWriteHTML_OfAComparisonAndASuggestion(t *testing.T) {
 	require.Contains(t, html, "Keys worse off")
 	require.Contains(t, html, "The rules before")
 
-	suggestion, err := whatif.Suggest(context.Background(), whatif.SuggestConfig{}, traffic(20, plainName), traffic(30, plainName))
+	suggestion, err := whatif.Suggest(context.Background(), whatif.Config{}, traffic(20, plainName), traffic(30, plainName))
 	require.NoError(t, err)
 	html = written(t, &Document{Suggestion: suggestion})
 	require.Contains(t, html, "Which limit would bother whom")
@@ -84,7 +84,7 @@ func TestWriteHTML_SharesAreOfRequestsWithKeys(t *testing.T) {
 		}
 		return plainName(key)
 	})
-	suggestion, err := whatif.Suggest(context.Background(), whatif.SuggestConfig{}, some, nil)
+	suggestion, err := whatif.Suggest(context.Background(), whatif.Config{}, some, nil)
 	require.NoError(t, err)
 	c := suggestion.Limits[0].Train
 	require.Equal(t, []int64{400, 400 - c.Total}, []int64{suggestion.Train.Requests, suggestion.Train.Keyless})
