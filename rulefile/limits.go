@@ -233,8 +233,6 @@ func (l *readLimit) readPlans(p *parser, all *document.Node) {
 		first, twice := l.plans[f.Key]
 		n, want := whole(f.Value.Scalar(), limit.Exempt)
 		switch {
-		case p.full():
-			p.untold++ // perhaps; nobody reads so many
 		case twice:
 			p.fail(l.file, f.Line, f.Column, "plans", "%s: the plan of %s is there twice, first in line %d", l.label(), escape.Quoted(f.Key), first.Line)
 		case f.Key == "" || len(f.Key) > limit.MaxKeyLength:
@@ -250,7 +248,7 @@ func (p *parser) failPlan(l *readLimit, f *document.Field, want string) {
 	p.note(func() *Error {
 		value := emptyOr(f.Value)
 		return &Error{
-			File: l.file, Line: f.Value.Line, Column: f.Value.Column, Field: "plans", Value: value, Want: want,
+			File: l.file, Line: f.Value.Line, Column: f.Value.Column, Field: "plans",
 			Message: l.label() + ": " + wrongValue("the plan of "+escape.Quoted(f.Key), value, want),
 		}
 	})

@@ -23,11 +23,7 @@ func (p *parser) readRule(file string, k *kind, item *document.Node) position {
 		f := &item.Fields[i]
 		line, twice := seen[f.Key]
 		which, known := k.byName[f.Key]
-		switch {
-		case (twice || !known) && p.full():
-			p.untold++
-			continue
-		case twice:
+		if twice {
 			fail(f.Line, f.Column, f.Key, fmt.Sprintf("%s is there twice, first in line %d", escape.Short(f.Key), line))
 			continue
 		}
