@@ -99,7 +99,7 @@ func (w *Watcher) save(next leapgate.Rules) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temp) //nolint:errcheck // it is gone once it is renamed
+	defer os.Remove(temp)                    //nolint:errcheck // it is gone once it is renamed
 	if _, err := w.unchanged(); err != nil { // writing takes its time
 		return err
 	}
