@@ -156,27 +156,10 @@ func (p *parser) readLimit(file string, f *document.Field) {
 		fail(f.Value.Line, f.Value.Column, limitsKey, "%s; want a mapping with any of %s", emptyOr(f.Value), strings.Join(limitFields, ", "))
 		return
 	}
-	for i := range f.Value.Fields {
-		of := &f.Value.Fields[i]
-		near := of.Key
-		if !slices.Contains(limitFields, of.Key) {
-			near = nearest(of.Key, limitFields, limitSynonyms)
-		}
-		first, twice := l.fields[of.Key]
-		switch {
-		case near == "":
-			fail(of.Line, of.Column, of.Key, "unknown field %s; want one of %s", escape.Quoted(of.Key), strings.Join(limitFields, ", "))
-		case near != of.Key:
-			fail(of.Line, of.Column, of.Key, "unknown field %s; did you mean %s?", escape.Quoted(of.Key), near)
-		case twice:
-			fail(of.Line, of.Column, of.Key, "%s is there twice, first in line %d", of.Key, first.Line)
-		default:
-			l.fields[of.Key] = of.Value
-			if want := l.read(p, of); want != "" {
-				p.failValue(file, of.Value, of.Key, l.label, emptyOr(of.Value), want)
-			}
-		}
-	}
+	p.readFields(file, f.Value, l.label, limitFields, limitSynonyms, func(of *document.Field) string {
+		l.fields[of.Key] = of.Value
+		return l.read(p, of)
+	}, func(string) {})
 }
 
 func emptyOr(n *document.Node) string {

@@ -152,7 +152,6 @@ func (p *parser) readRoot(file string, root *document.Node) {
 	before, faults := leapgate.Rules(p.rules).Len(), p.faults()
 	limits := len(p.limits)
 	none := false // whether the file says that it has no rules
-	var rules *document.Field
 	seen := map[string]int{}
 	for i := range root.Fields {
 		f := &root.Fields[i]
@@ -161,17 +160,12 @@ func (p *parser) readRoot(file string, root *document.Node) {
 			continue
 		}
 		seen[f.Key] = f.Line
-		if k := kindNamed(f.Key); k != nil {
-			none = p.readList(file, k, f) || none
-			continue
-		}
+		k := kindNamed(f.Key)
 		switch {
+		case k != nil:
+			none = p.readList(file, k, f) || none
 		case f.Key == limitsKey:
 			none = p.readLimits(file, f) || none
-		case f.Key == "rules" && f.Value.Type == document.Text && f.Value.Text == "none":
-			none, rules = true, f
-		case f.Key == "rules":
-			p.fail(file, f.Line, f.Column, f.Key, "rules is %v; want none, or the rules in lists that are called %s", f.Value, kindNames("and"))
 		default:
 			hint := ""
 			if near := nearestKind(f.Key); near != "" {
@@ -180,11 +174,7 @@ func (p *parser) readRoot(file string, root *document.Node) {
 			p.fail(file, f.Line, f.Column, f.Key, "unknown field %s; want %s%s", escape.Quoted(f.Key), kindNames("or"), hint)
 		}
 	}
-	after := leapgate.Rules(p.rules).Len()
-	switch {
-	case after > before && rules != nil:
-		p.fail(file, rules.Line, rules.Column, rules.Key, "rules is none, and the file has some; want that line left out")
-	case after == before && len(p.limits) == limits && !none && p.faults() == faults:
+	if leapgate.Rules(p.rules).Len() == before && len(p.limits) == limits && !none && p.faults() == faults {
 		p.fail(file, root.Line, root.Column, "", "the file has no rules; %s", wantNone())
 	}
 }

@@ -1,24 +1,6 @@
 package rulefile
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/leapgate-go/leapgate/internal/escape"
-)
-
-// unknown is the error of a field that rules of the kind do not have, and the field that was
-// perhaps meant.
-func (k *kind) unknown(key string) (message, near string) {
-	if strings.EqualFold(key, "source") {
-		return "unknown field source; a rule's source is the file itself", ""
-	}
-	near = nearest(key, k.names, k.synonyms)
-	if near != "" {
-		return fmt.Sprintf("unknown field %s; did you mean %s?", escape.Quoted(key), near), near
-	}
-	return fmt.Sprintf("unknown field %s; want one of %s", escape.Quoted(key), strings.Join(k.names, ", ")), ""
-}
+import "strings"
 
 // nearest returns the name that was probably meant by key: one with another case or other separators, one that has
 // key as a synonym, or one with a single typing error. It returns "" if there is none.
