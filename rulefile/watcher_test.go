@@ -43,6 +43,18 @@ func (g *memory) ReplaceRules(source string, rules leapgate.Rules) error {
 	return nil
 }
 
+func (g *memory) fail(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refuse = err
+}
+
+func (g *memory) loads() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.calls
+}
+
 func (g *memory) threshold() float64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
