@@ -57,7 +57,7 @@ func TestRuleSources_StateOfEach(t *testing.T) {
 	good := &source{name: "db", at: at(0)}
 	never := &source{name: "other", since: at(60), err: func() error { return errors.New("no answer\n" + strings.Repeat("x", 5000)) }}
 	refused := &source{name: "rules.d", files: []string{"rules.d/a.yaml", "rules.d/b.yaml"}, at: at(0), since: at(90), err: func() error {
-		errs := rulefile.Errors{{File: "rules.d/a\xff.yaml", Line: 3, Column: 16, Field: "threshold", Value: "-1", Want: "more", Message: "threshold is -1; want more"}}
+		errs := rulefile.Errors{{File: "rules.d/a\xff.yaml", Line: 3, Column: 16, Field: "threshold", Message: "threshold is -1; want more"}}
 		for range 50 {
 			errs = append(errs, &rulefile.Error{File: "rules.d/b.yaml", Message: "it is no YAML"})
 		}

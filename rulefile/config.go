@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 )
@@ -58,7 +57,7 @@ func (cfg *Config) complete() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Limits)) {
 		l := cfg.Limits[name]
-		if v := reflect.ValueOf(l); l == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+		if l == nil {
 			faults = append(faults, fmt.Errorf("%w: Limits[%.64q] is nil; want a limiter", ErrConfig, name))
 		} else if n := len(l.Describe()); n != 1 {
 			faults = append(faults, fmt.Errorf("%w: Limits[%.64q] describes %d limits; want one", ErrConfig, name, n))

@@ -115,6 +115,6 @@
 //
 // A file that is blank, or has nothing but comments or an empty flow, is an error, since files are
 // emptied, or cut off, by accident, and that would lift all limits. One that is to have no
-// rules says so: with flow: [], isolation: [], breaker: [], param: [] or system: [], with rules: none, or as an empty list, [].
+// rules says so: with flow: [], isolation: [], breaker: [], param: [] or system: [], or as an empty list, [].
 // One with limits needs no rules. An empty limits is an error likewise; {} is none.
 package rulefile

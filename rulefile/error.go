@@ -21,10 +21,6 @@ type Error struct {
 	Field string
 	// Message says what is wrong and what would be right.
 	Message string
-	// Want is what would be right for the field alone, as in Message, and
-	// Value what it holds, shortened, and in quotes if it is text. Value is empty if the
-	// field is missing; both are if Field has not just a wrong value.
-	Value, Want string
 	// Err is what it comes from: a [*rule.Fault], if a rule was read but is no
 	// good; an error of the system; or nil.
 	Err error

@@ -1,11 +1,8 @@
 package rulefile
 
 import (
-	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/leapgate-go/leapgate/rule"
 )
 
 // maxErrors is how many errors are told at once. Nobody reads more, and a file of
@@ -31,30 +28,6 @@ func (e Errors) Unwrap() []error {
 		errs[i] = fault
 	}
 	return errs
-}
-
-// As lets errors.As find what is wrong with the rules themselves, as loading them would
-// tell it: with a target of type *[rule.Faults].
-func (e Errors) As(target any) bool {
-	rules, ok := target.(*rule.Faults)
-	if !ok {
-		return false
-	}
-	var found rule.Faults
-	for _, fault := range e {
-		var one *rule.Fault
-		var several rule.Faults // of a gate
-		if errors.As(fault.Err, &several) {
-			found = append(found, several...)
-		} else if errors.As(fault.Err, &one) {
-			found = append(found, one)
-		}
-	}
-	if found == nil {
-		return false
-	}
-	*rules = found
-	return true
 }
 
 // orNil returns the errors as an error: nil if there are none, and not more than are read.

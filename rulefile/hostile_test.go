@@ -77,27 +77,6 @@ func TestParse_ErrorsOfHostileFilesAreShort(t *testing.T) {
 	}
 }
 
-// Beyond a hundred errors, more of them cost nothing but being counted.
-func TestParse_ErrorsBeyondTheBoundAreNotMade(t *testing.T) {
-	for _, c := range []struct{ what, head, unit, tail string }{
-		{"one field again and again", `{"flow":[{"threshold":1`, `,"a":1`, `}]}`},
-		{"unknown lists", `{"flow":[]`, `,"a":1`, `}`},
-		{"no rules in the list", `{"flow":[1`, `,"a"`, `]}`},
-	} {
-		made := func(units int) float64 {
-			root, fault := document.Parse([]byte(c.head+strings.Repeat(c.unit, units)+c.tail), true)
-			require.Nil(t, fault)
-			return testing.AllocsPerRun(5, func() {
-				d := newParser()
-				d.readRoot("f", root)
-				require.GreaterOrEqual(t, d.faults(), units)
-			})
-		}
-		// Not exactly as many, for the race detector lets some of what is reused go.
-		require.Less(t, made(20*maxErrors), 1.5*made(2*maxErrors), c.what)
-	}
-}
-
 // With the name of a rule in it, each error would look through the whole rule.
 func BenchmarkParse_Hostile(b *testing.B) {
 	for name, text := range hostile(document.MaxSize) {

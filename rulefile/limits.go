@@ -156,27 +156,10 @@ func (p *parser) readLimit(file string, f *document.Field) {
 		fail(f.Value.Line, f.Value.Column, limitsKey, "%s; want a mapping with any of %s", emptyOr(f.Value), strings.Join(limitFields, ", "))
 		return
 	}
-	for i := range f.Value.Fields {
-		of := &f.Value.Fields[i]
-		near := of.Key
-		if !slices.Contains(limitFields, of.Key) {
-			near = nearest(of.Key, limitFields, limitSynonyms)
-		}
-		first, twice := l.fields[of.Key]
-		switch {
-		case near == "":
-			fail(of.Line, of.Column, of.Key, "unknown field %s; want one of %s", escape.Quoted(of.Key), strings.Join(limitFields, ", "))
-		case near != of.Key:
-			fail(of.Line, of.Column, of.Key, "unknown field %s; did you mean %s?", escape.Quoted(of.Key), near)
-		case twice:
-			fail(of.Line, of.Column, of.Key, "%s is there twice, first in line %d", of.Key, first.Line)
-		default:
-			l.fields[of.Key] = of.Value
-			if want := l.read(p, of); want != "" {
-				p.failValue(file, of.Value, of.Key, l.label, emptyOr(of.Value), want)
-			}
-		}
-	}
+	p.readFields(file, f.Value, l.label, limitFields, limitSynonyms, func(of *document.Field) string {
+		l.fields[of.Key] = of.Value
+		return l.read(p, of)
+	}, func(string) {})
 }
 
 func emptyOr(n *document.Node) string {
@@ -233,8 +216,6 @@ func (l *readLimit) readPlans(p *parser, all *document.Node) {
 		first, twice := l.plans[f.Key]
 		n, want := whole(f.Value.Scalar(), limit.Exempt)
 		switch {
-		case p.full():
-			p.untold++ // perhaps; nobody reads so many
 		case twice:
 			p.fail(l.file, f.Line, f.Column, "plans", "%s: the plan of %s is there twice, first in line %d", l.label(), escape.Quoted(f.Key), first.Line)
 		case f.Key == "" || len(f.Key) > limit.MaxKeyLength:
@@ -250,7 +231,7 @@ func (p *parser) failPlan(l *readLimit, f *document.Field, want string) {
 	p.note(func() *Error {
 		value := emptyOr(f.Value)
 		return &Error{
-			File: l.file, Line: f.Value.Line, Column: f.Value.Column, Field: "plans", Value: value, Want: want,
+			File: l.file, Line: f.Value.Line, Column: f.Value.Column, Field: "plans",
 			Message: l.label() + ": " + wrongValue("the plan of "+escape.Quoted(f.Key), value, want),
 		}
 	})

@@ -59,10 +59,10 @@ func TestLimits_Read(t *testing.T) {
 	require.Equal(t, 1, rules.Len())
 
 	for text, want := range map[string]map[string]Limit{
-		"limits: {}":                                nil,
-		"limits: null\n" + ruleText(1):              nil,
-		`{"limits": {"a": {"limit": 0}}}`:           {"a": {Limit: ptr[int64](0)}},
-		"rules: none\nlimits: {a: {mode: enforce}}": {"a": {Mode: ptr(rule.Enforce)}},
+		"limits: {}":                             nil,
+		"limits: null\n" + ruleText(1):           nil,
+		`{"limits": {"a": {"limit": 0}}}`:        {"a": {Limit: ptr[int64](0)}},
+		"flow: []\nlimits: {a: {mode: enforce}}": {"a": {Mode: ptr(rule.Enforce)}},
 	} {
 		f, err := ParseFile("f", []byte(text))
 		require.NoError(t, err, text)
@@ -358,7 +358,6 @@ func TestLimits_WithoutAGate(t *testing.T) {
 	for want, limits := range map[string]map[string]Limiter{
 		"Gate is nil":                         {},
 		`Limits["n"] is nil`:                  {"n": nil},
-		`Limits["r"] is nil`:                  {"r": (*limit.RateLimiter)(nil)},
 		"Limits has a limiter without a name": {"": l},
 		`Limits["two"] describes 2 limits`:    {"two": two{l}},
 	} {

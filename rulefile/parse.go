@@ -101,16 +101,12 @@ func wantNone() string {
 	return fmt.Sprintf("want rules, or %s: [] if none are meant", allKinds[0].Name())
 }
 
-// full reports whether what is read from here on need not be told: it comes after more errors
-// than are told at once. It is to be asked before the text of an error is made.
-func (p *parser) full() bool { return len(p.errs) >= maxErrors }
-
 // faults is how many faults there are so far, told or not.
 func (p *parser) faults() int { return len(p.errs) + p.untold }
 
 // note keeps an error, whose text is not made if it would not be told.
 func (p *parser) note(made func() *Error) {
-	if p.full() {
+	if len(p.errs) >= maxErrors {
 		p.untold++
 		return
 	}
@@ -127,7 +123,7 @@ func (p *parser) fail(file string, line, column int, field, format string, args 
 func (p *parser) failValue(file string, at *document.Node, field string, label func() string, value, want string) {
 	p.note(func() *Error {
 		return &Error{
-			File: file, Line: at.Line, Column: at.Column, Field: field, Value: value, Want: want,
+			File: file, Line: at.Line, Column: at.Column, Field: field,
 			Message: label() + ": " + wrongValue(field, value, want),
 		}
 	})
@@ -156,32 +152,20 @@ func (p *parser) readRoot(file string, root *document.Node) {
 	before, faults := leapgate.Rules(p.rules).Len(), p.faults()
 	limits := len(p.limits)
 	none := false // whether the file says that it has no rules
-	var rules *document.Field
 	seen := map[string]int{}
 	for i := range root.Fields {
 		f := &root.Fields[i]
 		if line, twice := seen[f.Key]; twice {
-			if p.full() {
-				p.untold++
-				continue
-			}
 			p.fail(file, f.Line, f.Column, f.Key, "%s is there twice, first in line %d", escape.Short(f.Key), line)
 			continue
 		}
 		seen[f.Key] = f.Line
-		if k := kindNamed(f.Key); k != nil {
-			none = p.readList(file, k, f) || none
-			continue
-		}
+		k := kindNamed(f.Key)
 		switch {
+		case k != nil:
+			none = p.readList(file, k, f) || none
 		case f.Key == limitsKey:
 			none = p.readLimits(file, f) || none
-		case f.Key == "rules" && f.Value.Type == document.Text && f.Value.Text == "none":
-			none, rules = true, f
-		case f.Key == "rules":
-			p.fail(file, f.Line, f.Column, f.Key, "rules is %v; want none, or the rules in lists that are called %s", f.Value, kindNames("and"))
-		case p.full():
-			p.untold++
 		default:
 			hint := ""
 			if near := nearestKind(f.Key); near != "" {
@@ -190,11 +174,7 @@ func (p *parser) readRoot(file string, root *document.Node) {
 			p.fail(file, f.Line, f.Column, f.Key, "unknown field %s; want %s%s", escape.Quoted(f.Key), kindNames("or"), hint)
 		}
 	}
-	after := leapgate.Rules(p.rules).Len()
-	switch {
-	case after > before && rules != nil:
-		p.fail(file, rules.Line, rules.Column, rules.Key, "rules is none, and the file has some; want that line left out")
-	case after == before && len(p.limits) == limits && !none && p.faults() == faults:
+	if leapgate.Rules(p.rules).Len() == before && len(p.limits) == limits && !none && p.faults() == faults {
 		p.fail(file, root.Line, root.Column, "", "the file has no rules; %s", wantNone())
 	}
 }
@@ -225,10 +205,6 @@ func (p *parser) readList(file string, k *kind, f *document.Field) (none bool) {
 	}
 	for _, item := range list.Items {
 		if item.Type != document.Mapping {
-			if p.full() {
-				p.untold++
-				continue
-			}
 			p.fail(file, item.Line, item.Column, name, "%v in the list of %s rules; want a rule: a mapping with resource and %s",
 				item, name, k.required())
 			continue

@@ -47,14 +47,14 @@ func (f *fixture) after(polls int) float64 {
 func TestPoll_LoadsWhatTwoPollsFind(t *testing.T) {
 	watching(t, func(f *fixture) {
 		require.Equal(t, 1.0, f.after(100))
-		require.Equal(t, 1, f.gate.calls, "the same content is not loaded again")
+		require.Equal(t, 1, f.gate.loads(), "the same content is not loaded again")
 		for n := 2; n < 7; n++ {
 			f.write(ruleText(n))
 			require.Equal(t, 1.0, f.after(1))
 		}
 		require.Equal(t, 6.0, f.after(1))
 		require.Equal(t, time.Now(), f.Status().Since)
-		require.Equal(t, 2, f.gate.calls)
+		require.Equal(t, 2, f.gate.loads())
 	})
 }
 
@@ -121,7 +121,7 @@ func TestPoll_RemovedFileKeepsTheRules(t *testing.T) {
 		f.write(ruleText(1))
 		require.Equal(t, 1.0, f.after(2))
 		require.NoError(t, f.Status().Err)
-		require.Equal(t, 1, f.gate.calls)
+		require.Equal(t, 1, f.gate.loads())
 	})
 }
 
@@ -139,11 +139,11 @@ func TestPoll_ChangeWithTheSameSizeAndTime(t *testing.T) {
 // The gate may block the rules because of others, which go away.
 func TestPoll_TriesAgainWhatTheGateDidNotTake(t *testing.T) {
 	watching(t, func(f *fixture) {
-		f.gate.refuse = errors.New("not now")
+		f.gate.fail(errors.New("not now"))
 		f.write(ruleText(2))
 		require.Equal(t, 1.0, f.after(3*retryPolls))
-		require.Equal(t, 5, f.gate.calls, "one load, one failed, three retries")
-		f.gate.refuse = nil
+		require.Equal(t, 5, f.gate.loads(), "one load, one failed, three retries")
+		f.gate.fail(nil)
 		require.Equal(t, 2.0, f.after(retryPolls))
 		require.NoError(t, f.Status().Err)
 	})
@@ -217,7 +217,7 @@ func TestClose_DoesNotWaitForAFileSystemThatHangs(t *testing.T) {
 			writeFile(t, path, ruleText(3))
 			close(answer)
 			synctest.Wait()
-			require.Equal(t, 1, gate.calls, name)
+			require.Equal(t, 1, gate.loads(), name)
 		})
 	}
 }

@@ -154,40 +154,17 @@ func isRuleFile(name string) bool {
 
 var errNotRegular = errors.New("it is not a regular file")
 
-// readFile reads a file, as far as its size may go and one byte more.
+// readFile reads a regular file, up to one byte more than the largest size. Opening a pipe does not wait for a writer.
 func readFile(name string) ([]byte, error) {
-	// Before it is opened, for opening a device may do something.
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errNotRegular
-	}
-	f, err := openRegular(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, document.MaxSize+1))
-}
-
-// openRegular opens a regular file. It does not wait for a pipe to be written to, which may have
-// been put in the place of the file just now.
-func openRegular(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errNotRegular
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, errNotRegular)
 	}
-	if err != nil {
-		_ = f.Close() // nothing was written
-		return nil, err
-	}
-	return f, nil
+	return io.ReadAll(io.LimitReader(f, document.MaxSize+1))
 }
 
 func readError(name string, err error) *Error {

@@ -57,7 +57,7 @@ func TestRead_IDsAreUniqueInAFolder(t *testing.T) {
 	writeFile(t, a, "flow:\n  - {id: x, resource: a, threshold: 1}\nisolation: [{id: x, resource: a, maxInFlight: 1}]")
 	writeFile(t, b, "flow:\n  - {id: x, resource: a, threshold: 1}\n  - {resource: y, threshold: -1}\nnothing: 1")
 	_, err := Read(folder)
-	require.EqualError(t, err, fmt.Sprintf(`%[2]s:2:10: flow rule "x": id is "x", as that of the rule at %[1]s:2; want another
+	require.EqualError(t, err, fmt.Sprintf(`%[2]s:2:10: flow rule "x": the rule at %[1]s:2 has the same id; want another
 %[2]s:3:30: flow rule on "y": threshold is -1; want a finite number of at least 0
 %[2]s:4:1: unknown field "nothing"; want flow, isolation, breaker, param or system`, a, b))
 }

@@ -25,15 +25,6 @@ func TestRead_Pipe(t *testing.T) {
 	}
 }
 
-// It may have been put there after it was looked at.
-func TestOpenRegular_Pipe(t *testing.T) {
-	t.Parallel()
-	pipe := filepath.Join(t.TempDir(), "pipe.yaml")
-	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-	_, err := openRegular(pipe)
-	require.ErrorIs(t, err, errNotRegular)
-}
-
 // A pipe takes the place of the file, and goes, again and again.
 func TestRead_FileTurnsIntoAPipe(t *testing.T) {
 	t.Parallel()

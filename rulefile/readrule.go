@@ -2,56 +2,27 @@ package rulefile
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/leapgate-go/leapgate/internal/document"
 	"github.com/leapgate-go/leapgate/internal/escape"
 )
 
-// readRule reads one rule of a kind, and returns where it stands.
+// readRule reads one rule of a kind and returns its position.
 func (p *parser) readRule(file string, k *kind, item *document.Node) position {
 	index := k.Add(&p.rules)
-	most := min(len(item.Fields), len(k.fields))
-	at := position{file: file, line: item.Line, column: item.Column, fields: make(map[string]*document.Node, most)}
-	// Few rules have errors. One that has very many is looked through for its name once.
+	at := position{file: file, line: item.Line, column: item.Column, fields: map[string]*document.Node{}}
+	goName := func(name string) string { return k.fields[k.byName[name]].GoName }
 	label := sync.OnceValue(func() string { return labelOf(k.Name(), item) })
-	fail := func(line, column int, field, message string) {
-		p.fail(file, line, column, field, "%s: %s", label(), message)
-	}
-	seen := make(map[string]int, most)
-	for i := range item.Fields {
-		f := &item.Fields[i]
-		line, twice := seen[f.Key]
-		which, known := k.byName[f.Key]
-		switch {
-		case (twice || !known) && p.full():
-			p.untold++
-			continue
-		case twice:
-			fail(f.Line, f.Column, f.Key, fmt.Sprintf("%s is there twice, first in line %d", escape.Short(f.Key), line))
-			continue
-		}
-		seen[f.Key] = f.Line
-		if !known {
-			message, near := k.unknown(f.Key)
-			if near != "" {
-				at.fault(k.fields[k.byName[near]].GoName) // it is there, under another name
-			}
-			fail(f.Line, f.Column, f.Key, message)
-			continue
-		}
-		goName := k.fields[which].GoName
-		at.fields[goName] = f.Value
+	p.readFields(file, item, label, k.names, k.synonyms, func(f *document.Field) string {
+		at.fields[goName(f.Key)] = f.Value
 		if f.Value.Type == document.Null {
-			at.fault(goName)
-			fail(f.Value.Line, f.Value.Column, f.Key, f.Key+" is empty; want a value, or the line left out")
-			continue
+			return "a value, or the line left out"
 		}
-		if want := k.Read(&p.rules, index, which, f.Value.Scalar()); want != "" {
-			at.fault(goName)
-			p.failValue(file, f.Value, f.Key, label, f.Value.String(), want)
-		}
-	}
+		return k.Read(&p.rules, index, k.byName[f.Key], f.Value.Scalar())
+	}, func(name string) { at.fault(goName(name)) })
 	for i := range k.fields {
 		f := &k.fields[i]
 		if _, there := at.fields[f.GoName]; f.Required != "" && !there && !at.faulty[f.GoName] {
@@ -60,6 +31,36 @@ func (p *parser) readRule(file string, k *kind, item *document.Node) position {
 		}
 	}
 	return at
+}
+
+// readFields reads the fields of a mapping. It calls read once for each known field; read returns what would be right,
+// or "". For each field with an error, and for the field probably meant by an unknown one, it calls bad.
+func (p *parser) readFields(file string, item *document.Node, label func() string, names []string, synonyms map[string]string,
+	read func(*document.Field) (want string), bad func(name string),
+) {
+	seen := make(map[string]int, min(len(item.Fields), len(names)))
+	for i := range item.Fields {
+		f := &item.Fields[i]
+		fail := func(format string, args ...any) {
+			p.fail(file, f.Line, f.Column, f.Key, "%s: %s", label(), fmt.Sprintf(format, args...))
+		}
+		if line, twice := seen[f.Key]; twice {
+			fail("%s is there twice, first in line %d", escape.Short(f.Key), line)
+			continue
+		}
+		seen[f.Key] = f.Line
+		if slices.Contains(names, f.Key) {
+			if want := read(f); want != "" {
+				bad(f.Key)
+				p.failValue(file, f.Value, f.Key, label, emptyOr(f.Value), want)
+			}
+		} else if near := nearest(f.Key, names, synonyms); near != "" {
+			bad(near)
+			fail("unknown field %s; did you mean %s?", escape.Quoted(f.Key), near)
+		} else {
+			fail("unknown field %s; want one of %s", escape.Quoted(f.Key), strings.Join(names, ", "))
+		}
+	}
 }
 
 // labelOf names a rule: flow rule "orders-qps", flow rule on "GET /orders".

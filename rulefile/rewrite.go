@@ -29,11 +29,7 @@ func rewrite(rules leapgate.Rules, name string, before []byte) (data []byte, los
 		return nil, false, err
 	}
 	if nothing == nil {
-		var drop []string
-		if wanted.Rules.Len() > 0 {
-			drop = []string{"rules"} // none
-		}
-		data, err = document.Rewrite(before, editsOf(old.Rules, wanted.Rules), drop...)
+		data, err = document.Rewrite(before, editsOf(old.Rules, wanted.Rules))
 		if err == nil {
 			back, err := ParseFile(name, data)
 			if err == nil && reflect.DeepEqual(completed(back.Rules), completed(wanted.Rules)) && reflect.DeepEqual(back.Limits, wanted.Limits) {

@@ -139,11 +139,10 @@ func TestRewrite_NoRulesAndBack(t *testing.T) {
 	require.Equal(t, "# top\nflow: [] # all\n", string(data))
 	rules := leapgate.Rules{Flow: []flow.Rule{{ID: "b", Resource: "b", Threshold: 2}}}
 	for before, want := range map[string]string{
-		string(data):                     "# top\nflow: # all\n  - id: b\n    resource: b\n    threshold: 2\n",
-		"# why\nrules: none # as said\n": "flow:\n  - id: b\n    resource: b\n    threshold: 2\n",
-		"isolation: [] # none\n":         "isolation: [] # none\nflow:\n  - id: b\n    resource: b\n    threshold: 2\n",
-		"flow: null\nisolation: []\n":    "flow:\n  - id: b\n    resource: b\n    threshold: 2\nisolation: []\n",
-		"[]":                             "flow:\n  - id: b\n    resource: b\n    threshold: 2\n",
+		string(data):                  "# top\nflow: # all\n  - id: b\n    resource: b\n    threshold: 2\n",
+		"isolation: [] # none\n":      "isolation: [] # none\nflow:\n  - id: b\n    resource: b\n    threshold: 2\n",
+		"flow: null\nisolation: []\n": "flow:\n  - id: b\n    resource: b\n    threshold: 2\nisolation: []\n",
+		"[]":                          "flow:\n  - id: b\n    resource: b\n    threshold: 2\n",
 	} {
 		after, _, err := rewrite(rules, "r.yaml", []byte(before))
 		require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/escape"
@@ -29,7 +30,7 @@ func (conflict) Conflict() bool { return true }
 // The gate is asked before anything is changed: rules that it refuses are never in the file. The
 // file is written beside its place and renamed over it, so that nobody ever reads half of
 // it; if the path is a symbolic link, what it leads to is replaced. The file keeps its
-// permissions, and belongs to the user who runs the program.
+// permissions, and belongs to the user who runs the program. After a power failure, the file may be the one before.
 //
 // A name that ends in .json gets JSON, another YAML. Of YAML, what does not change stays as it was
 // written: the comments, the order, and defaults that are not said. A rule that is removed goes
@@ -94,22 +95,19 @@ func (w *Watcher) save(next leapgate.Rules) error {
 		return err
 	}
 	own(&f.Rules, w.cfg.Path)
-	written, err := stage(name, data)
+	temp, target, err := stage(name, data)
 	if err != nil {
 		return err
 	}
-	defer written.drop()
+	defer os.Remove(temp)                    //nolint:errcheck // it is gone once it is renamed
 	if _, err := w.unchanged(); err != nil { // writing takes its time
 		return err
 	}
 	if err := w.give(f, p); err != nil {
 		return err
 	}
-	if err := written.commit(); err != nil {
-		return errors.Join(err, w.give(w.file, newParser())) // which it had
-	}
-	if err := written.syncFolder(); err != nil {
-		w.log(slog.LevelWarn, "leapgate: after a crash, the rule file may be as it was before it was saved", slog.String("error", escape.Text(err.Error())))
+	if err := os.Rename(temp, target); err != nil {
+		return errors.Join(err, w.give(w.file, newParser())) // the gate had these rules
 	}
 	if lost || w.status.LosesComments {
 		w.log(slog.LevelWarn, "leapgate: comments of the rule file could not be kept when it was saved")

@@ -31,19 +31,22 @@ func (p *parser) validate(k *kind) {
 	}
 }
 
-// describe says what is wrong, in the words of rule files.
+// describe sets the message, in the words of rule files.
 func (e *Error) describe(fault *rule.Fault, at *position, positions []position) {
-	label := labelOfFault(fault) + ": "
-	if value, there := at.fields[fault.Field]; there {
-		e.Value = value.String()
+	value := ""
+	if node, there := at.fields[fault.Field]; there {
+		value = node.String()
 	}
-	e.Want = escape.Text(fault.FileWant)
+	e.Message = labelOfFault(fault) + ": " + wrongValue(e.Field, value, escape.Text(fault.FileWant))
 	if fault.Code == rule.Duplicate {
-		e.Value, e.Want = escape.Quoted(fmt.Sprint(fault.Value)), "another"
-		e.Message = label + sameID(e.Value, at, &positions[fault.Other])
-		return
+		other := &positions[fault.Other]
+		where := fmt.Sprintf("in line %d", other.line)
+		if other.file != at.file {
+			where = fmt.Sprintf("at %s:%d", escape.Text(other.file), other.line)
+		}
+		// A rule without an id gets one when it is loaded.
+		e.Message = fmt.Sprintf("%s: the rule %s has the same id; want another", labelOfFault(fault), where)
 	}
-	e.Message = label + wrongValue(e.Field, e.Value, e.Want)
 }
 
 func labelOfFault(fault *rule.Fault) string {
@@ -55,21 +58,6 @@ func labelOfFault(fault *rule.Fault) string {
 	default:
 		return fault.Kind + " rule"
 	}
-}
-
-// sameID says that two rules have one ID.
-func sameID(id string, at, other *position) string {
-	where := fmt.Sprintf("in line %d", other.line)
-	if other.file != at.file {
-		where = fmt.Sprintf("at %s:%d", escape.Text(other.file), other.line)
-	}
-	if _, there := at.fields["ID"]; !there {
-		return fmt.Sprintf("it gets the id %s, which the rule %s has; want an id", id, where)
-	}
-	if _, has := other.fields["ID"]; !has {
-		return fmt.Sprintf("id is %s, which the rule %s gets, for it has none; want another", id, where)
-	}
-	return fmt.Sprintf("id is %s, as that of the rule %s; want another", id, where)
 }
 
 // refused returns why a gate refused good rules: it has others beside them. What it says about a rule

@@ -43,6 +43,18 @@ func (g *memory) ReplaceRules(source string, rules leapgate.Rules) error {
 	return nil
 }
 
+func (g *memory) fail(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refuse = err
+}
+
+func (g *memory) loads() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.calls
+}
+
 func (g *memory) threshold() float64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -225,9 +237,8 @@ func TestReload_GateRefuses(t *testing.T) {
 	require.Equal(t, 1.0, w.Rules().Flow[0].Threshold)
 
 	gate.refuse = rule.Faults{{Kind: "flow", Field: "ID"}, {Kind: "flow", Index: 1, Field: "ID"}}
-	var faults rule.Faults
-	require.ErrorAs(t, w.Reload(), &faults)
-	require.Equal(t, gate.refuse, faults)
+	var fault *rule.Fault
+	require.ErrorAs(t, w.Reload(), &fault)
 
 	// The reason may lie elsewhere: it is tried again, with the same file.
 	gate.refuse = nil
@@ -252,9 +263,6 @@ func TestReload_GateRefusesARule(t *testing.T) {
 	require.EqualError(t, err, path+`:3:5: the gate refused the rules: flow rule 2 ("a" on "x"): ID is "a"; want one that is not the ID of rule 0
 `+path+`:5:5: the gate refused the rules: isolation rule 1 ("i" on "x"): ID is "i"; want one that is not the ID of rule 0`)
 	require.ErrorIs(t, err, rule.ErrFault)
-	var faults rule.Faults
-	require.ErrorAs(t, err, &faults)
-	require.Len(t, faults, 2)
 	require.Equal(t, err, w.Status().Err)
 }
 

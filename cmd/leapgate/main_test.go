@@ -115,7 +115,7 @@ func TestCheck_NoRules(t *testing.T) {
 		require.Equal(t, 1, got.code, "%q", text)
 		require.Regexp(t, `^<standard input>(:1:1)?: .+; want .*\[\] if none are meant\n$`, got.err)
 	}
-	for _, text := range []string{"[]", "flow: []", "rules: none"} { // it was said, and may be a mistake all the same
+	for _, text := range []string{"[]", "flow: []"} { // it was said, and may be a mistake all the same
 		require.Equal(t, result{0, "", "<standard input>: warning: there are no rules; nothing is limited\n"}, invoke(text, "check", "-q", "-"))
 	}
 }

@@ -34,12 +34,12 @@ type FieldEdit struct {
 // ErrRewrite is the error of a document that [Rewrite] cannot make the lists in.
 var ErrRewrite = errors.New("the document is no mapping with lists")
 
-// Rewrite returns a YAML document with changed lists of mappings and without the fields in drop. Everything else stays:
-// comments, the order of fields, the notation of values. Removed mappings and fields lose their comments. Indentation
+// Rewrite returns a YAML document with changed lists of mappings. Everything else stays: comments, the order of fields,
+// the notation of values. Removed mappings and fields lose their comments. Indentation
 // is made even, blank lines may be removed, and the YAML reader ignores comments in unusual places.
 //
 // The document must be one that [Parse] takes.
-func Rewrite(data []byte, lists []ListEdit, drop ...string) ([]byte, error) {
+func Rewrite(data []byte, lists []ListEdit) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Load(bytes.TrimPrefix(data, []byte("\ufeff")), &doc); err != nil {
 		return nil, err
@@ -53,11 +53,6 @@ func Rewrite(data []byte, lists []ListEdit, drop ...string) ([]byte, error) {
 		if key, value := root.Content[i], root.Content[i+1]; value.Kind == yaml.SequenceNode && value.Style&yaml.FlowStyle == 0 {
 			compact = value.Column == key.Column
 			break
-		}
-	}
-	for _, name := range drop {
-		if at := keyOf(root.Content, name); at >= 0 {
-			root.Content = slices.Delete(root.Content, at, at+2)
 		}
 	}
 	for _, list := range lists {

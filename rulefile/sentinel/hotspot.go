@@ -89,7 +89,7 @@ func (t *translation) hotspot(form *hotspotForm) {
 		}
 	}
 	r.Items = strings.Join(items, ", ")
-	t.addParam(r, form.harmless...)
+	add(t, &t.im.rules.Param, r, r.ID, param.Kind.Validate([]param.Rule{r}), form.harmless...)
 }
 
 // argument returns the name of the argument that a rule is about. Sentinel knows those of its position, too.

@@ -71,9 +71,7 @@ func TestParse_BadHotspots(t *testing.T) {
 |{"resource": "h", "count": 5, "paramIdx": 1, "clusterMode": true, "controlBehavior": 1, "grade": 2}
 ]`, "|", ""), leapgate.Rules{},
 		`s.json:2:50: skipped: hotspot rule on "a": paramIndex is -1, which counts from the last argument; Leapgate knows arguments by their names`,
-		`s.json:2:67: skipped: hotspot rule on "a": threshold is -5; want 0 to 16777214`,
 		`s.json:2:88: skipped: hotspot rule on "a": durationInSec is 0; want a whole number from 1 to 86400`,
-		`s.json:3:1: skipped: hotspot rule: resource is missing`,
 		`s.json:3:16: skipped: hotspot rule: metricType is 2; want a whole number from 0 to 1`,
 		`s.json:3:31: skipped: hotspot rule: paramKey is "a,b"; the name of an argument has no commas, and no blanks around it`,
 		`s.json:4:1: skipped: hotspot rule on "c": threshold is missing`,
@@ -86,7 +84,6 @@ func TestParse_BadHotspots(t *testing.T) {
 		`s.json:5:104: skipped: hotspot rule on "d": it has no valStr, or no threshold`,
 		`s.json:5:136: skipped: hotspot rule on "d": a limit in specificItems is 1e9; want a whole number up to 16777214`,
 		`s.json:6:110: skipped: hotspot rule on "e": threshold and burstCount come to 16777219; want at most 16777214`,
-		`s.json:6:134: skipped: hotspot rule on "e": paramsMaxCapacity is 20000000; want 1 to 10000000, or 0 for 100000`,
 		`s.json:7:108: skipped: hotspot rule on "f": controlBehavior is 2; want 0 or 1`,
 		`s.json:8:1: skipped: hotspot rule on "g": paramIdx is missing`,
 		`s.json:9:61: skipped: hotspot rule on "h": clusterMode is true; Leapgate counts in one process`,

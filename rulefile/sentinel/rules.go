@@ -1,13 +1,10 @@
 package sentinel
 
 import (
-	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/leapgate-go/leapgate/flow"
-	"github.com/leapgate-go/leapgate/internal/document"
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/isolation"
@@ -208,49 +205,4 @@ func (t *translation) fit(name string, interval time.Duration) (buckets int) {
 	buckets = int(interval / time.Millisecond)
 	t.lose(t.at(name), Changed, "the window of %s has %d buckets; the shortest is 1ms", field.ShortDuration(interval), buckets)
 	return buckets
-}
-
-// sources are the fields that those of a translated rule came from.
-var sources = map[string][]string{
-	"ID": {"id"}, "Resource": {"resource"}, "Threshold": {"threshold", "count", "lowMemUsageThreshold"}, "Origin": {"limitApp"},
-	"Interval": {"statIntervalInMs", "durationInSec"}, "Buckets": {"statIntervalInMs", "statSlidingWindowBucketCount"}, "MaxWait": {"maxQueueingTimeMs"},
-	"WarmUpPeriod": {"warmUpPeriodSec"}, "ColdFactor": {"warmUpColdFactor"}, "Associated": {"refResource"},
-	"HighMemoryThreshold": {"highMemUsageThreshold"}, "LowMemory": {"memLowWaterMarkBytes"},
-	"HighMemory": {"memHighWaterMarkBytes"}, "MaxInFlight": {"threshold", "count"},
-	"Arg": {"paramKey", "paramIdx", "paramIndex"}, "Items": {"specificItems", "paramFlowItemList"}, "MaxKeys": {"paramsMaxCapacity"},
-}
-
-// inSentinel puts names of fields into those of Sentinel.
-var inSentinel = strings.NewReplacer(
-	"less than threshold", "less than lowMemUsageThreshold",
-	"lowMemory", "memLowWaterMarkBytes",
-)
-
-// refused notes why Leapgate would not take the rule.
-func (t *translation) refused(faults rule.Faults) {
-	for _, fault := range faults {
-		name, at := "", t.item
-		for _, source := range sources[fault.Field] {
-			if v := t.field(source); v != nil {
-				name, at = source, v
-				break
-			}
-		}
-		value := fmt.Sprint(fault.Value)
-		if at.Type != document.Mapping {
-			value = at.String()
-		}
-		if name == "" {
-			if named := sources[fault.Field]; len(named) > 0 {
-				t.skip(at, "%s is missing", named[0])
-				continue
-			}
-			name = fault.Field
-		}
-		want := fault.Want
-		if fault.Field != "Resource" { // there it has the pattern in it
-			want = inSentinel.Replace(fault.FileWant)
-		}
-		t.skip(at, "%s is %s; want %s", name, escape.Text(value), escape.Text(want))
-	}
 }

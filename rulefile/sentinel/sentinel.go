@@ -162,19 +162,11 @@ var breakerFields = []string{
 	"statSlidingWindowBucketCount", "probeNum",
 }
 
-// foreign returns the field that makes a rule one that there is no translation for, and what
-// such a rule is called; nil if it is none.
+// foreign returns a field that only rules without a translation have, and the name of such rules, or nil.
 func (t *translation) foreign() (*document.Node, string) {
-	for _, kind := range []struct {
-		label  string
-		fields []string
-	}{
-		{"gateway rule", []string{"resourceMode", "paramItem", "intervalSec"}},
-	} {
-		for _, name := range kind.fields {
-			if v := t.field(name); v != nil {
-				return v, kind.label
-			}
+	for _, name := range []string{"resourceMode", "paramItem", "intervalSec"} {
+		if v := t.field(name); v != nil {
+			return v, "gateway rule"
 		}
 	}
 	if v := t.field("limitApp"); v != nil && !t.has("count", "grade", "threshold") {

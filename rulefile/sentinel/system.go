@@ -102,9 +102,6 @@ func (t *translation) addSystem(r system.Rule, harmless ...string) {
 		if r.Strategy == system.Limit && r.MaxCPU > 0 {
 			t.lose(t.item, Changed, "while the CPU is above it, Leapgate finds a limit on the calls in flight, and does not open and close")
 		}
-		t.refused(system.Kind.Validate([]system.Rule{r}))
 	}
-	if t.close(r.ID, harmless...) {
-		t.im.rules.System = append(t.im.rules.System, r)
-	}
+	add(t, &t.im.rules.System, r, r.ID, system.Kind.Validate([]system.Rule{r}), harmless...)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/internal/field"
 	"github.com/leapgate-go/leapgate/isolation"
-	"github.com/leapgate-go/leapgate/param"
 	"github.com/leapgate-go/leapgate/rule"
 )
 
@@ -188,38 +187,30 @@ func (t *translation) close(id string, harmless ...string) bool {
 	return true
 }
 
-// addFlow adds a translated rule, unless Leapgate would refuse it.
-func (t *translation) addFlow(r flow.Rule, harmless ...string) {
+// add adds a translated rule to a list, unless it has faults.
+func add[R any](t *translation, list *[]R, r R, id string, faults rule.Faults, harmless ...string) {
 	if t.reasons == nil {
-		t.refused(flow.Kind.Validate([]flow.Rule{r}))
+		for _, f := range faults {
+			value := fmt.Sprint(f.Value)
+			if text, ok := f.Value.(string); ok {
+				value = escape.Quoted(text)
+			}
+			t.skip(t.item, "%s is %s; want %s", f.FileField, value, escape.Text(f.FileWant))
+		}
 	}
-	if t.close(r.ID, harmless...) {
-		t.im.rules.Flow = append(t.im.rules.Flow, r)
+	if t.close(id, harmless...) {
+		*list = append(*list, r)
 	}
+}
+
+func (t *translation) addFlow(r flow.Rule, harmless ...string) {
+	add(t, &t.im.rules.Flow, r, r.ID, flow.Kind.Validate([]flow.Rule{r}), harmless...)
 }
 
 func (t *translation) addIsolation(r isolation.Rule, harmless ...string) {
-	if t.reasons == nil {
-		t.refused(isolation.Kind.Validate([]isolation.Rule{r}))
-	}
-	if t.close(r.ID, harmless...) {
-		t.im.rules.Isolation = append(t.im.rules.Isolation, r)
-	}
+	add(t, &t.im.rules.Isolation, r, r.ID, isolation.Kind.Validate([]isolation.Rule{r}), harmless...)
 }
 
-func (t *translation) addParam(r param.Rule, harmless ...string) {
-	t.refused(param.Kind.Validate([]param.Rule{r}))
-	if t.close(r.ID, harmless...) {
-		t.im.rules.Param = append(t.im.rules.Param, r)
-	}
-}
-
-// addBreaker is told all faults at once, for none of them comes of another. What opens it has been
-// read, or there is a reason why not.
 func (t *translation) addBreaker(r breaker.Rule, harmless ...string) {
-	faults := breaker.Kind.Validate([]breaker.Rule{r})
-	t.refused(slices.DeleteFunc(faults, func(f *rule.Fault) bool { return f.Field == "ErrorRatio" }))
-	if t.close(r.ID, harmless...) {
-		t.im.rules.Breaker = append(t.im.rules.Breaker, r)
-	}
+	add(t, &t.im.rules.Breaker, r, r.ID, breaker.Kind.Validate([]breaker.Rule{r}), harmless...)
 }
