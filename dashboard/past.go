@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/history"
-	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
@@ -84,14 +83,12 @@ type (
 type past struct {
 	max int // bytes
 
-	mu         sync.Mutex
-	resources  map[string]*resourcePast // all of the gate, and some that are gone
-	used       int                      // bytes
-	forgotten  int64                    // resources
-	round      int64                    // of feeding; 0 before the first
-	second     int64                    // that was fed last
-	gone       counts                   // what resources had counted that are gone, when they were fed last
-	lastSerial int64                    // of the rules in the rounds before
+	mu        sync.Mutex
+	resources map[string]*resourcePast // all of the gate, and some that are gone
+	used      int                      // bytes
+	forgotten int64                    // resources
+	round     int64                    // of feeding; 0 before the first
+	second    int64                    // that was fed last
 
 	load loadPast
 
@@ -177,25 +174,14 @@ func (p *past) feed(at time.Time, all []stat.Snapshot) {
 	}
 	p.second = second
 	p.full = p.full && p.used > p.max/4*3
-	var other *stat.Snapshot
-	last := p.lastSerial
 	for i := range all {
-		for _, serial := range all[i].RuleSerials {
-			last = max(last, serial)
-		}
-		if all[i].Resource == resource.Other {
-			other = &all[i]
-		} else {
-			p.feedResource(&all[i], counts{all[i].Pass, all[i].Block, all[i].Exception, all[i].WouldBlock})
-		}
+		p.feedResource(&all[i])
 	}
 	for name, r := range p.resources {
-		if r.round == p.round || name == resource.Other {
+		if r.round == p.round {
 			continue
 		}
-		if r.serial != 0 {
-			p.end(r)
-		}
+		r.end()
 		if r.rowsPast == nil || r.called < second-hourSeconds {
 			p.drop(r)
 			delete(p.resources, name)
@@ -207,36 +193,24 @@ func (p *past) feed(at time.Time, all []stat.Snapshot) {
 		r.forgetRules(p)
 		p.measure(r)
 	}
-	if other != nil {
-		own := counts{other.Pass, other.Block, other.Exception, other.WouldBlock}
-		for i := range own {
-			own[i] -= p.gone[i] // which it shows too
-		}
-		p.feedResource(other, own)
-	}
-	p.lastSerial = last
 	if p.used > p.max {
 		p.forget()
 	}
 }
 
-// end notes that a resource is gone, or that its totals begin anew: other shows what they were.
-func (p *past) end(r *resourcePast) {
-	for i, n := range r.totals {
-		p.gone[i] += n
-	}
-	r.serial, r.totals = 0, counts{}
-}
+// end notes that a resource is gone, or that its totals begin anew.
+func (r *resourcePast) end() { r.serial, r.totals = 0, counts{} }
 
 // feedResource takes the figures of a resource, with totals that go up as long as its tenure does.
-func (p *past) feedResource(s *stat.Snapshot, totals counts) {
+func (p *past) feedResource(s *stat.Snapshot) {
+	totals := counts{s.Pass, s.Block, s.Exception, s.WouldBlock}
 	r := p.resources[s.Resource]
 	if r == nil {
 		r = &resourcePast{name: s.Resource}
 		p.resources[s.Resource] = r
 	}
-	if r.serial != 0 && r.serial != s.Serial {
-		p.end(r)
+	if r.serial != s.Serial {
+		r.end()
 	}
 	if p.round == 1 {
 		r.totals = totals
@@ -252,7 +226,7 @@ func (p *past) feedResource(s *stat.Snapshot, totals counts) {
 		}
 	}
 	if r.rowsPast == nil {
-		r.noteRules(p, s, grown, nil)
+		r.noteRules(p, s, nil)
 		return
 	}
 	var row [pastFigures]int64
@@ -264,7 +238,7 @@ func (p *past) feedResource(s *stat.Snapshot, totals counts) {
 	r.hour.Fill(p.second, row[:]...)
 	r.minute.Fill(p.second, row[:]...)
 	r.demand.Fill(p.second, demand)
-	r.noteRules(p, s, grown, r.fillRule)
+	r.noteRules(p, s, r.fillRule)
 	r.forgetRules(p)
 	p.measure(r)
 }
@@ -278,8 +252,8 @@ func grow(now, before []int64) {
 	}
 }
 
-// noteRules has each rule's growth noted while the resource got these calls.
-func (r *resourcePast) noteRules(p *past, s *stat.Snapshot, calls counts, note func(p *past, f *stat.RuleSnapshot, serial int64, grown ruleCounts, admitted int64)) {
+// noteRules has each rule's growth noted.
+func (r *resourcePast) noteRules(p *past, s *stat.Snapshot, note func(p *past, f *stat.RuleSnapshot, serial int64, grown ruleCounts, admitted int64)) {
 	before := r.seen
 	if !slices.EqualFunc(before, s.RuleSerials, func(a ruleTotals, serial int64) bool { return a.serial == serial }) {
 		r.seen = make([]ruleTotals, len(s.Rules))
@@ -297,13 +271,6 @@ func (r *resourcePast) noteRules(p *past, s *stat.Snapshot, calls counts, note f
 			known = before[at]
 		case p.round == 1:
 			known.ruleCounts, known.admitted = totals, f.Admitted
-		case serial <= p.lastSerial:
-			// What it counted before is forgotten, but it decided no more calls than there were.
-			demand := calls[pastPass] + calls[pastBlock]
-			for i, most := range [...]int64{calls[pastBlock], calls[pastWouldBlock], demand, demand, 0} {
-				known.ruleCounts[i] = max(0, totals[i]-most)
-			}
-			known.admitted = max(0, f.Admitted-calls[pastPass])
 		}
 		grown := totals
 		grow(grown[:], known.ruleCounts[:])
