@@ -51,7 +51,7 @@ type Check interface {
 	// Stage is when the check is asked, among the checks of its resource. It is the same at
 	// every call.
 	Stage() Stage
-	// Interval is how far back the check remembers, 0 if it does not. Its resource is not evicted until
+	// Interval is how far back the check remembers, 0 if it does not. It is the same at every call. Its resource is not evicted until
 	// that time, or an hour, has passed without calls.
 	Interval() time.Duration
 

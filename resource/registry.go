@@ -99,7 +99,7 @@ func NewRegistry(cfg Config) *registry { //nolint:revive // what users have no u
 	}
 	for _, guard := range cfg.Plugged {
 		p := plugged{guard, &faultLog{logger: cfg.Logger}}
-		p.faults.kind = p.Kind()
+		p.faults.kind = valueOf(p.faults, "Kind", "", guard.Kind)
 		g.guards = append(g.guards, p)
 		g.faults = append(g.faults, p.faults)
 	}
@@ -339,16 +339,13 @@ func (g *registry) Sum(name string, now int64, e metric.Event) int64 {
 }
 
 // Signals returns what Load knows. It is never nil: nothing is known without a Load, nor if it panics.
-func (g *registry) Signals() (signals *stat.Signals) {
-	signals = &unknown
-	if g.load == nil {
-		return signals
+func (g *registry) Signals() *stat.Signals {
+	if g.load != nil {
+		if known := valueOf(g.loadPanics, "Signals", nil, g.load.Signals); known != nil {
+			return known
+		}
 	}
-	defer g.loadPanics.recover("Signals")
-	if known := g.load.Signals(); known != nil {
-		signals = known
-	}
-	return signals
+	return &unknown
 }
 
 var unknown stat.Signals

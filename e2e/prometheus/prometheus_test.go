@@ -110,7 +110,7 @@ func (s *server) checkCounts(t *testing.T, want tally) {
 	}
 	require.Len(t, want.answers, 4)
 	require.Greater(t, s.value(t, `max(leapgate_evicted_resources_total)`), 0.0)
-	require.Greater(t, s.value(t, `count(leapgate_entries_total{gate="default", result="pass"})`), 10.0)
+	require.Greater(t, s.value(t, `count(leapgate_entries_total{gate="default", result="pass"})`), 6.0, "not only those that rules name")
 }
 
 // named are resources that rules name.
