@@ -209,10 +209,10 @@ func (r *Resource) History() []stat.Second {
 	return home.stat.History(r.registry.clock.Now())
 }
 
-// Recent returns the latencies of the last ten seconds.
+// Recent returns the latencies of the last eight to ten seconds: of the running bucket of 2s and the four before it.
 func (r *Resource) Recent() metric.Latencies { return r.latencies((*stats.Stats).Recent) }
 
-// Minute returns the latencies of the last minute.
+// Minute returns the latencies of the last 50 to 60 seconds: of the running bucket of 10s and the five before it.
 func (r *Resource) Minute() metric.Latencies { return r.latencies((*stats.Stats).Minute) }
 
 func (r *Resource) latencies(of func(*stats.Stats, int64) metric.Latencies) metric.Latencies {

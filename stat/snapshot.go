@@ -27,7 +27,8 @@ type Snapshot struct {
 
 	// Of the calls completed in the last second; 0 with none.
 	AvgRT, MinRT time.Duration
-	// Of the calls completed in the last ten seconds, at most 4.4 % off; 0 with none.
+	// Of the calls completed in the last eight to ten seconds, at most 4.4 % off; 0 with none. They are
+	// counted in buckets of 2s: the running one and the four before it.
 	P50, P95, P99 time.Duration
 
 	// Concurrency is the number of calls in flight, and MaxConcurrency the most of the
@@ -37,7 +38,7 @@ type Snapshot struct {
 
 	// Waiting is the number of calls that wait now, before they begin: as often as each
 	// counts, with WithCount. They are not in flight. P50, P95 and P99 of the waits are of
-	// those that ended in the last ten seconds, at most 4.4 % off; 0 with none. MaxWaiting is the
+	// those that ended in the same time, at most 4.4 % off; 0 with none. MaxWaiting is the
 	// most that waited at a time, in the running second of the clock and the one before.
 	Waiting, MaxWaiting       int64
 	WaitP50, WaitP95, WaitP99 time.Duration
@@ -132,16 +133,6 @@ type ByCriticality struct{ Critical, Default, Sheddable, Background int64 }
 
 // Sum is how many calls there are.
 func (n ByCriticality) Sum() int64 { return n.Critical + n.Default + n.Sheddable + n.Background }
-
-// Plus is the sum of both, for each criticality.
-func (n ByCriticality) Plus(u ByCriticality) ByCriticality {
-	return ByCriticality{n.Critical + u.Critical, n.Default + u.Default, n.Sheddable + u.Sheddable, n.Background + u.Background}
-}
-
-// Minus is the difference, for each criticality.
-func (n ByCriticality) Minus(u ByCriticality) ByCriticality {
-	return ByCriticality{n.Critical - u.Critical, n.Default - u.Default, n.Sheddable - u.Sheddable, n.Background - u.Background}
-}
 
 // Change is a rule on a resource going over from one state to another. It is a plain value.
 type Change struct {
