@@ -56,25 +56,15 @@ type Config struct {
 	// it is reached again.
 	Now func() int64
 
-	// MaxResources is how many resources there may be besides those that a rule
-	// names: 1 to 10,000,000; 0 is 10,000. When they are all taken, a new name gets
-	// the place of a resource on which nothing has happened for a minute, and for
-	// the longest interval of its rules; its totals go to the resource "other". If
-	// there is none such among a few, and rules bind all names, it gets the place of
-	// the least used of those few that have no call inside or waiting. Otherwise
-	// "other" serves the name.
+	// MaxResources limits the number of resources that no rule names, from 1 to 10,000,000. The default
+	// is 10,000. When the limit is reached, a new name takes the place of an idle resource: one without
+	// calls for a minute and for the longest interval of its rules, but at most an hour. Its counts end
+	// then. If a small sample contains no idle resource, the resource "other" serves the name: all names
+	// without a place share what the rules admit there. [Gate.Evictions] counts the evicted resources.
 	//
-	// What rules remember of a resource that went too early is kept, for as many resources
-	// as there may be, and at least 1,000: if it comes again, its windows, queues and
-	// warmth go on. If there are more, the least used are forgotten; [Gate.Evictions] counts
-	// them. Finding the rules of new names that take the place of others takes a
-	// quarter of a processor at most; "other" serves those that come faster.
-	//
-	// The gate makes a table of 8 to 16 bytes per place, and a larger one if rules name
-	// many resources more. A resource takes 0.5 KB, 3.5 KB when it is called, 20 KB when
-	// it has been busy for a minute, and up to 2 KB more for each processor that it
-	// keeps busy. One that is remembered takes 1.5 KB with one rule of 10 buckets. What
-	// out-of-date statistics take is let go by Snapshot.
+	// The gate allocates a table of 8 to 16 bytes per resource, and a larger one if rules name many more.
+	// A resource takes 0.5 KB when registered, 3.5 KB once called, 20 KB after a busy minute, and up to
+	// 2 KB more for each processor that it keeps busy. Snapshot releases outdated statistics.
 	MaxResources int
 
 	// Logger gets what goes wrong in the background, at most once per cause. Nil
@@ -399,8 +389,7 @@ func (g *Gate) Resource(name string) *resource.Resource { return g.registry.Reso
 func (g *Gate) Lookup(name string) *resource.Resource { return g.resources.Get(name) }
 
 // Snapshot returns the figures of every resource, sorted by name, read at one now but
-// one after the other. The sum of any total over all of them never goes down from
-// one Snapshot to the next, also when resources are evicted.
+// one after the other.
 func (g *Gate) Snapshot() []stat.Snapshot { return g.registry.Snapshot() }
 
 // Signals returns what Config.Load knows of the load of the machine now; nothing is known
@@ -433,8 +422,8 @@ func (g *Gate) Rebind(resources ...string) error {
 // GuardFaults returns how often guards of Config.Guards, Config.OnChange and Config.Load have panicked.
 func (g *Gate) GuardFaults() int64 { return g.registry.GuardFaults() }
 
-// Evictions returns how resources have given their places to other names, and what had to be
-// forgotten for that. See [Config.MaxResources].
+// Evictions returns how many resources were evicted to make room for new names. See
+// [Config.MaxResources].
 func (g *Gate) Evictions() resource.Evictions { return g.registry.Evictions() }
 
 // Close ends the gate: from now on entries pass, unguarded and uncounted. Calls in

@@ -158,8 +158,13 @@ func TestGate_AnyOrderOfCallsReloadsAndEvictions(t *testing.T) {
 				c.Advance(time.Duration(rapid.SampledFrom([]int{1, 100, 1000, 100_000}).Draw(t, "ms")) * time.Millisecond)
 			}
 			got, concurrency, negative := gateTotals(g)
-			if got != want || concurrency != total || negative {
-				t.Fatalf("totals %v, %d in flight (any below 0: %v); want %v and %d", got, concurrency, negative, want, total)
+			if concurrency != total || negative {
+				t.Fatalf("%d in flight (any below 0: %v); want %d", concurrency, negative, total)
+			}
+			for e := range got { // those of evicted resources have ended
+				if got[e] > want[e] {
+					t.Fatalf("%v is %d, want at most %d", metric.Event(e), got[e], want[e])
+				}
 			}
 		}
 		for _, h := range in {
@@ -249,8 +254,9 @@ func TestGate_HammerCallsReloadsAndEvictions(t *testing.T) {
 	close(stop)
 	loader.Wait()
 	got, concurrency, negative := gateTotals(g)
-	require.Equal(t, []int64{passed.Load(), passed.Load(), blocked.Load(), 0},
-		[]int64{got[metric.Pass], got[metric.Success], got[metric.Block], concurrency})
+	require.Equal(t, []int64{got[metric.Pass], 0}, []int64{got[metric.Success], concurrency})
+	require.LessOrEqual(t, got[metric.Pass], passed.Load())
+	require.LessOrEqual(t, got[metric.Block], blocked.Load())
 	require.False(t, negative)
 	require.Positive(t, blocked.Load())
 	allFree(t, c, g)

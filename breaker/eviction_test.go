@@ -11,8 +11,8 @@ import (
 	"github.com/leapgate-go/leapgate/rule"
 )
 
-// A resource that is evicted and comes again has its state, since when, and its changes.
-func TestEviction_KeepsTheStateAndItsChanges(t *testing.T) {
+// A resource is not evicted while its breaker remembers an opening.
+func TestEviction_NotWhileTheBreakerRemembers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.gate = leapgate.Must(leapgate.Config{Now: w.clock.Now, MaxResources: 1})
@@ -28,7 +28,7 @@ func TestEviction_KeepsTheStateAndItsChanges(t *testing.T) {
 		require.NoError(t, err)
 		e.Exit()
 	}
-	require.Nil(t, w.gate.Lookup("a"))
+	require.NotNil(t, w.gate.Lookup("a"))
 	require.Equal(t, 3*time.Minute, w.refused().RetryAfter)
 	after := w.rule("b")
 	require.Equal(t, "open", after.State)

@@ -82,13 +82,12 @@ type (
 type past struct {
 	max int // bytes
 
-	mu         sync.Mutex
-	resources  map[string]*resourcePast // all of the gate, and some that are gone
-	used       int                      // bytes
-	forgotten  int64                    // resources
-	round      int64                    // of feeding; 0 before the first
-	second     int64                    // that was fed last
-	lastSerial int64                    // of the rules in the rounds before
+	mu        sync.Mutex
+	resources map[string]*resourcePast // all of the gate, and some that are gone
+	used      int                      // bytes
+	forgotten int64                    // resources
+	round     int64                    // of feeding; 0 before the first
+	second    int64                    // that was fed last
 
 	load loadPast
 
@@ -161,11 +160,7 @@ func (p *past) feed(at time.Time, all []stat.Snapshot) {
 	}
 	p.second = second
 	p.full = p.full && p.used > p.max/8*7
-	last := p.lastSerial
 	for i := range all {
-		for _, serial := range all[i].RuleSerials {
-			last = max(last, serial)
-		}
 		p.feedResource(&all[i])
 	}
 	for name, r := range p.resources {
@@ -184,7 +179,6 @@ func (p *past) feed(at time.Time, all []stat.Snapshot) {
 		r.forgetRules(p)
 		p.measure(r)
 	}
-	p.lastSerial = last
 	p.makeRoom()
 }
 
@@ -195,7 +189,7 @@ func (p *past) feedResource(s *stat.Snapshot) {
 		r = &resourcePast{name: s.Resource}
 		p.resources[s.Resource] = r
 	}
-	if r.serial != 0 && r.serial != s.Serial {
+	if r.serial != s.Serial {
 		r.totals = counts{}
 	}
 	totals := counts{s.Pass, s.Block, s.Exception, s.WouldBlock}
@@ -213,7 +207,7 @@ func (p *past) feedResource(s *stat.Snapshot) {
 		}
 	}
 	if r.rowsPast == nil {
-		r.noteRules(p, s, grown, nil)
+		r.noteRules(p, s, nil)
 		return
 	}
 	var row [pastFigures]int64
@@ -225,7 +219,7 @@ func (p *past) feedResource(s *stat.Snapshot) {
 	r.hour.Fill(p.second, row[:]...)
 	r.minute.Fill(p.second, row[:]...)
 	r.demand.Fill(p.second, demand)
-	r.noteRules(p, s, grown, r.fillRule)
+	r.noteRules(p, s, r.fillRule)
 	r.forgetRules(p)
 	p.measure(r)
 }
@@ -239,8 +233,8 @@ func grow(now, before []int64) {
 	}
 }
 
-// noteRules has each rule's growth noted while the resource got these calls.
-func (r *resourcePast) noteRules(p *past, s *stat.Snapshot, calls counts, note func(p *past, f *stat.RuleSnapshot, grown ruleCounts, admitted int64)) {
+// noteRules passes what the counts of each rule have grown by to note, unless note is nil.
+func (r *resourcePast) noteRules(p *past, s *stat.Snapshot, note func(p *past, f *stat.RuleSnapshot, grown ruleCounts, admitted int64)) {
 	before := r.seen
 	if !slices.EqualFunc(before, s.RuleSerials, func(a ruleTotals, serial int64) bool { return a.serial == serial }) {
 		r.seen = make([]ruleTotals, len(s.Rules))
@@ -258,13 +252,6 @@ func (r *resourcePast) noteRules(p *past, s *stat.Snapshot, calls counts, note f
 			known = before[at]
 		case p.round == 1:
 			known.ruleCounts, known.admitted = totals, f.Admitted
-		case serial <= p.lastSerial:
-			// What it counted before is forgotten, but it decided no more calls than there were.
-			demand := calls[pastPass] + calls[pastBlock]
-			for i, most := range [...]int64{calls[pastBlock], calls[pastWouldBlock], demand, demand, 0} {
-				known.ruleCounts[i] = max(0, totals[i]-most)
-			}
-			known.admitted = max(0, f.Admitted-calls[pastPass])
 		}
 		grown := totals
 		grow(grown[:], known.ruleCounts[:])

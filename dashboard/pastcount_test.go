@@ -44,11 +44,8 @@ func TestHistory_OfResourcesThatAreEvicted(t *testing.T) {
 					callTimes(g, "y", 110)
 					time.Sleep(time.Second)
 				}
-				time.Sleep(time.Minute)
-				callTimes(g, "x", 1)
-				for i := range 40 {
-					callTimes(g, fmt.Sprint("n", i), 1)
-				}
+				time.Sleep(61 * time.Second)
+				callTimes(g, "new", 1)
 				require.Nil(t, g.Lookup("y"))
 				time.Sleep(again)
 				callTimes(g, "y", 3000)

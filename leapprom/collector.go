@@ -27,10 +27,9 @@
 //	rule_state{resource, guard, rule, state}     1 for the state that it is in, 0 for the others
 //	rule_changes_total{resource, guard, rule}    how often it went over to another
 //	resources, guard_faults_total                of the gate
+//	resources_without_series                     resources that none of these series count
 //	evicted_resources_total                      resources that gave their place to another name
-//	remembered_resources                         those of which it is remembered what they have used
-//	forgotten_resources_total                    those of which that had to be forgotten too early
-//	forgotten_calls_total                        calls that had passed there
+//	forgotten_resources_total                    those whose rules still remembered calls
 //	load_cpu_ratio, load_throttled_ratio,        of the machine, as far as Config.Load of the
 //	load_pressure_ratio, load_processors,        gate knows them: see package load
 //	load_scheduling_latency_seconds,
@@ -44,27 +43,21 @@
 // limiter_coarse_admissions_total, limiter_log_bytes, limiter_limit and
 // limiter_window_seconds. No key is ever a label.
 //
-// # Exactness
+// # Counters
 //
-// The sum over all resources of any counter is what was counted, exactly, and no series
-// ever goes back. The resource "other" is what all others leave of that sum: what the
-// gate counts in its own resource of that name, and what resources without series of
-// their own count (see Config.MaxResources). When a resource is evicted its series stay,
-// and go on when it comes again. Only what it counted between the last reading and its
-// eviction shows in other.
+// Counters are exact. The series of a resource are its own totals, and those of a rule are what the rule
+// has counted on the resource. They end when the gate evicts the resource, or the rule is removed. If it
+// returns, they start from zero, which Prometheus handles as a counter reset: rates are never negative.
+// Calls between the last scrape and the end of a resource are lost, but a resource is evicted only after
+// a minute without calls, so scrapes at least once a minute see them all.
 //
-// So it is with the blocks of rules, and the changes of their states: the rule "other" of the resource "other" has what
-// was blocked by rules that have no series any more, and on resources without. The blocks
-// of a rule that is removed stay, and go on if it is loaded again; only its threshold and its
-// state end.
-// Of the removed rules of a resource, the last five keep their series; one that has lost
-// them, and is loaded again, begins anew.
+// The resource "other" has the calls that the gate's own resource of that name has served. Resources
+// beyond Config.MaxResources have no series; resources_without_series tells how many there are.
 //
 // The two of waits are there for resources in which a call has waited. Response times begin
 // when a wait is over: what a caller saw is both.
 //
-// Created timestamps tell when a series began: entries, exceptions and the two histograms
-// have them.
+// The series of resources have created timestamps.
 //
 // Within one reading, entries, exceptions and rules may be a few calls apart. The sum over
 // rules of blocks is that of entries with result block, if no call is on its way, and if
@@ -84,20 +77,12 @@
 package leapprom
 
 import (
-	"cmp"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leapgate-go/leapgate"
-	"github.com/leapgate-go/leapgate/metric"
-	"github.com/leapgate-go/leapgate/resource"
-	"github.com/leapgate-go/leapgate/stat"
 )
 
 // Collector exports one gate. It may be registered in several registries, and several
@@ -106,23 +91,18 @@ import (
 type Collector struct {
 	gate        *leapgate.Gate
 	cfg         Config
+	gateLabels  []*dto.LabelPair
 	descs       *descs
 	limiters    []*limiter
 	ruleSources []*ruleSource
 	classic     *classicBuckets // nil with NativeOnly
 
 	mu       sync.Mutex // guards what is below: one reading at a time
-	sources  map[string]*source
-	sorted   []*source       // by label: the registry has little to sort then
-	values   map[string]bool // of the label "resource" that are taken
-	unnamed  int             // sources that no rule named when they came
-	newest   int64           // the highest serial that was read
-	lastRule int64           // the last serial of a rule that there was then
 	readings int64
-	other    *source // for the labels and the rules of the resource other
-	guards   map[string]string
-	rests    map[string][]*dto.LabelPair // of the rule other, by guard
-	sizes    [3]int                      // of the last samples, to make room for as many
+	sources  map[string]*source // of the resources that were in the last reading and have series
+	values   map[string]bool    // of the label "resource" that they have
+	unnamed  int                // of them, those that no rule names
+	sizes    [3]int             // of the last samples, to make room for as many
 }
 
 var _ prometheus.Collector = (*Collector)(nil)
@@ -136,11 +116,9 @@ func New(gate *leapgate.Gate, cfg Config) (*Collector, error) {
 	}
 	c := &Collector{
 		gate: gate, cfg: cfg, descs: newDescs(cfg.Gate), limiters: limiters, ruleSources: ruleSources,
-		sources: make(map[string]*source),
-		values:  map[string]bool{resource.Other: true},
-		other:   newSource(cfg.Gate, resource.Other, resource.Other),
-		guards:  make(map[string]string),
-		rests:   make(map[string][]*dto.LabelPair),
+		gateLabels: pairs("gate", cfg.Gate),
+		sources:    make(map[string]*source),
+		values:     make(map[string]bool),
 	}
 	if !cfg.NativeOnly {
 		c.classic = newClassicBuckets(cfg.Buckets)
@@ -173,34 +151,28 @@ func (c *Collector) read() *samples {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := c.gate.Totals()
-	left := c.readAll(all)
+	c.readings++
 	s := &samples{
 		counters:   make([]counter, 0, c.sizes[0]),
 		gauges:     make([]gauge, 0, c.sizes[1]),
 		histograms: make([]histogram, 0, c.sizes[2]),
 	}
-	if len(c.sorted) != len(c.sources) {
-		c.sorted = slices.SortedFunc(maps.Values(c.sources), func(a, b *source) int { return strings.Compare(a.value(), b.value()) })
+	left := 0
+	for i := range all { // by name, so that the registry has little to sort
+		if src := c.source(&all[i]); src != nil {
+			c.collect(s, src, &all[i])
+		} else {
+			left++
+		}
 	}
-	for _, src := range c.sorted {
-		shown := src.shown()
-		of := series{counts: shown.counts, inFlight: src.inFlight, waiting: src.waiting}
-		of.latencies.add(shown.latencies, 1)
-		of.waits.add(shown.waits, 1)
-		c.collect(s, src, &of)
-	}
-	c.collect(s, c.other, &left.series)
-	for guard, sum := range left.rules {
-		c.collectRest(s, guard, sum)
-	}
-	gate := c.other.labels[:1:1]
+	c.endSeries()
+	gate := c.gateLabels
 	s.gauge(c.descs.resources, gate, float64(len(all)))
+	s.gauge(c.descs.leftOut, gate, float64(left))
 	s.count(c.descs.guardFaults, gate, nil, c.gate.GuardFaults())
 	evictions := c.gate.Evictions()
 	s.count(c.descs.evicted, gate, nil, evictions.Evicted)
-	s.gauge(c.descs.remembered, gate, float64(evictions.Remembered))
 	s.count(c.descs.forgotten, gate, nil, evictions.Forgotten)
-	s.count(c.descs.forgottenCalls, gate, nil, evictions.ForgottenCalls)
 	collectLoad(c.descs, s, gate, c.gate.Signals())
 	for _, l := range c.limiters {
 		l.read(c.descs, s)
@@ -210,138 +182,4 @@ func (c *Collector) read() *samples {
 	}
 	c.sizes = [3]int{len(s.counters), len(s.gauges), len(s.histograms)}
 	return s
-}
-
-// readAll lets every source read its totals, and returns what is left.
-func (c *Collector) readAll(all []resource.Totals) *rest {
-	left := &rest{rules: make(map[string]resource.RuleTotals)}
-	c.readings++
-	c.other.forget()
-	for _, src := range c.sources {
-		src.forget()
-	}
-	newest := c.newest
-	var former map[int64]resource.RuleTotals
-	for i := range all {
-		t := &all[i]
-		newest = max(newest, t.Serial)
-		for k := range t.Rules {
-			guard := c.guard(t.Rules[k].Kind)
-			left.rules[guard] = left.rules[guard].Plus(resource.OwnTotalsOf(&t.Rules[k]))
-		}
-		if t.Resource == resource.Other {
-			left.add(t)
-			for kind, past := range t.FormerRules {
-				guard := c.guard(kind)
-				left.rules[guard] = left.rules[guard].Plus(past)
-			}
-			former = t.FormerBySerial
-			if c.other.created == nil {
-				c.other.created = timestamppb.New(t.Since)
-			}
-			c.other.readRules(c, t)
-		} else if src := c.source(t); src != nil {
-			src.read(c, t)
-		} else {
-			left.add(t)
-		}
-	}
-	c.newest, c.lastRule = newest, all[0].LastRuleSerial
-	c.bound()
-	left.leaveRules(c.other, former)
-	for _, src := range c.sources {
-		left.leave(src)
-		left.leaveRules(src, former)
-	}
-	return left
-}
-
-// bound ends the series of resources that have them because a rule named them, and that
-// the gate does not keep any more, if there are too many: the oldest first. Other takes
-// what they showed.
-func (c *Collector) bound() {
-	var gone []*source
-	for _, src := range c.sources {
-		if src.guest && !src.present {
-			gone = append(gone, src)
-		}
-	}
-	if len(gone) <= c.cfg.MaxResources {
-		return
-	}
-	slices.SortFunc(gone, func(a, b *source) int { return cmp.Compare(a.serial, b.serial) })
-	for _, src := range gone[:len(gone)-c.cfg.MaxResources] {
-		delete(c.sources, src.name)
-		delete(c.values, src.value())
-	}
-	c.sorted = nil
-}
-
-// source returns the source of a resource, a new one if it can have one, nil if not.
-func (c *Collector) source(t *resource.Totals) *source {
-	if src := c.sources[t.Resource]; src != nil {
-		return src
-	}
-	if !t.Named && c.unnamed >= c.cfg.MaxResources {
-		return nil
-	}
-	value := label(t.Resource)
-	if c.values[value] {
-		return nil
-	}
-	src := newSource(c.cfg.Gate, t.Resource, value)
-	if src.promoted = t.Serial <= c.newest; !src.promoted {
-		src.created = timestamppb.New(t.Since)
-	}
-	if src.guest = t.Named; !src.guest {
-		c.unnamed++
-	}
-	c.values[value] = true
-	c.sources[t.Resource] = src
-	return src
-}
-
-func (c *Collector) collect(s *samples, src *source, of *series) {
-	d, counts, classic := c.descs, &of.counts, c.classic
-	s.count(d.entries, src.block, src.created, counts[metric.Block])
-	s.count(d.entries, src.pass, src.created, counts[metric.Pass])
-	s.count(d.exceptions, src.labels, src.created, counts[metric.Exception])
-	s.count(d.ignored, src.labels, src.created, counts[metric.Ignored])
-	s.count(d.occupied, src.labels, src.created, counts[metric.OccupiedPass])
-	s.histogram(d.responseTime, src.labels, src.created, &of.latencies, counts[metric.RT], classic)
-	s.gauge(d.inFlight, src.labels, float64(of.inFlight))
-	waited := of.waits != cells{}
-	if waited {
-		s.histogram(d.waitTime, src.labels, src.created, &of.waits, counts[metric.Wait], classic)
-	}
-	if waited || of.waiting != 0 {
-		s.gauge(d.waiting, src.labels, float64(of.waiting))
-	}
-	for _, r := range src.rules {
-		r.collect(c, s)
-	}
-}
-
-// collectRest adds what rules of a guard have counted that no other series shows.
-func (c *Collector) collectRest(s *samples, guard string, sum resource.RuleTotals) {
-	if sum == (resource.RuleTotals{}) {
-		return
-	}
-	labels := c.rests[guard]
-	if labels == nil {
-		labels = c.ruleLabels(guard, resource.Other, resource.Other)
-		c.rests[guard] = labels
-	}
-	s.count(c.descs.blocks, labels, nil, sum.Blocked)
-	s.count(c.descs.wouldBlocks, labels, nil, sum.WouldBlock)
-	s.count(c.descs.candidateWouldBlocks, labels, nil, sum.CandidateWouldBlock)
-	if sum.Changes != 0 {
-		s.count(c.descs.changes, labels, nil, sum.Changes)
-	}
-	if sum.Missing != 0 {
-		s.count(c.descs.missing, labels, nil, sum.Missing)
-	}
-	if sum.Shed != (stat.ByCriticality{}) {
-		c.collectShed(s, c.shedLabels(guard, resource.Other, resource.Other), sum.Shed)
-	}
 }

@@ -93,8 +93,9 @@ func TestCollect_ExactValues(t *testing.T) {
 		`rule_used{guard="flow",resource="a",rule="qps"}`:                     2,
 		`rule_used{guard="flow",resource="a",rule="try"}`:                     1,
 		`rule_used{guard="isolation",resource="b",rule="qps"}`:                2,
-		`resources{}`:          3,
-		`guard_faults_total{}`: 0,
+		`resources_without_series{}`:                                          0,
+		`resources{}`:                                                         3,
+		`guard_faults_total{}`:                                                0,
 	}, r.only("rule", "resources", "guard"))
 	open.SetOutcome(leapgate.Ignored)
 	open.Exit()

@@ -17,13 +17,9 @@ type Config struct {
 	// be in one registry: up to 255 bytes of UTF-8; "" is "default".
 	Gate string
 
-	// MaxResources is how many resources that no rule names can have series of their
-	// own: 1 to 1,000,000; 0 is 1,000. First come, first served; what has none is summed up
-	// in the resource "other". A name that has series keeps them, also when the gate has
-	// evicted its resource; they go on when it comes again. Resources that a rule names
-	// have series in any case; as many again as this keep them when no rule names them any
-	// more and the gate has evicted them. Of names that make the same label value, only the
-	// first has.
+	// MaxResources limits the number of resources with series of their own that no rule names, from 1 to
+	// 1,000,000. The default is 1,000. First come, first served. Resources that a rule names always have
+	// series. Of names with the same label value, only the first has series.
 	//
 	// A resource has 23 series, or 6 where Prometheus reads native histograms, and 5 or
 	// more for each of its rules.

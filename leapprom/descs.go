@@ -10,8 +10,7 @@ type descs struct {
 	mode, threshold, effective, candidate, interval, used    *prometheus.Desc
 	state, changes                                           *prometheus.Desc
 	// of the gate
-	resources, guardFaults                         *prometheus.Desc
-	evicted, remembered, forgotten, forgottenCalls *prometheus.Desc
+	resources, leftOut, guardFaults, evicted, forgotten *prometheus.Desc
 	// of the machine
 	cpu, throttled, pressure, schedLatency, runnable, processors *prometheus.Desc
 	// by source of rules
@@ -44,7 +43,7 @@ func newDescs(gate string) *descs {
 	d.waiting = of("entries_waiting", "Calls that wait before they begin.", "resource")
 
 	d.blocks = of("blocks_total",
-		"Calls that a rule has blocked. Rule other: what no other series shows.",
+		"Calls that a rule has blocked.",
 		"resource", "guard", "rule")
 	d.wouldBlocks = of("would_blocks_total", "Calls that a rule in mode shadow would have blocked.", "resource", "guard", "rule")
 	d.candidateWouldBlocks = of("candidate_would_blocks_total",
@@ -70,12 +69,11 @@ func newDescs(gate string) *descs {
 	d.changes = of("rule_changes_total", "How often a rule went over from one state to another.", "resource", "guard", "rule")
 
 	d.resources = of("resources", "Resources that the gate keeps, the resource other included.")
+	d.leftOut = of("resources_without_series", "Resources that have no series, since there are more than MaxResources of the collector.")
 	d.guardFaults = of("guard_faults_total", "Panics of guards that the program brought, and of its OnChange and Load.")
 	d.evicted = of("evicted_resources_total", "Resources that gave their place to another name.")
-	d.remembered = of("remembered_resources", "Evicted resources of which it is remembered what they have used.")
 	d.forgotten = of("forgotten_resources_total",
-		"Evicted resources of which that had to be forgotten too early, because too many were remembered.")
-	d.forgottenCalls = of("forgotten_calls_total", "Calls that had passed in those: so many may pass once more than the rules say.")
+		"Evicted resources whose rules still remembered calls: rules that remember more than an hour.")
 
 	d.cpu = of("load_cpu_ratio", "Share that is used of the processors that may be used, smoothed with a half-life of 1 s.")
 	d.throttled = of("load_throttled_ratio", "Share of the periods of the quota in which it ran out, smoothed.")

@@ -35,7 +35,7 @@ func Example() {
 		"leapgate_entries_total", "leapgate_blocks_total", "leapgate_rule_threshold")
 	fmt.Printf("%s%v", text, err)
 	// Output:
-	// # HELP leapgate_blocks_total Calls that a rule has blocked. Rule other: what no other series shows.
+	// # HELP leapgate_blocks_total Calls that a rule has blocked.
 	// # TYPE leapgate_blocks_total counter
 	// leapgate_blocks_total{gate="default",guard="flow",resource="GET /orders",rule="orders-qps"} 2
 	// # HELP leapgate_entries_total Calls into a resource, by what became of them: pass or block. A call with a count of n counts n times.
@@ -78,7 +78,7 @@ func ExampleNew() {
 	answer := httptest.NewRecorder()
 	metrics.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for line := range strings.Lines(answer.Body.String()) {
-		if strings.HasPrefix(line, "leapgate_resources") || strings.HasPrefix(line, "leapgate_limiter_decisions") {
+		if strings.HasPrefix(line, "leapgate_resources{") || strings.HasPrefix(line, "leapgate_limiter_decisions") {
 			fmt.Print(line)
 		}
 	}

@@ -52,14 +52,6 @@ func lastCell(edge float64) int {
 	return int(math.Round(math.Log2(edge)*perDoubling)) - meter.FirstCell
 }
 
-type cells [numCells]int64
-
-func (c *cells) add(l metric.Latencies, times int64) {
-	for i, n := range l.Counts {
-		c[l.First+i-meter.FirstCell] += times * n
-	}
-}
-
 // histogram is a series of times.
 type histogram struct {
 	desc    *prometheus.Desc
@@ -70,9 +62,11 @@ type histogram struct {
 	message dto.Histogram
 }
 
-// histogram adds a series of the calls in cells, which took so many nanoseconds together.
+// histogram adds a series of times, which are rt nanoseconds together.
 // Their sum is never below 0: the sign is one more digit. Without classic buckets, that is nil.
-func (s *samples) histogram(desc *prometheus.Desc, labels []*dto.LabelPair, created *timestamppb.Timestamp, cells *cells, rt int64, classic *classicBuckets) {
+func (s *samples) histogram(desc *prometheus.Desc, labels []*dto.LabelPair, created *timestamppb.Timestamp, times metric.Latencies, rt int64, classic *classicBuckets) {
+	var cells [numCells]int64
+	copy(cells[max(0, times.First-meter.FirstCell):], times.Counts)
 	s.histograms = append(s.histograms, histogram{desc: desc, labels: labels, sum: float64(uint64(rt)) / 1e9, zero: uint64(cells[0])})
 	h := &s.histograms[len(s.histograms)-1]
 	h.message.CreatedTimestamp = created
@@ -80,9 +74,9 @@ func (s *samples) histogram(desc *prometheus.Desc, labels []*dto.LabelPair, crea
 	for _, n := range cells {
 		h.count += uint64(n)
 	}
-	h.native(cells)
+	h.native(&cells)
 	if classic != nil {
-		h.classic(cells, classic)
+		h.classic(&cells, classic)
 	}
 }
 
@@ -97,7 +91,7 @@ func (h *histogram) Write(m *dto.Metric) error {
 // native sets the native buckets. What took no time that can be told is in the zero
 // bucket. What took longer than the last edge is in the bucket above it, although it may
 // have been longer still: a native histogram must hold each call in some bucket.
-func (h *histogram) native(cells *cells) {
+func (h *histogram) native(cells *[numCells]int64) {
 	// Empty buckets between others cost a byte each, a further span two or more.
 	const closeBy = 3
 	used := 0
@@ -147,7 +141,7 @@ func (h *histogram) lengthen() {
 	*h.message.PositiveSpan[len(h.message.PositiveSpan)-1].Length++
 }
 
-func (h *histogram) classic(cells *cells, of *classicBuckets) {
+func (h *histogram) classic(cells *[numCells]int64, of *classicBuckets) {
 	type bucket struct {
 		bucket dto.Bucket
 		count  uint64

@@ -1,39 +1,29 @@
 package leapprom
 
 import (
-	"cmp"
+	"maps"
 	"slices"
-	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/rule"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// ruleID is a rule as the gate reports it.
-type ruleID struct {
-	kind, id string
-	nth      int // of those with the same ID on the resource, which only guards of the program have
-}
+// ruleID identifies a rule on a resource.
+type ruleID struct{ kind, id string }
 
-// ruleSeries are those of one rule on a source.
+// ruleSeries has the labels of the series of one rule on a resource.
 type ruleSeries struct {
-	guard  string               // the value of that label
-	labels []*dto.LabelPair     // nil if another rule has them: then other shows what it counts
-	info   []*dto.LabelPair     // with the mode, as it was last
-	shed   *[4][]*dto.LabelPair // as shedLabels made them; nil until something is shed
-	states []stateSeries        // one for each state that it can be in, as they were last
+	guard  string // the value of that label
+	labels []*dto.LabelPair
+	info   []*dto.LabelPair   // with the mode, as it was last
+	shed   [][]*dto.LabelPair // by criticality; nil until something is shed
+	states []stateSeries      // one for each state that it can be in, as they were last
 
-	serial             int64               // of the rule's counts that last is from
-	now                *stat.RuleSnapshot  // of the reading at hand; nil if it is not there
-	left               int64               // the reading in which it was missed first; 0 if it was there last
-	last, offset, base resource.RuleTotals // as those of a source
-	blocks, would      bool                // whether it has, or had once, what such a series counts
-	candidate, changes bool
-	used               bool
-	shared             bool // the changes are those of all resources that the rule binds
+	reading int64 // the last one that the rule was in
+	used    bool  // the rule counts what of its threshold is used
 }
 
 // stateSeries is the series of one state of a rule.
@@ -42,170 +32,107 @@ type stateSeries struct {
 	labels []*dto.LabelPair
 }
 
-func (r *ruleSeries) shown() resource.RuleTotals { return r.base.Plus(r.last).Minus(r.offset) }
-
-// maxLeft is how many rules that do not bind a resource any more keep their series there.
-const maxLeft = 5
-
-// readRules takes the rules of a reading. The series of those that do not bind the
-// resource any more stay as they are, and go on if the rule comes again: if other showed
-// at once what they have counted in all their time, its rate would be false. Only when
-// there are too many do the oldest end, and other takes what they showed.
-func (s *source) readRules(c *Collector, t *resource.Totals) {
-	for i := range t.Rules {
-		now, serial := &t.Rules[i], t.RuleSerials[i]
-		totals := resource.TotalsOf(now)
-		id := ruleID{kind: now.Kind, id: now.ID}
-		r := s.rules[id]
-		for ; r != nil && r.now != nil; r = s.rules[id] {
-			id.nth++
-		}
+// collectRules adds the series of the rules on a resource. Of several with the same labels, only the
+// first has series.
+func (c *Collector) collectRules(s *samples, src *source, rules []stat.RuleSnapshot) {
+	for i := range rules {
+		now := &rules[i]
+		id := ruleID{now.Kind, now.ID}
+		r := src.rules[id]
 		if r == nil {
-			r = s.newRule(c, id)
-			s.rules[id] = r
-		}
-		if r.serial != serial {
-			r.base, r.offset = r.shown(), resource.RuleTotals{}
-			if serial <= c.lastRule { // other has shown these
-				r.offset = resource.OwnTotalsOf(now)
+			if r = src.newRule(c, id); r == nil {
+				continue
 			}
+			src.rules[id] = r
 		}
-		r.serial, r.last, r.now, r.left = serial, totals, now, 0
-		r.blocks = r.blocks || now.Mode == rule.Enforce
-		r.would = r.would || now.Mode == rule.Shadow
-		r.candidate = r.candidate || now.Candidate > 0
-		r.used = r.used || now.Used > 0
-		r.changes, r.shared = r.changes || now.State != "", now.SharedState
-	}
-	var left []ruleID
-	for id, r := range s.rules {
-		switch {
-		case r.now != nil:
-			continue
-		case r.labels == nil || r.shown() == resource.RuleTotals{}:
-			delete(s.rules, id)
-			continue
-		case r.left == 0:
-			r.left = c.readings
-		}
-		left = append(left, id)
-	}
-	if len(left) > maxLeft {
-		slices.SortFunc(left, func(a, b ruleID) int {
-			return cmp.Or(cmp.Compare(s.rules[a].left, s.rules[b].left), strings.Compare(a.id, b.id))
-		})
-		for _, id := range left[:len(left)-maxLeft] {
-			delete(s.rules, id)
+		if r.reading != c.readings {
+			r.reading = c.readings
+			r.collect(c, s, now)
 		}
 	}
+	maps.DeleteFunc(src.rules, func(_ ruleID, r *ruleSeries) bool { return r.reading != c.readings })
 }
 
+// newRule returns new series, or nil if another rule has the same labels.
 func (s *source) newRule(c *Collector, id ruleID) *ruleSeries {
-	guard, value := c.guard(id.kind), label(id.id)
-	taken := s == c.other && value == resource.Other
+	guard, value := label(id.kind), label(id.id)
 	for _, r := range s.rules {
-		taken = taken || r.guard == guard && r.labels != nil && r.labels[3].GetValue() == value
-	}
-	if taken {
-		return &ruleSeries{guard: guard}
-	}
-	return &ruleSeries{guard: guard, labels: c.ruleLabels(guard, s.value(), value)}
-}
-
-// guard returns the value of the label "guard".
-func (c *Collector) guard(kind string) string {
-	value, known := c.guards[kind]
-	if !known {
-		value = label(kind)
-		c.guards[kind] = value
-	}
-	return value
-}
-
-func (c *Collector) ruleLabels(guard, resource, rule string) []*dto.LabelPair {
-	return pairs("gate", c.cfg.Gate, "guard", guard, "resource", resource, "rule", rule)
-}
-
-func (r *ruleSeries) collect(c *Collector, s *samples) {
-	if r.labels == nil {
-		return
-	}
-	shown := r.shown()
-	if r.blocks || shown.Blocked > 0 { // the rule may have been changed, and removed, since the last reading
-		s.count(c.descs.blocks, r.labels, nil, shown.Blocked)
-	}
-	if r.would || shown.WouldBlock > 0 {
-		s.count(c.descs.wouldBlocks, r.labels, nil, shown.WouldBlock)
-	}
-	if r.candidate || shown.CandidateWouldBlock > 0 {
-		s.count(c.descs.candidateWouldBlocks, r.labels, nil, shown.CandidateWouldBlock)
-	}
-	if r.changes || shown.Changes > 0 {
-		s.count(c.descs.changes, r.labels, nil, shown.Changes)
-	}
-	if shown.Missing > 0 {
-		s.count(c.descs.missing, r.labels, nil, shown.Missing)
-	}
-	if shown.Shed != (stat.ByCriticality{}) {
-		if r.shed == nil {
-			r.shed = c.shedLabels(r.guard, r.labels[2].GetValue(), r.labels[3].GetValue())
+		if r.guard == guard && r.labels[3].GetValue() == value {
+			return nil
 		}
-		c.collectShed(s, r.shed, shown.Shed)
 	}
-	if r.now == nil {
-		return
+	labels := pairs("gate", c.cfg.Gate, "guard", guard, "resource", s.labels[1].GetValue(), "rule", value)
+	return &ruleSeries{guard: guard, labels: labels}
+}
+
+func (r *ruleSeries) collect(c *Collector, s *samples, now *stat.RuleSnapshot) {
+	d := c.descs
+	for _, one := range [...]struct {
+		desc  *prometheus.Desc
+		value int64
+		shown bool // even if it is 0
+	}{
+		{d.blocks, now.Blocked, now.Mode == rule.Enforce},
+		{d.wouldBlocks, now.WouldBlock, now.Mode == rule.Shadow},
+		{d.candidateWouldBlocks, now.CandidateWouldBlock, now.Candidate > 0},
+		{d.changes, now.Changes, now.State != ""},
+		{d.missing, now.Missing, false},
+	} {
+		if one.shown || one.value > 0 {
+			s.count(one.desc, r.labels, nil, one.value)
+		}
 	}
-	r.collectStates(c, s)
-	mode := r.now.Mode.String()
+	r.collectShed(c, s, now.Shed)
+	r.collectStates(c, s, now)
+	mode := now.Mode.String()
 	if r.info == nil || r.info[2].GetValue() != mode {
 		r.info = pairs("gate", c.cfg.Gate, "guard", r.guard, "mode", mode,
 			"resource", r.labels[2].GetValue(), "rule", r.labels[3].GetValue())
 	}
-	s.gauge(c.descs.mode, r.info, 1)
-	s.gauge(c.descs.threshold, r.labels, r.now.Threshold)
-	s.gauge(c.descs.effective, r.labels, r.now.Effective)
-	s.gauge(c.descs.interval, r.labels, r.now.Interval.Seconds())
-	if r.used && r.now.Used >= 0 {
-		s.gauge(c.descs.used, r.labels, float64(r.now.Used))
+	s.gauge(d.mode, r.info, 1)
+	s.gauge(d.threshold, r.labels, now.Threshold)
+	s.gauge(d.effective, r.labels, now.Effective)
+	s.gauge(d.interval, r.labels, now.Interval.Seconds())
+	if r.used = r.used || now.Used > 0; r.used {
+		s.gauge(d.used, r.labels, float64(now.Used))
 	}
-	if r.now.Candidate > 0 {
-		s.gauge(c.descs.candidate, r.labels, r.now.Candidate)
+	if now.Candidate > 0 {
+		s.gauge(d.candidate, r.labels, now.Candidate)
 	}
 }
 
-// shedLabels are those of the series of what a rule has shed: by criticality, as collectShed goes
-// through them.
-func (c *Collector) shedLabels(guard, resource, rule string) *[4][]*dto.LabelPair {
-	all := new([4][]*dto.LabelPair)
-	for i, criticality := range [...]string{"critical", "default", "sheddable", "background"} {
-		all[i] = pairs("criticality", criticality, "gate", c.cfg.Gate, "guard", guard, "resource", resource, "rule", rule)
+// collectShed adds a series for each criticality of which the rule has blocked calls.
+func (r *ruleSeries) collectShed(c *Collector, s *samples, n stat.ByCriticality) {
+	if n == (stat.ByCriticality{}) {
+		return
 	}
-	return all
-}
-
-// collectShed adds a series for each criticality of which anything was refused.
-func (c *Collector) collectShed(s *samples, labels *[4][]*dto.LabelPair, n stat.ByCriticality) {
+	if r.shed == nil {
+		for _, criticality := range [...]string{"critical", "default", "sheddable", "background"} {
+			r.shed = append(r.shed, pairs("criticality", criticality, "gate", c.cfg.Gate, "guard", r.guard,
+				"resource", r.labels[2].GetValue(), "rule", r.labels[3].GetValue()))
+		}
+	}
 	for i, n := range [...]int64{n.Critical, n.Default, n.Sheddable, n.Background} {
 		if n != 0 {
-			s.count(c.descs.shed, labels[i], nil, n)
+			s.count(c.descs.shed, r.shed[i], nil, n)
 		}
 	}
 }
 
 // collectStates adds a series for each state that the rule can be in. Package resource
 // bounds how many there are, and which letters they have.
-func (r *ruleSeries) collectStates(c *Collector, s *samples) {
+func (r *ruleSeries) collectStates(c *Collector, s *samples, now *stat.RuleSnapshot) {
 	same := func(series stateSeries, state string) bool { return series.state == state }
-	if !slices.EqualFunc(r.states, r.now.States, same) {
+	if !slices.EqualFunc(r.states, now.States, same) {
 		r.states = nil
-		for _, state := range r.now.States {
+		for _, state := range now.States {
 			r.states = append(r.states, stateSeries{state, pairs("gate", c.cfg.Gate, "guard", r.guard,
 				"resource", r.labels[2].GetValue(), "rule", r.labels[3].GetValue(), "state", state)})
 		}
 	}
 	for _, series := range r.states {
 		in := 0.0
-		if series.state == r.now.State {
+		if series.state == now.State {
 			in = 1
 		}
 		s.gauge(c.descs.state, series.labels, in)

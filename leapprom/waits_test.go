@@ -2,12 +2,10 @@ package leapprom_test
 
 import (
 	"context"
-	"math"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/flow"
@@ -54,46 +52,4 @@ func TestWaits_SeriesOfAResourceInWhichACallHasWaited(t *testing.T) {
 		`wait_time_seconds_native{resource="a",i=-8}`:   1,
 		`wait_time_seconds_native{resource="a",i=0}`:    1,
 	}, scrapeNow())
-}
-
-// Whatever resources come and go, and have series or not, the sums over them are exact.
-func TestWaits_SumsOverResourcesAreExact(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		c := gatetest.NewClock()
-		waits := 0.0
-		g := newPaced(t, c, rapid.IntRange(1, 4).Draw(t, "places"), func() { waits++ })
-		registry := registryOf(t, g, leapprom.Config{MaxResources: rapid.IntRange(1, 4).Draw(t, "series")})
-		name := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "other"})
-		seconds := 0.0
-		before := scrape(t, registry)
-		t.Repeat(map[string]func(*rapid.T){
-			"call": func(t *rapid.T) {
-				begin := c.Now()
-				require.True(t, call(g, name.Draw(t, "name")))
-				seconds += time.Duration(c.Now() - begin).Seconds()
-			},
-			"time": func(t *rapid.T) {
-				c.Advance(time.Duration(rapid.Int64Range(0, int64(2*gatetest.Idle)).Draw(t, "time")))
-			},
-			"": func(t *rapid.T) {
-				now := scrape(t, registry)
-				if got := now.sum("wait_time_seconds_count"); got != waits {
-					t.Fatalf("%v waits, want %v", got, waits)
-				}
-				if got := now.sum("wait_time_seconds_native"); got != waits {
-					t.Fatalf("%v waits in native buckets, want %v", got, waits)
-				}
-				if got := now.sum("wait_time_seconds_sum"); math.Abs(got-seconds) > 1e-6 {
-					t.Fatalf("%v s waited, want %v", got, seconds)
-				}
-				for name, value := range before.only("wait_time") {
-					if got := now["leapgate_"+name]; got < value {
-						t.Fatalf("%s went from %v to %v", name, value, got)
-					}
-				}
-				before = now
-			},
-		})
-	})
 }

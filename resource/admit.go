@@ -60,8 +60,11 @@ func (a *admission) block() {
 
 // block counts a call that was refused, and returns why.
 func (set *guardSet) block(now, n int64, origin string, b *BlockError) error {
-	if !set.metric.Block(now, n) {
-		set.registry.addEvictedBlock(n)
+	set.metric.Add(now, meter.Block, n)
+	if !set.metric.Holds() { // the resource has just been evicted
+		if m := set.registry.other.set.Load().metric; m != nil {
+			m.Add(now, meter.Block, n)
+		}
 	}
 	set.registry.checkClock(now)
 	if b.RetryAfter < 0 || b.RetryAfter > never {

@@ -26,11 +26,8 @@ type Guard interface {
 	//
 	// old is what Bind returned for the resource before; nil if it has just appeared. What
 	// a check remembers of the resource lives there. A check that has the ID of an old one, and
-	// in its Cause the same Last or State, keeps its counts, in the sums over all rules
-	// too. One that was left out must not be returned again. The checks
-	// of a resource that is evicted are kept as long as their Interval. If the resource
-	// comes again by then, they go on as they are, or are old if rules were loaded
-	// meanwhile.
+	// in its Cause the same Last or State, keeps its counts. One that was left out must not be returned again. The checks of a resource end when it is
+	// evicted.
 	//
 	// Bind is called when a resource appears, when a load of rules of any kind concerns it,
 	// and when Rebind of the gate names it. No lock
@@ -54,8 +51,8 @@ type Check interface {
 	// Stage is when the check is asked, among the checks of its resource. It is the same at
 	// every call.
 	Stage() Stage
-	// Interval is how far back the check remembers, 0 if it does not. If its resource is
-	// evicted, the check is kept as long as that, in case the resource comes again.
+	// Interval is how far back the check remembers, 0 if it does not. It is the same at every call. Its resource is not evicted until
+	// that time, or an hour, has passed without calls.
 	Interval() time.Duration
 
 	// Reserve takes n, 1 to 1,048,576, at now, in nanoseconds on the gate's axis; or it

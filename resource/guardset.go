@@ -7,6 +7,8 @@ import (
 	"time"
 	"unsafe"
 
+	"go.uber.org/atomic"
+
 	"github.com/leapgate-go/leapgate/internal/meter"
 	"github.com/leapgate-go/leapgate/internal/stats"
 	"github.com/leapgate-go/leapgate/internal/tracing"
@@ -55,8 +57,8 @@ type checks struct {
 
 // owner is whose a check is.
 type owner struct {
-	guard    int // its index in the registry
-	lifetime *lifetime
+	guard  int   // its index in the registry
+	serial int64 // the same as long as the rule keeps its counts on the resource
 }
 
 // maxShadowFinishers is how many checks in mode shadow a resource can have that want
@@ -89,14 +91,14 @@ func newChecks() *checks {
 }
 
 // add adds the checks of a guard. old are those that the resource had, nil if it had none.
-func (s *checks) add(guard int, some []Check, old *checks, lifetimes *lifetimes) {
+func (s *checks) add(guard int, some []Check, old *checks, last *atomic.Int64) {
 	for _, c := range some {
-		h := s.continued(c, old)
-		if h == nil {
-			h = lifetimes.begin()
+		serial := s.continued(c, old)
+		if serial == 0 {
+			serial = last.Add(1)
 		}
 		s.bound = append(s.bound, c)
-		s.owners = append(s.owners, owner{guard, h})
+		s.owners = append(s.owners, owner{guard, serial})
 	}
 }
 
@@ -190,53 +192,51 @@ func (a *asked) ofAllCalls() (Finisher, bool) {
 	return as[Finisher](a.Check)
 }
 
-// continued returns the lifetime of the old check whose counts c takes over, or nil.
-func (s *checks) continued(c Check, old *checks) *lifetime {
-	for before, h := range old.all() {
-		if goesOn(before, c) && !s.has(h) {
-			return h
+// continued returns the serial of the old check whose counts c takes over, or 0. Built-in guards keep
+// the last refusal with the counts, so its address is compared.
+func (s *checks) continued(c Check, old *checks) int64 {
+	after := c.Cause()
+	for before, serial := range old.all() {
+		b := before.Cause()
+		same := b.Last == after.Last || b.State != nil && b.State == after.State
+		if same && b.RuleID == after.RuleID && b.Kind == after.Kind &&
+			!slices.ContainsFunc(s.owners, func(o owner) bool { return o.serial == serial }) {
+			return serial
 		}
 	}
-	return nil
+	return 0
 }
 
-// has reports whether a lifetime is that of any of the checks, nil for none.
-func (s *checks) has(h *lifetime) bool {
-	return s != nil && slices.ContainsFunc(s.owners, func(o owner) bool { return o.lifetime == h })
-}
-
-// snapshot returns the figures of a resource. What was carried over from resources
-// that are gone shows in other.
-func (set *guardSet) snapshot(name string, now int64, at time.Time, evicted evictedTotals) stat.Snapshot {
+// snapshot returns the figures of a resource.
+func (set *guardSet) snapshot(name string, now int64, at time.Time) stat.Snapshot {
 	s := set.stat.Snapshot(now)
 	s.Resource, s.At = name, at
-	waits := metric.Latencies(set.metric.Waits())
-	totals := metric.Counts(set.metric.Totals())
-	if name == Other {
-		waits = waits.Plus(evicted.waits)
-		totals = totals.Plus(evicted.counts)
-	}
-	s.Waits = waits.Count()
-	stats.SetTotals(&s, totals)
+	s.Waits = metric.Latencies(set.metric.Waits()).Count()
+	stats.SetTotals(&s, metric.Counts(set.metric.Totals()))
 	s.Rules, s.RuleSerials = set.rules(now, at)
-	if end, used := set.metric.LastBucket(); used && now-end > int64(idleTime) {
+	if set.metric.LastBucket() < now-int64(idleTime) {
 		set.stat.Trim(now)
 	}
 	return s
 }
 
-// rules returns the figures of the rules that bind the resource, and the serials of their lifetimes.
+// rules returns the figures of the rules that bind the resource, and their serials.
 func (set *guardSet) rules(now int64, at time.Time) (rules []stat.RuleSnapshot, serials []int64) {
 	if set.checks == nil {
 		return nil, nil
 	}
 	rules, serials = make([]stat.RuleSnapshot, 0, len(set.bound)), make([]int64, 0, len(set.bound))
-	for c, h := range set.rulesOnly() {
-		rule := snapshotOf(c, now, at)
-		if last := c.Cause().Last; last != nil {
-			rule.LastRefusal = last.load(now, at)
+	for c, serial := range set.all() {
+		if p, _ := c.(pluggedCheck); isTracer(p.Check) {
+			continue // it is there to see entries
 		}
-		rules, serials = append(rules, rule), append(serials, h.serial)
+		rule, cause := c.Snapshot(now), c.Cause()
+		rule.ID, rule.Kind = cmp.Or(rule.ID, cause.RuleID), cmp.Or(rule.Kind, cause.Kind)
+		cause.State.show(&rule, cause, now, at)
+		if cause.Last != nil {
+			rule.LastRefusal = cause.Last.load(now, at)
+		}
+		rules, serials = append(rules, rule), append(serials, serial)
 	}
 	if len(rules) == 0 {
 		return nil, nil
@@ -244,44 +244,24 @@ func (set *guardSet) rules(now int64, at time.Time) (rules []stat.RuleSnapshot, 
 	return rules, serials
 }
 
-// snapshotOf returns the figures of a check, which may leave its names to its cause.
-func snapshotOf(c Check, now int64, at time.Time) stat.RuleSnapshot {
-	rule, cause := c.Snapshot(now), c.Cause()
-	if rule.ID == "" {
-		rule.ID = cause.RuleID
-	}
-	if rule.Kind == "" {
-		rule.Kind = cause.Kind
-	}
-	cause.State.show(&rule, cause, now, at)
-	return rule
-}
-
 // all returns the checks of a resource, nil for none, in the order of the guards, each with
-// its lifetime.
-func (s *checks) all() iter.Seq2[Check, *lifetime] {
-	return func(yield func(Check, *lifetime) bool) {
+// its serial.
+func (s *checks) all() iter.Seq2[Check, int64] {
+	return func(yield func(Check, int64) bool) {
 		if s == nil {
 			return
 		}
 		for i, c := range s.bound {
-			if !yield(c, s.owners[i].lifetime) {
+			if !yield(c, s.owners[i].serial) {
 				return
 			}
 		}
 	}
 }
 
-// rulesOnly is all without checks that are there to see entries.
-func (s *checks) rulesOnly() iter.Seq2[Check, *lifetime] {
-	return func(yield func(Check, *lifetime) bool) {
-		for c, h := range s.all() {
-			p, _ := c.(pluggedCheck)
-			if _, traces := p.Check.(tracing.Tracer); !traces && !yield(c, h) {
-				return
-			}
-		}
-	}
+func isTracer(c Check) bool {
+	_, is := c.(tracing.Tracer)
+	return is
 }
 
 // of returns the checks of one guard, as it returned them.

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/atomic"
 
 	"github.com/leapgate-go/leapgate/internal/clock"
 	"github.com/leapgate-go/leapgate/rule"
@@ -37,13 +38,13 @@ func TestGuardSet_IsOneCacheLine(t *testing.T) {
 func TestChecks_OfOneCheckAreFewAllocations(t *testing.T) {
 	old := newChecks()
 	one := []Check{loneCheck{cause: new(Cause)}}
-	old.add(0, one, nil, new(lifetimes))
+	old.add(0, one, nil, new(atomic.Int64))
 	old.arrange()
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() {
 		s := newChecks()
-		s.add(0, one, old, new(lifetimes))
+		s.add(0, one, old, nil)
 		s.arrange()
-		if s.only() == nil || s.owners[0].lifetime != old.owners[0].lifetime {
+		if s.only() == nil || s.owners[0].serial != old.owners[0].serial {
 			t.Error("not that check")
 		}
 	}), 2.0)
@@ -56,9 +57,9 @@ func TestChecks_OfEachGuard(t *testing.T) {
 	t.Parallel()
 	a, b, c := loneCheck{cause: &Cause{RuleID: "a"}}, loneCheck{cause: &Cause{RuleID: "b"}}, loneCheck{cause: &Cause{RuleID: "c"}}
 	s := newChecks()
-	s.add(0, []Check{a, b}, nil, new(lifetimes))
-	s.add(1, nil, nil, new(lifetimes))
-	s.add(2, []Check{c}, nil, new(lifetimes))
+	s.add(0, []Check{a, b}, nil, new(atomic.Int64))
+	s.add(1, nil, nil, new(atomic.Int64))
+	s.add(2, []Check{c}, nil, new(atomic.Int64))
 	require.Equal(t, []Check{a, b}, s.of(0))
 	require.Empty(t, s.of(1))
 	require.Equal(t, []Check{c}, s.of(2))

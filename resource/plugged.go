@@ -19,30 +19,29 @@ type plugged struct {
 	faults *faultLog
 }
 
-func (p plugged) Kind() string {
-	defer p.faults.recover("Kind")
-	return p.Guard.Kind()
-}
-
 func (p plugged) Bind(name string, old []Check) (checks []Check, named bool) {
 	checks = old // if Bind panics, what they remember must not be lost
 	defer p.faults.recover("Bind")
 	own := make([]Check, len(old))
-	last := make(map[string]*atomic.Pointer[stat.RuleSnapshot], len(old))
+	before := make(map[string]pluggedCheck, len(old))
 	for i, c := range old {
-		before := c.(pluggedCheck)
-		own[i], last[before.cause.RuleID] = before.Check, before.lastSnapshot
+		c := c.(pluggedCheck)
+		own[i], before[c.cause.RuleID] = c.Check, c
 	}
 	bound, names := p.Guard.Bind(name, own)
 	var all []Check
 	for _, c := range bound {
-		s := pluggedCheck{Check: c, cause: c.Cause(), faults: p.faults}
-		if s.cause == nil {
+		cause := c.Cause()
+		if cause == nil {
 			panic("the Cause of a Check is nil")
 		}
-		if s.lastSnapshot = last[s.cause.RuleID]; s.lastSnapshot == nil {
+		s := pluggedCheck{Check: c, cause: cause, faults: p.faults, lastSnapshot: before[cause.RuleID].lastSnapshot}
+		s.mode = valueOf(p.faults, "Mode", rule.Off, c.Mode)
+		s.stage = valueOf(p.faults, "Stage", 0, c.Stage)
+		s.interval = valueOf(p.faults, "Interval", 0, c.Interval)
+		if s.lastSnapshot == nil {
 			s.lastSnapshot = atomic.NewPointer(&stat.RuleSnapshot{
-				ID: s.cause.RuleID, Kind: s.cause.Kind, Threshold: s.cause.Threshold, Interval: s.cause.Interval,
+				ID: cause.RuleID, Kind: cause.Kind, Threshold: cause.Threshold, Interval: cause.Interval,
 			})
 		}
 		all = append(all, s)
@@ -54,13 +53,29 @@ func (p plugged) Bind(name string, old []Check) (checks []Check, named bool) {
 // program's check has.
 type pluggedCheck struct {
 	Check
-	cause  *Cause
 	faults *faultLog
+
+	// These are the same at every call.
+	cause    *Cause
+	mode     rule.Mode
+	stage    Stage
+	interval time.Duration
+
 	// lastSnapshot is what Snapshot returned last: when it panics, counts must not go back.
 	lastSnapshot *atomic.Pointer[stat.RuleSnapshot]
 }
 
-func (c pluggedCheck) Cause() *Cause { return c.cause }
+func (c pluggedCheck) Cause() *Cause           { return c.cause }
+func (c pluggedCheck) Mode() rule.Mode         { return c.mode }
+func (c pluggedCheck) Stage() Stage            { return c.stage }
+func (c pluggedCheck) Interval() time.Duration { return c.interval }
+
+// valueOf returns what a method of the program returns, or fallback if it panics.
+func valueOf[T any](faults *faultLog, method string, fallback T, of func() T) (value T) {
+	value = fallback
+	defer faults.recover(method)
+	return of()
+}
 
 // noTicket is the ticket of a Reserve that panicked: it took nothing.
 var noTicket = Ticket{math.MinInt64, math.MinInt64}
@@ -146,26 +161,8 @@ func (c pluggedCheck) FinishArgs(now, n int64, rt time.Duration, outcome Outcome
 	c.Check.(ArgsFinisher).FinishArgs(now, n, rt, outcome, held)
 }
 
-func (c pluggedCheck) Mode() (mode rule.Mode) {
-	mode = rule.Off
-	defer c.faults.recover("Mode")
-	return c.Check.Mode()
-}
-
-func (c pluggedCheck) Stage() Stage {
-	defer c.faults.recover("Stage")
-	return c.Check.Stage()
-}
-
-func (c pluggedCheck) Interval() time.Duration {
-	defer c.faults.recover("Interval")
-	return c.Check.Interval()
-}
-
 func (c pluggedCheck) Snapshot(now int64) (s stat.RuleSnapshot) {
-	s = *c.lastSnapshot.Load()
-	defer c.faults.recover("Snapshot")
-	s = c.Check.Snapshot(now)
+	s = valueOf(c.faults, "Snapshot", *c.lastSnapshot.Load(), func() stat.RuleSnapshot { return c.Check.Snapshot(now) })
 	c.lastSnapshot.Store(&s)
 	return s
 }

@@ -73,7 +73,7 @@ func (g *registry) rebind(name string, now int64, stateful *[]*checks) bool {
 	generation := g.generation.Load()
 	g.mu.Lock()
 	r := g.table.Get(name)
-	old, remembered := g.checksOf(r, name, now)
+	old := r.checks()
 	g.mu.Unlock()
 	checks, named := g.bind(name, old)
 	g.mu.Lock()
@@ -84,8 +84,7 @@ func (g *registry) rebind(name string, now int64, stateful *[]*checks) bool {
 	if r == nil || r.home == nil { // it has come meanwhile, or has gone
 		r = g.table.Get(name)
 	}
-	// The checks alone would not do: they may have come and gone again meanwhile.
-	if still, since := g.checksOf(r, name, now); g.generation.Load() != generation || still != old || since != remembered {
+	if g.generation.Load() != generation || r.checks() != old {
 		return false
 	}
 	switch {
@@ -95,8 +94,7 @@ func (g *registry) rebind(name string, now int64, stateful *[]*checks) bool {
 			r.named = named
 			g.list(r)
 		}
-		g.dismiss(r.home, checks, now)
-		r.home, r.bound = r.home.with(checks), generation
+		r.home = r.home.with(checks)
 		r.set.Store(r.home)
 		if !named {
 			g.makeRoom(now, 0) // r may go as well, if it is idle
@@ -104,7 +102,7 @@ func (g *registry) rebind(name string, now int64, stateful *[]*checks) bool {
 	case named:
 		r = g.newResource(name)
 		r.named = true
-		g.settle(r, now, checks, remembered)
+		g.settle(r, now, checks)
 	}
 	if checks != nil && checks.stateful != nil {
 		*stateful = append(*stateful, checks)
@@ -112,14 +110,11 @@ func (g *registry) rebind(name string, now int64, stateful *[]*checks) bool {
 	return true
 }
 
-// checksOf returns the checks that a resource has, or those that are remembered of its name
-// if it is nil, with what is remembered; nil if it is not known. The caller holds mu.
-func (g *registry) checksOf(r *Resource, name string, now int64) (*checks, *rememberedResource) {
-	if r != nil {
-		return r.home.checks, nil
+// checks returns the checks of a registered resource, nil if r is nil. The caller holds the
+// registry's lock.
+func (r *Resource) checks() *checks {
+	if r == nil {
+		return nil
 	}
-	if old := g.remembered.table.Get(name); old != nil && old.until > now {
-		return old.checks, old
-	}
-	return nil, nil
+	return r.home.checks
 }

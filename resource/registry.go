@@ -17,8 +17,7 @@ import (
 	"github.com/leapgate-go/leapgate/stat"
 )
 
-// Other is the name of the resource that serves the names beyond Config.MaxResources, and
-// that keeps the totals of those that were evicted.
+// Other is the name of the resource that serves the names beyond Config.MaxResources.
 const Other = names.Other
 
 // Config is what [NewRegistry] is told.
@@ -38,9 +37,8 @@ type Config struct {
 type Load interface{ Signals() *stat.Signals }
 
 // registry holds the resources of a gate by name. Looking one up takes no lock;
-// a new name takes one, for a short time however many there are, but when a table
-// grows: that of the names, when rules name more than MaxResources resources, or that
-// of the names that are remembered.
+// a new name takes one, for a short time however many there are, but when the table
+// grows, because rules name more than MaxResources resources.
 type registry struct {
 	clock      clock.Clock
 	sleep      func(context.Context, time.Duration) error
@@ -60,19 +58,15 @@ type registry struct {
 	full       atomic.Bool   // all places are taken; written under mu
 	crowded    atomic.Bool   // the last search for a place found none
 	closed     atomic.Bool   // written under mu
-	newcomers  cpuBudget     // of names that take the place of another
 	other      *Resource     // serves the names without a place
+	lastRule   atomic.Int64  // the last serial of a check
 
-	mu            sync.Mutex          // guards what is below; no callback runs under it
-	places        []*Resource         // those that may be evicted, max at most
-	kept          []*Resource         // those that rules name, and other
-	hand          int                 // goes round the places in search of a victim
-	serial        int64               // of the last resource that got a place
-	lifetimes     lifetimes           // of checks
-	evicted       int64               // how many resources
-	remembered    rememberedResources // what is remembered of resources that are gone
-	evictedTotals evictedTotals       // what was counted in resources that are gone; shows in other
-	former        formerRules         // what rules have counted where they bind no more
+	mu        sync.Mutex  // guards what is below; no callback runs under it
+	places    []*Resource // those that may be evicted, max at most
+	kept      []*Resource // those that rules name, and other
+	hand      int         // goes round the places in search of idle ones
+	serial    int64       // of the last resource that got a place
+	evictions Evictions
 
 	rebinding sync.Mutex   // guards unbound
 	unbound   []*names.Set // those that are not carried out yet, oldest first
@@ -88,20 +82,19 @@ func NewRegistry(cfg Config) *registry { //nolint:revive // what users have no u
 		cfg.Logger = slog.Default()
 	}
 	g := &registry{
-		clock:      clock.New(cfg.Now),
-		sleep:      cfg.Sleep,
-		table:      names.New[Resource](cfg.MaxResources),
-		outcome:    cfg.Outcome,
-		guards:     slices.Clone(cfg.Guards),
-		max:        cfg.MaxResources,
-		remembered: newRemembered(cfg.MaxResources),
+		clock:   clock.New(cfg.Now),
+		sleep:   cfg.Sleep,
+		table:   names.New[Resource](cfg.MaxResources),
+		outcome: cfg.Outcome,
+		guards:  slices.Clone(cfg.Guards),
+		max:     cfg.MaxResources,
 	}
 	if g.outcome == nil {
 		g.outcome, g.ignoresOwn = outcomeOf, true
 	}
 	for _, guard := range cfg.Plugged {
 		p := plugged{guard, &faultLog{logger: cfg.Logger}}
-		p.faults.kind = p.Kind()
+		p.faults.kind = valueOf(p.faults, "Kind", "", guard.Kind)
 		g.guards = append(g.guards, p)
 		g.faults = append(g.faults, p.faults)
 	}
@@ -191,66 +184,46 @@ func (g *registry) attach(r *Resource, void *meter.Meter, now int64) (*guardSet,
 func (g *registry) register(name string, handle *Resource, now int64) *Resource {
 	g.checkClock(now)
 	for !g.closed.Load() {
-		var r *Resource
-		if old := g.remembered.table.Get(name); old != nil || !g.full.Load() {
-			r = g.place(name, handle, now, old)
-		} else {
-			r = g.replace(name, handle, now)
+		if !g.mayHaveRoom(now) {
+			if r := g.table.Get(name); r != nil {
+				return r
+			}
+			break
 		}
-		if r != nil {
+		if r := g.place(name, handle, now); r != nil {
 			return r
 		}
 	}
 	return g.other
 }
 
-// replace is register for a name that is not remembered, when all places are taken.
-func (g *registry) replace(name string, handle *Resource, now int64) *Resource {
-	start := g.clock.Now()
-	estimate, ok := g.newcomers.begin(start)
-	if !ok {
-		return g.other
+// mayHaveRoom reports whether a new name is likely to get a place. If all are taken, it looks for idle
+// resources first, since finding the rules of a name may take long. Calls do not wait for the lock to
+// learn that there are none.
+func (g *registry) mayHaveRoom(now int64) bool {
+	if !g.full.Load() {
+		return true
 	}
-	defer func() { g.newcomers.end(estimate, g.clock.Now()-start) }()
-	// Patterns are not tried on a name that other will serve. And no call waits for the lock
-	// to learn that.
 	if !g.mu.TryLock() {
 		if g.crowded.Load() {
-			return g.other
+			return false
 		}
 		g.mu.Lock()
 	}
-	room := g.roomFor(now, 1)
-	g.mu.Unlock()
-	if !room {
-		if r := g.table.Get(name); r != nil {
-			return r
-		}
-		return g.other
-	}
-	return g.place(name, handle, now, nil)
+	defer g.mu.Unlock()
+	return g.makeRoom(now, 1)
 }
 
-// place binds a name and registers it. old is what is remembered of it, if anything. It
-// returns nil if that or the rules were changed meanwhile.
-func (g *registry) place(name string, handle *Resource, now int64, old *rememberedResource) *Resource {
+// place binds a name and registers it. It returns nil if the rules were changed meanwhile.
+func (g *registry) place(name string, handle *Resource, now int64) *Resource {
 	generation := g.generation.Load()
-	var checks *checks
-	var named bool
-	switch {
-	case old == nil || old.until <= now:
-		checks, named = g.bind(name, nil)
-	case old.bound == generation:
-		checks = old.checks
-	default:
-		checks, named = g.bind(name, old.checks)
-	}
+	checks, named := g.bind(name, nil)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if r := g.table.Get(name); r != nil {
 		return r
 	}
-	if g.generation.Load() != generation || g.remembered.table.Get(name) != old {
+	if g.generation.Load() != generation {
 		return nil
 	}
 	if g.closed.Load() || !named && !g.makeRoom(now, 1) {
@@ -260,7 +233,7 @@ func (g *registry) place(name string, handle *Resource, now int64, old *remember
 		handle = g.newResource(name)
 	}
 	handle.named = named
-	g.settle(handle, now, checks, old)
+	g.settle(handle, now, checks)
 	return handle
 }
 
@@ -273,7 +246,7 @@ func (g *registry) bind(name string, old *checks) (all *checks, named bool) {
 		if all == nil && len(some) > 0 {
 			all = newChecks()
 		}
-		all.add(i, some, old, &g.lifetimes)
+		all.add(i, some, old, &g.lastRule)
 		named = named || names
 	}
 	if all != nil {
@@ -282,20 +255,11 @@ func (g *registry) bind(name string, old *checks) (all *checks, named bool) {
 	return all, named
 }
 
-// settle gives r a place. back is what is remembered of it, if anything. The caller
-// holds mu.
-func (g *registry) settle(r *Resource, now int64, checks *checks, back *rememberedResource) {
+// settle gives r a place. The caller holds mu.
+func (g *registry) settle(r *Resource, now int64, checks *checks) {
 	g.serial++
 	r.born, r.serial = now, g.serial
 	r.home = newGuardSet(g, checks)
-	r.bound = g.generation.Load()
-	if r.used = 0; back != nil && back.until > now {
-		r.used = back.used
-		g.resume(back, r.home)
-	}
-	if old := g.remembered.table.Get(r.name); old != nil {
-		g.remembered.drop(old)
-	}
 	g.list(r)
 	r.set.Store(r.home)
 	g.table.Put(r.name, r)
@@ -328,29 +292,27 @@ func (g *registry) listOf(r *Resource) *[]*Resource {
 }
 
 // Snapshot returns the figures of every resource, by name. They are read at one
-// now, but one after the other: calls come and go meanwhile. The sum of a total
-// over all resources never goes down from one Snapshot to the next. The resource
+// now, but one after the other: calls come and go meanwhile. The resource
 // [Other] is left out as long as nothing has been counted in it.
 func (g *registry) Snapshot() []stat.Snapshot {
-	var evicted evictedTotals
-	cut := g.cut(func() { evicted = g.evictedTotals })
+	all := g.all()
 	now := g.clock.Now()
 	at := g.clock.Wall(now)
-	snapshots := make([]stat.Snapshot, 0, len(cut))
-	for _, p := range cut {
-		s := p.home.snapshot(p.name, now, at, evicted)
+	snapshots := make([]stat.Snapshot, 0, len(all))
+	for _, p := range all {
+		s := p.home.snapshot(p.name, now, at)
 		s.Serial = p.serial
-		if p.name == Other && s.Pass+s.Block == 0 && s.Rules == nil {
-			continue // nobody has needed it
+		if p.home.metric.Retired() || p.name == Other && s.Pass+s.Block == 0 && s.Rules == nil {
+			continue // it was evicted meanwhile, or nobody has needed it
 		}
 		snapshots = append(snapshots, s)
 	}
 	return snapshots
 }
 
-// homeOf returns where r is counted, or was when the gate was closed, the serial of that, and what
-// other carries; nil if r has no place. Counting itself does without the lock.
-func (g *registry) homeOf(r *Resource) (home *guardSet, serial int64, evicted evictedTotals) {
+// homeOf returns where r is counted, or was when the gate was closed, and the serial of that; nil if r
+// has no place. Counting itself does without the lock.
+func (g *registry) homeOf(r *Resource) (home *guardSet, serial int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if r.home == nil {
@@ -358,7 +320,7 @@ func (g *registry) homeOf(r *Resource) (home *guardSet, serial int64, evicted ev
 			r = namesake
 		}
 	}
-	return r.home, r.serial, g.evictedTotals
+	return r.home, r.serial
 }
 
 // Sum is the number of events of a resource in the last second, 0 if it is not there.
@@ -372,16 +334,13 @@ func (g *registry) Sum(name string, now int64, e metric.Event) int64 {
 }
 
 // Signals returns what Load knows. It is never nil: nothing is known without a Load, nor if it panics.
-func (g *registry) Signals() (signals *stat.Signals) {
-	signals = &unknown
-	if g.load == nil {
-		return signals
+func (g *registry) Signals() *stat.Signals {
+	if g.load != nil {
+		if known := valueOf(g.loadPanics, "Signals", nil, g.load.Signals); known != nil {
+			return known
+		}
 	}
-	defer g.loadPanics.recover("Signals")
-	if known := g.load.Signals(); known != nil {
-		signals = known
-	}
-	return signals
+	return &unknown
 }
 
 var unknown stat.Signals

@@ -33,8 +33,6 @@ type Resource struct {
 	index  int       // in the registry's list of resources like it
 	born   int64     // when it got its place
 	serial int64     // of the resources that got a place before, and of this
-	bound  uint32    // the generation of the rules that home has the checks of
-	used   int64     // calls that passed in earlier stays that are remembered
 }
 
 // Name is the name of the resource.
@@ -172,7 +170,7 @@ func (r *Resource) enter(ctx context.Context, now, n int64, by Caller, args *arg
 func (r *Resource) QPS(e metric.Event) float64 {
 	set := r.set.Load()
 	if set.metric == nil {
-		if set, _, _ = r.registry.homeOf(r); set == nil {
+		if set, _ = r.registry.homeOf(r); set == nil {
 			return 0
 		}
 	}
@@ -188,13 +186,13 @@ func (r *Resource) QPS(e metric.Event) float64 {
 // Snapshot returns the figures of the resource. If it has no place in the registry,
 // they are all zero.
 func (r *Resource) Snapshot() stat.Snapshot {
-	home, serial, evicted := r.registry.homeOf(r)
+	home, serial := r.registry.homeOf(r)
 	now := r.registry.clock.Now()
 	at := r.registry.clock.Wall(now)
 	if home == nil {
 		return stat.Snapshot{Resource: r.name, At: at}
 	}
-	s := home.snapshot(r.name, now, at, evicted)
+	s := home.snapshot(r.name, now, at)
 	s.Serial = serial
 	return s
 }
@@ -204,21 +202,21 @@ func (r *Resource) Snapshot() stat.Snapshot {
 // are there too, with the calls that were in flight. It is
 // nil if the resource has no place in the registry.
 func (r *Resource) History() []stat.Second {
-	home, _, _ := r.registry.homeOf(r)
+	home, _ := r.registry.homeOf(r)
 	if home == nil {
 		return nil
 	}
 	return home.stat.History(r.registry.clock.Now())
 }
 
-// Recent returns the latencies of the last ten seconds.
+// Recent returns the latencies of the last eight to ten seconds: of the running bucket of 2s and the four before it.
 func (r *Resource) Recent() metric.Latencies { return r.latencies((*stats.Stats).Recent) }
 
-// Minute returns the latencies of the last minute.
+// Minute returns the latencies of the last 50 to 60 seconds: of the running bucket of 10s and the five before it.
 func (r *Resource) Minute() metric.Latencies { return r.latencies((*stats.Stats).Minute) }
 
 func (r *Resource) latencies(of func(*stats.Stats, int64) metric.Latencies) metric.Latencies {
-	home, _, _ := r.registry.homeOf(r)
+	home, _ := r.registry.homeOf(r)
 	if home == nil {
 		return metric.Latencies{}
 	}

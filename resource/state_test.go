@@ -482,29 +482,6 @@ func TestState_GoesOnWhenItsRuleIsChanged(t *testing.T) {
 	require.Equal(t, "off", ruleOf(t, g, "db").State)
 }
 
-func TestState_GoesOnWhenItsResourceComesAgain(t *testing.T) {
-	t.Parallel()
-	now := atomic.NewInt64(int64(1_800_000_000 * time.Second))
-	g := leapgate.Must(leapgate.Config{Now: now.Load, MaxResources: 1, Guards: []resource.Guard{turns()}})
-	mustPass(t, g, "orders")
-	sum := total(g)
-	now.Add(int64(2 * time.Hour))
-	mustPass(t, g, "db") // takes its place
-	require.Nil(t, g.Lookup("orders"))
-	require.GreaterOrEqual(t, total(g)+past(g), sum)
-	now.Add(int64(2 * time.Minute))
-	mustPass(t, g, "orders")
-	require.GreaterOrEqual(t, total(g)+past(g), sum+1)
-}
-
-// past is how many changes the rules on resources that are gone have seen.
-func past(g *leapgate.Gate) (n int64) {
-	for _, t := range g.Totals() {
-		n += t.FormerRules["scripted"].Changes
-	}
-	return n
-}
-
 func TestReason_IsShortAndText(t *testing.T) {
 	t.Parallel()
 	var heard heard

@@ -89,18 +89,7 @@ func (g *registry) inVain(ctx context.Context, now int64, d *Delay) bool {
 }
 
 // endWait counts how long the call has waited, for all its checks together.
-func (a *admission) endWait() {
-	waited := a.now - a.came
-	if a.set.metric.Waited(a.now, a.n, waited) {
-		return
-	}
-	// The resource was evicted, so that other shows it, as all that it has counted. Other
-	// stays.
-	g := a.set.registry
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.other.home.metric.Waited(a.now, a.n, waited)
-}
+func (a *admission) endWait() { a.set.metric.Waited(a.now, a.n, a.now-a.came) }
 
 // awaitTurn waits until the turn of d has come.
 //

@@ -2,10 +2,7 @@ package resource_test
 
 import (
 	"context"
-	"errors"
-	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,77 +115,6 @@ func TestWaits_ThatPanicAreOver(t *testing.T) {
 	require.PanicsWithValue(t, "sleep", func() { g.Entry("a") })
 	s := gates.Snapshot(t, g, "a")
 	require.Equal(t, []int64{1, 0}, []int64{s.Waits, s.Waiting})
-}
-
-// Of a call that waits while its resource is evicted, other shows how long that was.
-func TestWaits_InAnEvictedResourceShowInOther(t *testing.T) {
-	t.Parallel()
-	c := gatetest.NewClock()
-	var g *leapgate.Gate
-	waited := false
-	g, _ = scriptedGate(t, leapgate.Config{Now: c.Now, MaxResources: 1, Sleep: func(_ context.Context, d time.Duration) error {
-		waited = true
-		c.Advance(d)
-		require.True(t, gates.Enter(t, g, "another name"))
-		c.Advance(time.Hour)
-		return nil
-	}}, &scriptedCheck{id: "x", stage: resource.Waiting, reserve: func(int64, resource.Caller) resource.Verdict {
-		if waited {
-			return resource.Verdict{}
-		}
-		return resource.Verdict{Delay: &resource.Delay{For: 2 * time.Minute}}
-	}})
-	waited = true
-	require.True(t, gates.Enter(t, g, "a"))
-	waited = false
-	require.True(t, gates.Enter(t, g, "a"))
-	s := gates.Snapshot(t, g, resource.Other)
-	require.Equal(t, []int64{1, 0}, []int64{s.Waits, s.Waiting})
-	require.Equal(t, time.Hour+2*time.Minute, s.WaitTime)
-	require.Zero(t, gates.Snapshot(t, g, "a").Waits)
-}
-
-// Calls that wait and pass, and that give up, while their resources come and go: nothing
-// is lost, and nothing is counted twice.
-func TestWaits_HammerEvictions(t *testing.T) {
-	t.Parallel()
-	const goroutines, calls = 6, 400
-	var now atomic.Int64
-	gaveUp := errors.New("gave up")
-	var waited, seen atomic.Int64
-	g, _ := scriptedGate(t, leapgate.Config{
-		Now: now.Load, MaxResources: 2,
-		Sleep: func(context.Context, time.Duration) error {
-			now.Add(int64(40 * time.Second)) // so that resources become idle soon
-			if seen.Add(1)%3 == 0 {
-				return gaveUp
-			}
-			return nil
-		},
-	}, &scriptedCheck{id: "x", stage: resource.Waiting, reserve: func(int64, resource.Caller) resource.Verdict {
-		waited.Add(1)
-		return resource.Verdict{Delay: &resource.Delay{For: time.Second}}
-	}})
-	var wg sync.WaitGroup
-	for i := range goroutines {
-		wg.Go(func() {
-			for k := range calls {
-				if e, err := g.Entry(strconv.Itoa((i + k) % 5)); err == nil {
-					e.Exit()
-				}
-			}
-		})
-	}
-	wg.Wait()
-	var count, sum int64
-	for _, totals := range g.Totals() {
-		count += totals.Waits.Count()
-		sum += totals.Counts[metric.Wait]
-		require.Zero(t, totals.Waiting)
-	}
-	require.Equal(t, waited.Load(), count)
-	require.GreaterOrEqual(t, sum, count*int64(40*time.Second))
-	require.Positive(t, g.Evictions().Evicted)
 }
 
 func TestWaits_AllocateNothingForCallsThatDoNotWait(t *testing.T) {

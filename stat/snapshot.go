@@ -17,8 +17,8 @@ type Snapshot struct {
 	Resource string
 	At       time.Time // by the wall clock
 
-	// Serial tells one tenure of the resource in the gate from the next, whose totals begin anew. It is
-	// another one if the resource was evicted and has come again; 0 if it is not there.
+	// Serial numbers the registrations of resources. If a resource is evicted and registered again, its
+	// totals start from zero and it has a larger Serial. It is 0 if the resource is not registered.
 	Serial int64
 
 	// Per second, over the last second, the running tenth of it included: a steady
@@ -27,7 +27,8 @@ type Snapshot struct {
 
 	// Of the calls completed in the last second; 0 with none.
 	AvgRT, MinRT time.Duration
-	// Of the calls completed in the last ten seconds, at most 4.4 % off; 0 with none.
+	// Of the calls completed in the last eight to ten seconds, at most 4.4 % off; 0 with none. They are
+	// counted in buckets of 2s: the running one and the four before it.
 	P50, P95, P99 time.Duration
 
 	// Concurrency is the number of calls in flight, and MaxConcurrency the most of the
@@ -37,12 +38,12 @@ type Snapshot struct {
 
 	// Waiting is the number of calls that wait now, before they begin: as often as each
 	// counts, with WithCount. They are not in flight. P50, P95 and P99 of the waits are of
-	// those that ended in the last ten seconds, at most 4.4 % off; 0 with none. MaxWaiting is the
+	// those that ended in the same time, at most 4.4 % off; 0 with none. MaxWaiting is the
 	// most that waited at a time, in the running second of the clock and the one before.
 	Waiting, MaxWaiting       int64
 	WaitP50, WaitP95, WaitP99 time.Duration
 
-	// Totals since the resource was first seen, or seen again after an eviction.
+	// Totals since the resource was registered.
 	Pass, Block, Success, Exception, OccupiedPass int64
 	// WouldBlock is how many of those that passed a rule in shadow mode would
 	// have blocked.
@@ -59,17 +60,15 @@ type Snapshot struct {
 	// Rules are the figures of each rule that binds the resource, in the order in
 	// which the rules are asked.
 	Rules []RuleSnapshot
-	// RuleSerials has a number for each of Rules. It stays as long as the rule goes on
-	// counting on the resource, and is another one if it began anew, because it was removed
-	// and loaded again, or its resource evicted and forgotten.
+	// RuleSerials has a number for each of Rules. It stays the same as long as the rule keeps its counts
+	// on the resource. A larger number means that the counts have started from zero, because the rule
+	// was removed and loaded again, or its resource evicted.
 	RuleSerials []int64
 }
 
 // RuleSnapshot is the figures of one rule on one resource. The counts begin when
 // the rule was first loaded, and go on whatever is changed of it, but its ID and the
-// resource. They also go on when the resource was evicted and comes again while it is
-// remembered; the resource's own counts begin anew then. Admitted begins anew with a new
-// window.
+// resource. They end when the resource is evicted. Admitted begins anew with a new window.
 type RuleSnapshot struct {
 	ID, Kind   string
 	Mode       rule.Mode
@@ -107,8 +106,7 @@ type RuleSnapshot struct {
 	// State is what the rule is in, such as "open", and States all that it can be in. They
 	// are empty if there is only one thing that it does. Since is when the last change was,
 	// zero if there was none; Changes is how many there were, and LastChanges are the last
-	// 16 of them, oldest first. They go on when the rule is changed, and when a resource that
-	// was evicted comes again while it is remembered.
+	// 16 of them, oldest first. They go on when the rule is changed.
 	// SharedState is whether there is one State for all resources that the rule binds: then Changes
 	// must not be added up over them.
 	State       string
@@ -135,16 +133,6 @@ type ByCriticality struct{ Critical, Default, Sheddable, Background int64 }
 
 // Sum is how many calls there are.
 func (n ByCriticality) Sum() int64 { return n.Critical + n.Default + n.Sheddable + n.Background }
-
-// Plus is the sum of both, for each criticality.
-func (n ByCriticality) Plus(u ByCriticality) ByCriticality {
-	return ByCriticality{n.Critical + u.Critical, n.Default + u.Default, n.Sheddable + u.Sheddable, n.Background + u.Background}
-}
-
-// Minus is the difference, for each criticality.
-func (n ByCriticality) Minus(u ByCriticality) ByCriticality {
-	return ByCriticality{n.Critical - u.Critical, n.Default - u.Default, n.Sheddable - u.Sheddable, n.Background - u.Background}
-}
 
 // Change is a rule on a resource going over from one state to another. It is a plain value.
 type Change struct {

@@ -50,7 +50,6 @@ type rest struct {
 	opening func(int64, *Mark) // nil, or what is called before a bucket opens
 	seconds float64            // the interval
 	rare    *rare              // apart, since it is written now and then
-	final   *finalTotals       // of a retired metric
 }
 
 // rare is what few calls cause.
@@ -121,7 +120,7 @@ func (m *Meter) open(b *bucket, start int64, prev *leaparray.WindowWrap[bucket])
 func (m *Meter) Mark(k *Mark) {
 	k.Counts = m.Totals()
 	k.minRT.Store(noRT)
-	k.concurrency.Store(m.inFlight())
+	k.concurrency.Store(m.Concurrency())
 }
 
 // MaxConcurrency is the highest number of calls in flight that was seen in the bucket of
@@ -213,8 +212,8 @@ func peakIsAbove(serial uint32, inFlight, peak uint64) bool {
 //
 //go:noinline
 func (m *Meter) rise(b *bucket, s *stripe, inFlight uint64) {
-	if int64(inFlight) < 0 || m.state.Load() == retired {
-		return // calls were completed that have not passed, or this pass is void
+	if int64(inFlight) < 0 {
+		return // calls were completed that have not passed
 	}
 	inFlight = min(inFlight, math.MaxUint32)
 	for old := s.peak.Load(); peakIsAbove(b.serial, inFlight, old); old = s.peak.Load() {
@@ -222,19 +221,7 @@ func (m *Meter) rise(b *bucket, s *stripe, inFlight uint64) {
 			break
 		}
 	}
-	b.Saw(m.inFlight())
-}
-
-// inFlight adds up the calls in flight on all stripes. Passes are read before completions,
-// so that the sum is never above the truth at some time in between.
-func (m *Meter) inFlight() (sum int64) {
-	for i := range m.numStripes() {
-		sum += m.stripe(i).counts[Pass].Load()
-	}
-	for i := range m.numStripes() { // there may be more by now
-		sum -= m.stripe(i).counts[Success].Load()
-	}
-	return max(0, sum)
+	b.Saw(m.Concurrency())
 }
 
 // Complete counts n successes that took rt nanoseconds each, and n exceptions
@@ -265,14 +252,6 @@ func (m *Meter) Total(e uint8) int64 {
 	if e >= NumEvents {
 		return 0
 	}
-	sum := m.readTotal(e)
-	if !m.Holds() { // what was read may be void
-		return m.final.counts[e]
-	}
-	return sum
-}
-
-func (m *Meter) readTotal(e uint8) int64 {
 	if set := m.stripes.Load(); set != nil || e >= striped {
 		return m.addTotal(set, e)
 	}
@@ -292,15 +271,7 @@ func (m *Meter) addTotal(set *stripeSet, e uint8) (sum int64) {
 // Totals are all events since the metric was made. Success ≤ Pass holds in them
 // at any time, if every completed call has passed. An exception may be seen a moment
 // before its success.
-func (m *Meter) Totals() Counts {
-	c := m.readTotals()
-	if !m.Holds() { // what was read may be void
-		return m.final.counts
-	}
-	return c
-}
-
-func (m *Meter) readTotals() (c Counts) {
+func (m *Meter) Totals() (c Counts) {
 	// What is rare is added after the pass it belongs to, so it is read before.
 	for i := range m.rare.events {
 		c[striped+i] = m.rare.events[i].Load()
@@ -335,8 +306,8 @@ func (m *Meter) Sum(now int64, e uint8) int64 {
 	}
 	// The usual case, without a call: the newest bucket is that of now.
 	if newest := m.ring.Newest(); newest.Covers(now) {
-		sum := m.readTotal(e) - newest.Value().before[e]
-		if m.ring.Newest() == newest && m.state.Load() == counting {
+		sum := m.Total(e) - newest.Value().before[e]
+		if m.ring.Newest() == newest {
 			return sum
 		}
 	}
@@ -427,13 +398,15 @@ func (m *Meter) MinRT(now int64) time.Duration {
 }
 
 // Concurrency is the number of calls in flight, never below 0. While calls come and go it
-// may be a little below the truth, and is never above it.
-func (m *Meter) Concurrency() int64 {
-	n := m.inFlight()
-	if !m.Holds() { // what was read may be void
-		return 0
+// may be a little below the truth, and is never above it: passes are read before completions.
+func (m *Meter) Concurrency() (sum int64) {
+	for i := range m.numStripes() {
+		sum += m.stripe(i).counts[Pass].Load()
 	}
-	return n
+	for i := range m.numStripes() { // there may be more by now
+		sum -= m.stripe(i).counts[Success].Load()
+	}
+	return max(0, sum)
 }
 
 // MaxConcurrency is the highest number of calls in flight in the window. It is exact while
@@ -452,14 +425,14 @@ func (m *Meter) MaxConcurrency(now int64) int64 {
 	return most
 }
 
-// LastBucket returns the end of the bucket that was opened last: no event is
-// later. It is false if there was none yet.
-func (m *Meter) LastBucket() (end int64, ok bool) {
+// LastBucket returns the end of the newest bucket: no event is later. It returns the smallest int64 if
+// there is no bucket yet.
+func (m *Meter) LastBucket() (end int64) {
 	newest := m.ring.Newest()
 	if newest == nil {
-		return 0, false
+		return math.MinInt64
 	}
-	return newest.Start() + int64(m.ring.Length()), true
+	return newest.Start() + int64(m.ring.Length())
 }
 
 // Trim lets go of the marks that are out of date; see [leaparray.LeapArray.Trim].

@@ -7,9 +7,8 @@ import (
 
 // waits is what is counted of calls that wait before they begin.
 type waits struct {
-	now    atomic.Int64 // calls that wait
-	peaks  [2]peak      // of the even and the odd seconds
-	ending atomic.Int64 // calls that are being counted below
+	now   atomic.Int64 // calls that wait
+	peaks [2]peak      // of the even and the odd seconds
 	times
 }
 
@@ -82,22 +81,11 @@ func (m *Meter) Waiting() int64 {
 	return 0
 }
 
-// Waited counts how long n calls have waited, in nanoseconds, whether they got what they
-// waited for or not. It reports whether that holds; if not, the meter was retired before.
-//
-// A call that waits is not in flight, and does not keep the meter from being retired. It
-// does while it is counted here. The two agree as Retire and a pass do: each writes
-// before it looks.
-func (m *Meter) Waited(now, n, waited int64) (holds bool) {
-	w := m.makeWaits()
-	w.ending.Add(1)
-	defer w.ending.Add(-1)
-	if !m.Holds() {
-		return false
-	}
+// Waited counts how long n calls have waited, in nanoseconds, whether they got what they waited for or
+// not.
+func (m *Meter) Waited(now, n, waited int64) {
 	m.Add(now, Wait, n*waited)
-	w.add(waited, n)
-	return true
+	m.makeWaits().add(waited, n)
 }
 
 // Waits are how long calls have waited since the meter was made. A reader that reads them before the

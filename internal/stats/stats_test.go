@@ -46,8 +46,8 @@ func TestHistory_NeverUsed(t *testing.T) {
 		require.Zero(t, s.Recent(now).Count())
 		require.Zero(t, s.Minute(now).Count())
 	}
-	_, opened := s.Meter().LastBucket()
-	require.False(t, opened)
+	end := s.Meter().LastBucket()
+	require.EqualValues(t, math.MinInt64, end)
 	s.Trim(minute)
 }
 

@@ -133,7 +133,7 @@ func TestMetrics_OfTheKind(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(leapprom.Must(gate, leapprom.Config{}))
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP leapgate_blocks_total Calls that a rule has blocked. Rule other: what no other series shows.
+# HELP leapgate_blocks_total Calls that a rule has blocked.
 # TYPE leapgate_blocks_total counter
 leapgate_blocks_total{gate="default",guard="everynth",resource="GET /orders",rule="third"} 2
 # HELP leapgate_rule_threshold Threshold of a rule, as it was loaded.
