@@ -188,7 +188,7 @@ func WithCount(n int64) EntryOption { return resource.WithCount(n) }
 func WithOrigin(origin string) EntryOption { return resource.WithOrigin(origin) }
 
 // WithPriority lets an entry take what the next buckets of a flow rule will have room
-// for, and wait for them, when the window is full: see MaxWait of [flow.Rule].
+// for, and wait for them, when the window is full: see MaxWait of [flow.Rule]. It has no effect on rules that pace.
 func WithPriority() EntryOption { return resource.WithPriority() }
 
 // WithArg adds an argument to the call, for rules that decide by it. The name has 1 to 1,024

@@ -154,10 +154,7 @@ func (a *adaptive) load(r *Rule, cause *resource.Cause) {
 	if a.rule != nil && *a.rule == *r {
 		return
 	}
-	now := int64(0)
-	if a.env.Now != nil {
-		now = a.env.Now()
-	}
+	now := a.env.Time()
 	a.rule, a.cause = r, *cause
 	switch {
 	case r.Strategy != Adaptive:

@@ -100,10 +100,7 @@ func share(env *ruleset.Env, r *Rule, old any) any {
 	if len(s.bounds) == 0 || r.Strategy == Refuse {
 		s.finder = finder{}
 	}
-	now := int64(0)
-	if env.Now != nil {
-		now = env.Now()
-	}
+	now := env.Time()
 	s.due.Store(min(now, s.due.Load())) // the next call looks
 	s.looked = never
 	p := phase{calm: true}

@@ -98,6 +98,14 @@ type Env struct {
 	Shared any
 }
 
+// Time returns the time of the gate's clock, in nanoseconds.
+func (e *Env) Time() int64 {
+	if e.Now == nil {
+		return 0
+	}
+	return e.Now()
+}
+
 // AllFields are the fields of the rules of the kind, those of Head included.
 func (k *Kind[R]) AllFields() []field.Field[R] {
 	first, mode := field.HeadFields(k.Head)
