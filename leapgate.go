@@ -37,7 +37,6 @@ import (
 
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/callerror"
-	"github.com/leapgate-go/leapgate/internal/clock"
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/internal/names"
@@ -268,9 +267,6 @@ func New(cfg Config) (*Gate, error) {
 	g := new(Gate)
 	var guards []resource.Guard
 	env := ruleset.Env{Now: g.now, Passes: g.passes, Memory: cfg.Memory, Load: g.Signals}
-	if cfg.Now == nil { // on a given clock, real pauses mean nothing
-		env.Pause = clock.LongestPause
-	}
 	for _, k := range kinds.All {
 		set := k.NewSet(env)
 		g.sets, guards = append(g.sets, set), append(guards, set)

@@ -19,10 +19,9 @@
 //     processor, as the kernel's PSI has it.
 //   - SchedLatency: how long goroutines that could run waited until they did, in seconds. 99 %
 //     of those of the sample waited less, as far as the runtime's buckets tell.
-//   - Runnable: how many goroutines could run and did not, per GOMAXPROCS.
 //
-// The last two are the Go runtime's, of which one in eight waits is measured. Their meaning has changed with
-// Go 1.26, and may change again: a rule should not depend on them alone.
+// The last is the Go runtime's, which measures one in eight waits. Its meaning has changed with Go 1.26, and may change
+// again: a rule should not depend on it alone.
 //
 // Each has the raw figure of the last sample, and a smoothed one: what was half a second ago
 // counts √½ of what is now, with a half-life of 1 s. Of a step, a half is seen after 1 s, three quarters

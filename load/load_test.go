@@ -180,7 +180,6 @@ func TestStart_ZeroConfig(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, s.Signals().Seq)
 	require.Contains(t, []string{cgroup.V2, cgroup.V1, process, ""}, s.Source())
-	require.True(t, s.Signals().Runnable.Known)
 	require.Zero(t, testing.AllocsPerRun(1000, func() { s.Signals() }))
 	require.NoError(t, s.Close())
 	goleak.VerifyNone(t, before)

@@ -88,9 +88,6 @@ type Env struct {
 	Memory interface {
 		Used() (bytes int64, known bool)
 	}
-	// Pause returns the longest time that the collector has stopped the program for within
-	// so much time before now. Nil: it is not known.
-	Pause func(within time.Duration) time.Duration
 	// Load returns what is known of the load of the machine. It never returns nil, and what it
 	// returns does not change. Nil: nothing is known, ever.
 	Load func() *stat.Signals
