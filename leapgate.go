@@ -37,7 +37,6 @@ import (
 
 	"github.com/leapgate-go/leapgate/flow"
 	"github.com/leapgate-go/leapgate/internal/callerror"
-	"github.com/leapgate-go/leapgate/internal/clock"
 	"github.com/leapgate-go/leapgate/internal/escape"
 	"github.com/leapgate-go/leapgate/internal/kinds"
 	"github.com/leapgate-go/leapgate/internal/names"
@@ -174,7 +173,7 @@ func WithCount(n int64) EntryOption { return resource.WithCount(n) }
 func WithOrigin(origin string) EntryOption { return resource.WithOrigin(origin) }
 
 // WithPriority lets an entry take what the next buckets of a flow rule will have room
-// for, and wait for them, when the window is full: see MaxWait of [flow.Rule].
+// for, and wait for them, when the window is full: see MaxWait of [flow.Rule]. It has no effect on rules that pace.
 func WithPriority() EntryOption { return resource.WithPriority() }
 
 // WithArg adds an argument to the call, for rules that decide by it. The name has 1 to 1,024
@@ -251,9 +250,6 @@ func New(cfg Config) (*Gate, error) {
 	g := new(Gate)
 	var guards []resource.Guard
 	env := ruleset.Env{Now: g.now, Passes: g.passes, Memory: cfg.Memory, Load: g.Signals}
-	if cfg.Now == nil { // on a given clock, real pauses mean nothing
-		env.Pause = clock.LongestPause
-	}
 	for _, k := range kinds.All {
 		set := k.NewSet(env)
 		g.sets, guards = append(g.sets, set), append(guards, set)

@@ -12,7 +12,6 @@ type loadView struct {
 	Throttled    *signalView `json:"throttled,omitempty"`
 	Pressure     *signalView `json:"pressure,omitempty"`
 	SchedLatency *signalView `json:"schedLatency,omitempty"` // in milliseconds
-	Runnable     *signalView `json:"runnable,omitempty"`
 	Processors   number      `json:"processors,omitempty"`
 }
 
@@ -25,7 +24,7 @@ func (d *Dashboard) load() loadView {
 	s := d.gate.Signals()
 	return loadView{
 		CPU: signalOf(s.CPU, 1), Throttled: signalOf(s.Throttled, 1), Pressure: signalOf(s.Pressure, 1),
-		SchedLatency: signalOf(s.SchedLatency, 1000), Runnable: signalOf(s.Runnable, 1), Processors: number(s.Processors),
+		SchedLatency: signalOf(s.SchedLatency, 1000), Processors: number(s.Processors),
 	}
 }
 

@@ -53,6 +53,7 @@ var _ resource.Check = (*controller)(nil)
 func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) resource.Check {
 	old, had := before.(*controller)
 	if had && old.change(r) {
+		old.live.load(r, env.Time()) // other rules may have been compiled since, and not bound
 		return old
 	}
 	c := &controller{rule: r, passes: env.Passes}
@@ -73,6 +74,7 @@ func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) reso
 		tried := newDecider(r, r.Candidate, candidate, env.Memory)
 		c.candidate = &tried
 	}
+	c.live.load(r, env.Time())
 	if r.Strategy == Direct && r.Behavior == Reject && r.Associated == "" && r.Origin == "" && r.Candidate == 0 {
 		c.plain = c.live.history.quota
 	}

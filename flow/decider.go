@@ -58,7 +58,7 @@ func newDecider(r *Rule, threshold float64, h history, used memoryInUse) decider
 	if r.Strategy != WarmUp {
 		h.warmth = nil
 	} else if h.warmth == nil || !h.warmth.fits(r) {
-		h.warmth = newWarmth(r, h.admitted)
+		h.warmth = newWarmth(r, h.begun)
 	}
 	d.history = h
 	return d
@@ -75,6 +75,14 @@ func whole(threshold float64) int64 {
 func (h history) admitted() int64 {
 	if h.pacer != nil {
 		return h.pacer.admitted.Load()
+	}
+	return h.quota.Admitted()
+}
+
+// begun is how much of it has begun: calls in the queue have not.
+func (h history) begun() int64 {
+	if h.pacer != nil {
+		return h.pacer.admitted.Load() - h.pacer.backlog.Load()
 	}
 	return h.quota.Admitted()
 }
@@ -152,7 +160,7 @@ func (d *decider) pace(r *Rule, now, n int64, threshold float64) outcome {
 	if !ok {
 		return outcome{threshold: threshold, observed: float64(n), wait: quota.Unknown}
 	}
-	at, turn, ok := d.history.pacer.take(now, gap, int64(r.MaxWait), d.waits)
+	at, turn, ok := d.history.pacer.take(now, n, gap, int64(r.MaxWait), d.waits)
 	o := outcome{ok: ok, ticket: at, threshold: threshold, wait: clock.Until(now, at), turn: turn}
 	// The rate at which the queue would have to move to be as short as it may be.
 	faster := float64(int64(o.wait)+gap) / float64(int64(r.MaxWait)+gap)
@@ -163,6 +171,22 @@ func (d *decider) pace(r *Rule, now, n int64, threshold float64) outcome {
 		o.wait = d.wait(r, now, n)
 	}
 	return o
+}
+
+// load lets the calls that wait for their turns do so at the pace of the rule. With MemoryAdaptive they keep their
+// turns: reading the memory may run the program's code, and rules are loaded under a lock.
+func (d *decider) load(r *Rule, now int64) {
+	if d.history.pacer == nil || d.memory != nil {
+		return
+	}
+	var spacing func(now int64) float64
+	if d.history.warmth != nil {
+		spacing = func(now int64) float64 {
+			d.history.warmth.turn(now, d.threshold.Load())
+			return float64(r.Interval) / d.at(now)
+		}
+	}
+	d.history.pacer.load(now, float64(r.Interval)/d.at(now), spacing)
 }
 
 // gap is how far n calls must be from those before, which is never if n is more than

@@ -388,3 +388,36 @@ func TestPace_HammerOnAMovingClock(t *testing.T) {
 	require.Equal(t, pass.Load(), s.Rules[0].Admitted)
 	require.Equal(t, pass.Load(), s.Rules[1].Admitted)
 }
+
+// Waiting calls move up when the threshold is raised, and keep their turns when it is lowered.
+func TestPace_WaitingCallsGoByARaisedThreshold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		given := flow.Rule{ID: "p", Resource: "a", Threshold: 1, Behavior: flow.Pace, MaxWait: time.Minute}
+		g := leapgate.Must(leapgate.Config{})
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{given}))
+		began := time.Now()
+		for threshold, at := range map[float64]time.Duration{10: 1500 * ms, 5: 1650 * ms} {
+			time.AfterFunc(at, func() {
+				given := given
+				given.Threshold = threshold
+				if err := g.LoadFlowRules([]flow.Rule{given}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		var mu sync.Mutex // guards at
+		var at []time.Duration
+		gatetest.AtOnce(6, func(int) {
+			e, err := g.Entry("a")
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			at = append(at, time.Since(began))
+			mu.Unlock()
+			e.Exit()
+		})
+		require.Equal(t, list(0, 1000, 1500, 1600, 1700, 1800), at)
+	})
+}

@@ -29,10 +29,14 @@ type pacer struct {
 	// queueing. It is written under mu, before last says so.
 	tail     atomic.Int64
 	admitted stripes.Counter
+	backlog  atomic.Int64 // what the calls in the queue count; written under mu
 
 	mu    sync.Mutex // guards what is below
 	given int64      // the latest turn that was given, while calls wait
 	queue list.List  // of *turn, in order of arrival
+	// spacing returns how far apart calls are at a time, in nanoseconds per call. It is nil unless that changes as
+	// calls begin.
+	spacing func(now int64) float64
 }
 
 // queueing is later than any turn.
@@ -41,6 +45,7 @@ const queueing = math.MaxInt64
 // turn is the turn of a call that joined the queue. Its pacer's lock guards it.
 type turn struct {
 	pacer  *pacer
+	n      int64 // what the call counts
 	gap    int64 // to the one before
 	at     int64 // when it came, or, in the queue, when it comes at the latest; of the first: exactly
 	waits  bool  // a call has it, or else it stands for one or more calls that do not wait
@@ -78,7 +83,7 @@ func (p *pacer) behind(last, gap int64) int64 {
 
 // take takes the next turn, unless it is more than longest after now. If it is later than
 // now, and the call can wait, it queues: then it has the turn that is returned as t.
-func (p *pacer) take(now, gap, longest int64, waits bool) (at int64, t *turn, ok bool) {
+func (p *pacer) take(now, n, gap, longest int64, waits bool) (at int64, t *turn, ok bool) {
 	for {
 		last := p.last.Load()
 		at = max(min(now, end), p.behind(last, gap))
@@ -86,7 +91,7 @@ func (p *pacer) take(now, gap, longest int64, waits bool) (at int64, t *turn, ok
 		case int64(clock.Until(now, at)) > longest:
 			return at, nil, false
 		case last == queueing || at > now && waits:
-			return p.join(now, gap, longest, waits)
+			return p.join(now, n, gap, longest, waits)
 		case p.last.CompareAndSwap(last, at):
 			return at, nil, true
 		}
@@ -94,7 +99,7 @@ func (p *pacer) take(now, gap, longest int64, waits bool) (at int64, t *turn, ok
 }
 
 // join is take for a call that finds others in the queue, or is the first in it.
-func (p *pacer) join(now, gap, longest int64, waits bool) (at int64, t *turn, ok bool) {
+func (p *pacer) join(now, n, gap, longest int64, waits bool) (at int64, t *turn, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.serve(now)
@@ -106,7 +111,7 @@ func (p *pacer) join(now, gap, longest int64, waits bool) (at int64, t *turn, ok
 			return at, nil, false
 		case last == queueing:
 			p.tail.Store(at)
-			return at, p.push(at, gap, waits), true
+			return at, p.push(at, n, gap, waits), true
 		case at <= now || !waits:
 			if p.last.CompareAndSwap(last, at) {
 				return at, nil, true
@@ -115,7 +120,7 @@ func (p *pacer) join(now, gap, longest int64, waits bool) (at int64, t *turn, ok
 			p.tail.Store(at)
 			if p.last.CompareAndSwap(last, queueing) {
 				p.given = last
-				return at, p.push(at, gap, waits), true
+				return at, p.push(at, n, gap, waits), true
 			}
 		}
 	}
@@ -124,16 +129,17 @@ func (p *pacer) join(now, gap, longest int64, waits bool) (at int64, t *turn, ok
 // push adds a turn to the queue, and returns it. If the call does not wait, as in mode
 // shadow, nobody has the turn: it only comes, and push returns nil. Several of them in
 // a row are one, so that calls that do not wait take no memory. The caller holds mu.
-func (p *pacer) push(at, gap int64, waits bool) *turn {
+func (p *pacer) push(at, n, gap int64, waits bool) *turn {
+	p.backlog.Add(n)
 	if !waits {
 		if back := p.queue.Back(); back != nil {
 			if t := back.Value.(*turn); !t.waits {
-				t.gap, t.at = after(t.gap, gap), at
+				t.n, t.gap, t.at = t.n+n, after(t.gap, gap), at
 				return nil
 			}
 		}
 	}
-	t := &turn{pacer: p, gap: gap, at: at, waits: waits}
+	t := &turn{pacer: p, n: n, gap: gap, at: at, waits: waits}
 	t.place = p.queue.PushBack(t)
 	if !waits {
 		return nil
@@ -147,6 +153,34 @@ func (p *pacer) serve(now int64) {
 		p.given = t.at
 		p.leave(t)
 	}
+	if p.spacing != nil && p.queue.Len() > 0 {
+		p.respace(now, p.spacing(now))
+	}
+}
+
+// respace moves the calls in the queue closer together if they are further apart than spacing, in nanoseconds per
+// call. The caller holds mu, and has given the turns that have come.
+func (p *pacer) respace(now int64, spacing float64) {
+	closer := int64(0)
+	for e := p.queue.Front(); e != nil; e = e.Next() {
+		t := e.Value.(*turn)
+		gap := t.gap
+		t.gap = int64(min(float64(gap), math.Ceil(float64(t.n)*spacing)))
+		closer += gap - t.gap
+	}
+	if closer > 0 {
+		p.moveUp(now, closer)
+	}
+}
+
+// load sets how far apart calls are from now on. See [pacer.respace] and spacing.
+func (p *pacer) load(now int64, apart float64, spacing func(now int64) float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spacing = nil
+	p.serve(now)
+	p.respace(now, apart)
+	p.spacing = spacing
 }
 
 // first is the first turn in the queue, told exactly when it comes; nil if there is none.
@@ -169,6 +203,7 @@ func (p *pacer) first() *turn {
 // leave takes a turn out of the queue. The caller holds mu.
 func (p *pacer) leave(t *turn) {
 	p.queue.Remove(t.place)
+	p.backlog.Add(-t.n)
 	t.place = nil
 	if p.queue.Len() == 0 {
 		p.last.Store(p.given)

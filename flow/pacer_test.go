@@ -28,7 +28,7 @@ func TestPacer_HammerTurnsAndGivingBack(t *testing.T) {
 				var mine, gone []int64
 				for i := range each {
 					at := now.Load()
-					turn, _, ok := p.take(at, gap, longest, false)
+					turn, _, ok := p.take(at, 1, gap, longest, false)
 					switch {
 					case ok && givers > 0 && (id+i)%givers == 0:
 						p.giveBack(turn, gap)
@@ -65,7 +65,7 @@ func TestPacer_TheFirstTurnIsNow(t *testing.T) {
 	t.Parallel()
 	for _, now := range []int64{math.MinInt64 / 8, -1, 0, 1, 1 << 60} {
 		p := newPacer()
-		turn, _, ok := p.take(now, math.MaxInt64/8, 0, false)
+		turn, _, ok := p.take(now, 1, math.MaxInt64/8, 0, false)
 		require.True(t, ok)
 		require.Equal(t, now, turn)
 	}
@@ -76,9 +76,9 @@ func TestPacer_TheFirstTurnIsNow(t *testing.T) {
 func TestPacer_GivingBack(t *testing.T) {
 	t.Parallel()
 	p := newPacer()
-	first, _, _ := p.take(1000, 100, 500, false)
-	second, _, _ := p.take(1000, 100, 500, false)
-	third, _, _ := p.take(1000, 100, 500, false)
+	first, _, _ := p.take(1000, 1, 100, 500, false)
+	second, _, _ := p.take(1000, 1, 100, 500, false)
+	third, _, _ := p.take(1000, 1, 100, 500, false)
 	require.Equal(t, []int64{1000, 1100, 1200}, []int64{first, second, third})
 	p.giveBack(second, 100)
 	require.Equal(t, int64(1300), p.next(100), "somebody is behind it")
@@ -100,7 +100,7 @@ func TestPacer_HammerEachTurnOnce(t *testing.T) {
 		all.Go(func() {
 			<-start
 			for range each {
-				turn, _, _ := p.take(0, 10, math.MaxInt64/8, false)
+				turn, _, _ := p.take(0, 1, 10, math.MaxInt64/8, false)
 				turns[id] = append(turns[id], turn)
 			}
 		})

@@ -92,7 +92,8 @@ type Rule struct {
 	// MaxWait is how long a call may have to wait: 0 to 24 h. With Pace it is the
 	// length of the queue in time; a call whose turn would come later is blocked at once,
 	// and 0 makes none wait. Calls get their turns in order of arrival. If one gives up, those
-	// behind it move up. No call waits longer than it was told. With Reject only calls with
+	// behind it move up, and so they do when the threshold rises. No call waits longer than it was told, and
+	// priority has no effect. With Reject only calls with
 	// priority wait, for room that the oldest buckets will leave, at most Interval; 0 is
 	// 500 ms or Interval, if that is shorter.
 	MaxWait time.Duration

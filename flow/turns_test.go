@@ -58,7 +58,7 @@ func TestPacer_AgreesWithAList(t *testing.T) {
 				gap := rapid.Int64Range(1, 5).Draw(t, "gap")
 				longest := rapid.Int64Range(0, 25).Draw(t, "longest")
 				waits := longest > 0 && rapid.IntRange(0, 9).Draw(t, "waits") > 0
-				at, got, ok := p.take(now, gap, longest, waits)
+				at, got, ok := p.take(now, 1, gap, longest, waits)
 				// The lock-free ways look at the queue as it is; those that join it serve it first.
 				want := max(now, m.tail()+gap)
 				if want-now <= longest && (len(m.queue) > 0 || want > now && waits) {
@@ -158,7 +158,7 @@ func TestPacer_HammerQueueing(t *testing.T) {
 					now.Add(rng.Int64N(3 * gap))
 				}
 				waits := rng.IntN(16) > 0
-				at, turn, ok := p.take(came, gap, longest, waits)
+				at, turn, ok := p.take(came, 1, gap, longest, waits)
 				switch {
 				case !ok:
 					now.Add(gap / 4)
@@ -210,15 +210,15 @@ func TestPacer_ManyTurnsThatNobodyWaitsForAreOneInTheQueue(t *testing.T) {
 	t.Parallel()
 	const now, gap, longest, calls = 1 << 60, 10, 1 << 40, 1000
 	p := newPacer()
-	p.take(now, gap, longest, true)
-	_, first, _ := p.take(now, gap, longest, true)
+	p.take(now, 1, gap, longest, true)
+	_, first, _ := p.take(now, 1, gap, longest, true)
 	for i := range calls {
-		at, nobody, ok := p.take(now, gap, longest, false)
+		at, nobody, ok := p.take(now, 1, gap, longest, false)
 		require.True(t, ok)
 		require.Nil(t, nobody)
 		require.Equal(t, now+int64(i+2)*gap, at)
 	}
-	_, last, _ := p.take(now, gap, longest, true)
+	_, last, _ := p.take(now, 1, gap, longest, true)
 	require.Equal(t, 3, p.queue.Len())
 	first.giveBack(now)
 	require.NotZero(t, last.due(now+(calls+1)*gap-1, func() {}))
@@ -232,9 +232,9 @@ func TestPacer_ClockJumpsFar(t *testing.T) {
 	for _, from := range []int64{math.MaxInt64, math.MaxInt64 - 1, 1 << 62, 0, math.MinInt64} {
 		for _, to := range []int64{math.MaxInt64, 1 << 62, 0, -1 << 62, math.MinInt64} {
 			p := newPacer()
-			p.take(from, 10, 0, true)
-			_, first, _ := p.take(from, 10, 100, true)
-			at, second, ok := p.take(to, 10, 100, true)
+			p.take(from, 1, 10, 0, true)
+			_, first, _ := p.take(from, 1, 10, 100, true)
+			at, second, ok := p.take(to, 1, 10, 100, true)
 			if first != nil {
 				first.due(to, func() {})
 			}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -340,4 +342,39 @@ func (g *gate) admits(t *rapid.T) bool {
 		t.Fatal(err)
 	}
 	return err == nil
+}
+
+// A backlog of waiting calls warms a resource up just as one goroutine does that makes the same calls one by one.
+func TestWarmUp_PacedBacklogWarmsAsASingleDispatcher(t *testing.T) {
+	t.Parallel()
+	const calls = 600
+	starts := func(goroutines int) (at []time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			g := leapgate.Must(leapgate.Config{})
+			require.NoError(t, g.LoadFlowRules([]flow.Rule{{
+				Resource: "a", Threshold: 50, Behavior: flow.Pace, MaxWait: time.Minute, Strategy: flow.WarmUp, WarmUpPeriod: 10 * time.Second,
+			}}))
+			var mu sync.Mutex // guards at
+			began := time.Now()
+			gatetest.AtOnce(goroutines, func(int) {
+				for range calls / goroutines {
+					e, err := g.Entry("a")
+					if err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					at = append(at, time.Since(began))
+					mu.Unlock()
+					e.Exit()
+				}
+			})
+		})
+		require.Len(t, at, calls)
+		return at
+	}
+	single, backlog := starts(1), starts(calls)
+	for i := range single {
+		require.InDelta(t, single[i], backlog[i], float64(60*ms), "call %d of %v", i, calls)
+	}
+	t.Log(single[calls-1], backlog[calls-1])
 }

@@ -3,7 +3,6 @@ package isolation
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/resource"
@@ -41,10 +40,9 @@ type tally struct {
 	opens int64 // when the first calls begin whose ends count
 	ends  int64 // when the window ends, if enough calls have by then
 	cause *resource.Cause
-	began int64
 	out   int64 // calls that had been kept out when it did, and let in
 	in    int64
-	_     [64 - 7*8]byte
+	_     [64 - 6*8]byte
 
 	// took comes first when a call ends: so calls never counts one whose time is missing. The
 	// mean may have the time of a call that is not counted yet, one of a hundred.
@@ -55,8 +53,8 @@ type tally struct {
 	queued atomic.Int64 // calls that have to wait
 }
 
-// maxSkipped is how many windows in a row are not judged because the program had not the
-// processor: what goes on for longer is how things are.
+// maxSkipped is how many windows in a row are not judged because the container was throttled. What goes on for longer
+// is how things are.
 const maxSkipped = 5
 
 // let notes that a call was let in, so that so many places are taken now.
@@ -96,7 +94,7 @@ func (a *adaptive) end(t *tally, now int64) {
 	// A clock that moves in jumps may show no time at all for a call, and a mean of 0 no limit.
 	mean := max(1, float64(t.took.Load())/float64(calls))
 	w := window{now: now, mean: mean, most: t.most.Load(), kept: a.kept(t)}
-	if a.disturbed(t, &w, throttled) {
+	if throttled && a.skipped < maxSkipped { // the times of the window say little about the resource
 		a.skipped++
 	} else {
 		a.skipped = 0
@@ -113,25 +111,11 @@ func (a *adaptive) kept(t *tally) float64 {
 	return min(1, float64(out+t.queued.Load())/float64(max(1, out+in)))
 }
 
-// disturbed reports whether the times of a window say little about the resource: the program
-// stood still for a while, or had not the processor.
-func (a *adaptive) disturbed(t *tally, w *window, throttled bool) bool {
-	switch {
-	case a.skipped >= maxSkipped:
-		return false
-	case throttled:
-		return true
-	case a.env.Pause == nil:
-		return false
-	}
-	return float64(a.env.Pause(time.Duration(w.now-t.began))) > w.mean/2
-}
-
 // open begins a window. The caller holds mu.
 func (a *adaptive) open(now int64) {
 	settle, span := a.search.span()
 	t := &tally{
-		limit: int64(a.search.limit), began: now, opens: now + int64(settle), ends: now + int64(span),
+		limit: int64(a.search.limit), opens: now + int64(settle), ends: now + int64(span),
 		out: a.counts.out(), in: a.counts.admitted.Load(),
 	}
 	before := a.running.Load()
@@ -154,10 +138,7 @@ func (a *adaptive) load(r *Rule, cause *resource.Cause) {
 	if a.rule != nil && *a.rule == *r {
 		return
 	}
-	now := int64(0)
-	if a.env.Now != nil {
-		now = a.env.Now()
-	}
+	now := a.env.Time()
 	a.rule, a.cause = r, *cause
 	switch {
 	case r.Strategy != Adaptive:

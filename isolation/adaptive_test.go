@@ -165,32 +165,6 @@ func TestAdaptive_CountsCallsThatBeganInTheWindowAndEndedWell(t *testing.T) {
 	require.NotSame(t, opened, c.state.adaptive.Load().running.Load())
 }
 
-// What the collector does is not the resource's fault; but if it goes on, it is how things are.
-func TestAdaptive_PausesOfTheCollectorAreLeftOut(t *testing.T) {
-	t.Parallel()
-	now, pause := int64(time.Hour), time.Duration(0)
-	c := adaptiveOn(&ruleset.Env{
-		Now:   func() int64 { return now },
-		Pause: func(time.Duration) time.Duration { return pause },
-	}, &Rule{MaxInFlight: 200, MaxRT: 15 * ms})
-	limit := func() int64 { n, _ := c.limit(); return n }
-	windowOf(t, c, &now, 101, 10*ms, 11)
-	before := limit()
-	pause = 11 * ms // more than half of the mean
-	for range maxSkipped {
-		windowOf(t, c, &now, 101, 20*ms, 11)
-		require.Equal(t, before, limit())
-	}
-	windowOf(t, c, &now, 101, 20*ms, 11)
-	require.Less(t, limit(), before)
-	before = limit()
-	windowOf(t, c, &now, 101, 20*ms, 11)
-	require.Equal(t, before, limit())
-	pause = 9 * ms
-	windowOf(t, c, &now, 101, 20*ms, 11)
-	require.Less(t, limit(), before)
-}
-
 // The quota of the container ran out.
 func TestAdaptive_ThrottledWindowsAreLeftOut(t *testing.T) {
 	t.Parallel()

@@ -28,8 +28,7 @@
 //     of the calls does not fall.
 //   - Failures do not count: they may be quick. If calls fail because they are slow, a breaker
 //     helps, or a MaxRT that is shorter than their time-out.
-//   - Windows in which the container was throttled, or the garbage collector took more than half of the
-//     mean, do not count; after five in a row they do.
+//   - Windows in which the container was throttled do not count; after five in a row they do.
 //   - In mode Shadow the limit is computed from the calls that it would let in. It is what the
 //     rule would begin with: since nobody is kept out, nothing is measured.
 //   - The state is "rising", "falling" or "steady", "measuring", "floor" or "ceiling" when the limit cannot move,

@@ -66,7 +66,7 @@ func TestCriticality_OfTheRouteAndOfPeersThatAreTrusted(t *testing.T) {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
 			require.Equal(t, http.StatusServiceUnavailable, w.Code)
-			require.Contains(t, []string{"1", "2"}, w.Header().Get("Retry-After"))
+			require.Empty(t, w.Header().Get("Retry-After"), "nobody knows when the call in flight will end")
 			require.Equal(t, c.want, gate.Resource("GET " + c.route).Snapshot().Rules[0].Shed)
 		})
 	}

@@ -33,7 +33,6 @@
 //	load_cpu_ratio, load_throttled_ratio,        of the machine, as far as Config.Load of the
 //	load_pressure_ratio, load_processors,        gate knows them: see package load
 //	load_scheduling_latency_seconds,
-//	load_runnable_goroutines
 //	rules_last_load_successful{source}           whether the rules of a file are the active ones
 //	rules_last_load_timestamp_seconds{source}    when they were loaded
 //

@@ -12,7 +12,7 @@ type descs struct {
 	// of the gate
 	resources, leftOut, guardFaults, evicted, forgotten *prometheus.Desc
 	// of the machine
-	cpu, throttled, pressure, schedLatency, runnable, processors *prometheus.Desc
+	cpu, throttled, pressure, schedLatency, processors *prometheus.Desc
 	// by source of rules
 	lastLoadSuccessful, lastLoadTimestamp *prometheus.Desc
 	// by limiter
@@ -79,7 +79,6 @@ func newDescs(gate string) *descs {
 	d.throttled = of("load_throttled_ratio", "Share of the periods of the quota in which it ran out, smoothed.")
 	d.pressure = of("load_pressure_ratio", "Share of the time in which something waited for a processor, smoothed.")
 	d.schedLatency = of("load_scheduling_latency_seconds", "99th percentile of how long goroutines waited to run, smoothed.")
-	d.runnable = of("load_runnable_goroutines", "Goroutines that wait to run, per GOMAXPROCS, smoothed.")
 	d.processors = of("load_processors", "Processors that may be used, on average.")
 
 	d.lastLoadSuccessful = of("rules_last_load_successful",

@@ -17,7 +17,6 @@ func collectLoad(d *descs, s *samples, labels []*dto.LabelPair, load *stat.Signa
 		{d.throttled, load.Throttled},
 		{d.pressure, load.Pressure},
 		{d.schedLatency, load.SchedLatency},
-		{d.runnable, load.Runnable},
 		{d.processors, stat.Signal{Value: load.Processors, Known: load.Processors > 0}},
 	} {
 		if one.signal.Known {

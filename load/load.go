@@ -19,10 +19,9 @@
 //     processor, as the kernel's PSI has it.
 //   - SchedLatency: how long goroutines that could run waited until they did, in seconds. 99 %
 //     of those of the sample waited less, as far as the runtime's buckets tell.
-//   - Runnable: how many goroutines could run and did not, per GOMAXPROCS.
 //
-// The last two are the Go runtime's, of which one in eight waits is measured. Their meaning has changed with
-// Go 1.26, and may change again: a rule should not depend on them alone.
+// The last is the Go runtime's, which measures one in eight waits. Its meaning has changed with Go 1.26, and may change
+// again: a rule should not depend on it alone.
 //
 // Each has the raw figure of the last sample, and a smoothed one: what was half a second ago
 // counts √½ of what is now, with a half-life of 1 s. Of a step, a half is seen after 1 s, three quarters
@@ -52,8 +51,7 @@
 //
 // What is not there, or may not be read, is unknown, and so is what makes no sense; rules let calls pass then. Each
 // cause is logged once, of at most 100. When a signal could not be read for 5 × [Config].Every, it is
-// unknown until the next time. A counter that goes back, as when a process is moved, makes no sample. A
-// reading that hangs hinders nobody: no other begins, and after 5 × Every all is unknown.
+// unknown until the next time. A counter that goes back, as when a process is moved, makes no sample.
 //
 // [Start] starts a goroutine, and [Sampler.Close] ends it. Everything may be called
 // by any number of goroutines at once.
@@ -72,7 +70,6 @@ package load
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -86,12 +83,8 @@ const (
 	maxEvery     = 10 * time.Second
 )
 
-var (
-	// ErrConfig is what every error of [Start] is.
-	ErrConfig = errors.New("leapgate: bad load configuration")
-	// ErrHangs is the error of [Sampler.Close] when a reading has not come back.
-	ErrHangs = errors.New("leapgate: a reading of the load hangs")
-)
+// ErrConfig is wrapped by every error of [Start].
+var ErrConfig = errors.New("leapgate: bad load configuration")
 
 // Config says how a sampler works. The zero Config is a good one.
 type Config struct {
@@ -112,7 +105,7 @@ type Sampler struct {
 	sampler *sampler.Sampler[*Signals]
 }
 
-// Start begins to sample. It reads once before it returns, unless that takes longer than 1 s.
+// Start begins to sample. It reads once before it returns.
 // Most signals are known from the second sample on, which is when there is a difference. The error, if
 // any, is [ErrConfig], and nothing was started.
 func Start(cfg Config) (*Sampler, error) { return start(cfg, thisMachine()) }
@@ -156,13 +149,8 @@ func (s *Sampler) Source() string {
 	return ""
 }
 
-// Close ends the sampler: from now on nothing is known, and when Close returns its goroutines
-// are gone. If a reading hangs for another second, the error is [ErrHangs]: its goroutine
-// cannot be stopped, and ends when the reading does. Closing again does nothing but to look
-// whether it has.
+// Close stops the sampler, and makes all signals unknown. It waits for a reading in progress. The error is always nil.
 func (s *Sampler) Close() error {
-	if !s.sampler.Close() {
-		return fmt.Errorf("%w: it has not ended %v after Close; want it to", ErrHangs, sampler.Patience)
-	}
+	s.sampler.Close()
 	return nil
 }

@@ -81,29 +81,6 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func TestStart_SamplesAtTheGivenPace(t *testing.T) {
-	t.Parallel()
-	for every, period := range map[time.Duration]time.Duration{
-		0:                      250 * time.Millisecond,
-		100 * time.Millisecond: 100 * time.Millisecond,
-		time.Second + 1:        time.Second + 1,
-		10 * time.Second:       10 * time.Second,
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBusy()
-			s := b.start(t, Config{Every: every})
-			require.Equal(t, cgroup.V2, s.Source())
-			for i := range uint64(20) {
-				require.Equal(t, i+1, s.Signals().Seq)
-				pass(period - 1)
-				require.Equal(t, i+1, s.Signals().Seq)
-				pass(1)
-			}
-			require.NoError(t, s.Close())
-		})
-	}
-}
-
 func TestStart_BadConfig(t *testing.T) {
 	t.Parallel()
 	for every, text := range map[time.Duration]string{-1: "-1ns", time.Millisecond: "1ms", 10*time.Second + 1: "10.000000001s"} {
@@ -163,43 +140,6 @@ func TestSampler_ReadingThatHangs(t *testing.T) {
 	})
 }
 
-func TestSampler_CloseMakesAllUnknown(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBusy()
-		s := b.start(t, Config{})
-		pass(time.Second)
-		require.True(t, s.Signals().CPU.Known)
-		var wg sync.WaitGroup
-		for range 8 {
-			wg.Go(func() {
-				assert.NoError(t, s.Close())
-				assert.Equal(t, Signals{}, *s.Signals())
-			})
-		}
-		wg.Wait()
-		pass(time.Minute)
-		require.Equal(t, Signals{}, *s.Signals())
-	})
-}
-
-func TestSampler_CloseWhileAReadingHangs(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBusy()
-		s := b.start(t, Config{})
-		release := make(chan struct{})
-		b.hang(release)
-		pass(time.Second)
-		err := s.Close()
-		require.ErrorIs(t, err, ErrHangs)
-		require.EqualError(t, err, "leapgate: a reading of the load hangs: it has not ended 1s after Close; want it to")
-		close(release)
-		require.NoError(t, s.Close())
-		require.Equal(t, Signals{}, *s.Signals())
-	})
-}
-
 func TestSampler_ZeroIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := new(Sampler)
@@ -240,7 +180,6 @@ func TestStart_ZeroConfig(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, s.Signals().Seq)
 	require.Contains(t, []string{cgroup.V2, cgroup.V1, process, ""}, s.Source())
-	require.True(t, s.Signals().Runnable.Known)
 	require.Zero(t, testing.AllocsPerRun(1000, func() { s.Signals() }))
 	require.NoError(t, s.Close())
 	goleak.VerifyNone(t, before)

@@ -39,7 +39,7 @@ type recorder struct {
 	last  Signals
 	begun time.Time // the last sample
 	// When each signal was last good.
-	cpuAt, throttledAt, pressureAt, latencyAt, runnableAt time.Time
+	cpuAt, throttledAt, pressureAt, latencyAt time.Time
 
 	// The counters at the last sample; of the periods, when there last were some.
 	usage   usage
@@ -63,19 +63,15 @@ func (r *recorder) sample() *Signals {
 	} else {
 		r.log("CPU", err)
 	}
-	r.scheduler.read()
+	seconds, ok := r.scheduler.latency()
 	now := r.machine.now()
-	if seconds, ok := r.scheduler.latency(); ok {
+	if ok {
 		smooth(&r.last.SchedLatency, &r.latencyAt, seconds, now)
-	}
-	if perP, ok := r.scheduler.runnable(); ok {
-		smooth(&r.last.Runnable, &r.runnableAt, perP, now)
 	}
 	r.expire(&r.last.CPU, r.cpuAt, now)
 	r.expire(&r.last.Throttled, r.throttledAt, now)
 	r.expire(&r.last.Pressure, r.pressureAt, now)
 	r.expire(&r.last.SchedLatency, r.latencyAt, now)
-	r.expire(&r.last.Runnable, r.runnableAt, now)
 	signals = r.last
 	return &signals
 }

@@ -300,16 +300,11 @@ func TestPercentile_OfTheLatencies(t *testing.T) {
 func TestScheduler_OfThisRuntime(t *testing.T) {
 	t.Parallel()
 	var s scheduler
-	s.read()
 	_, ok := s.latency()
 	require.False(t, ok, "no difference yet")
-	s.read()
 	seconds, ok := s.latency()
 	require.True(t, ok)
 	require.GreaterOrEqual(t, seconds, 0.0)
-	perP, ok := s.runnable()
-	require.True(t, ok)
-	require.GreaterOrEqual(t, perP, 0.0)
 }
 
 // Whatever the files hold, signals are numbers that make sense, or unknown.

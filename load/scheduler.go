@@ -5,37 +5,23 @@ import (
 	"runtime/metrics"
 )
 
-// scheduler reads what the Go runtime tells of goroutines that wait to run.
+// scheduler reads how long goroutines wait to run, as the Go runtime measures it.
 type scheduler struct {
-	samples []metrics.Sample
-	before  []uint64 // the counts of the latencies at the last reading; nil: there was none
-}
-
-// Which of its samples is which.
-const (
-	latencies = iota
-	runnable
-	gomaxprocs
-)
-
-func (s *scheduler) read() {
-	if s.samples == nil {
-		s.samples = []metrics.Sample{
-			latencies:  {Name: "/sched/latencies:seconds"},
-			runnable:   {Name: "/sched/goroutines/runnable:goroutines"},
-			gomaxprocs: {Name: "/sched/gomaxprocs:threads"},
-		}
-	}
-	metrics.Read(s.samples)
+	samples []metrics.Sample // one, once it has been read
+	before  []uint64         // the counts of the latencies at the last reading; nil: there was none
 }
 
 // latency returns the 99th percentile of the latencies since the last reading, in seconds. It is
 // 0 if there were none.
 func (s *scheduler) latency() (seconds float64, ok bool) {
-	if s.samples[latencies].Value.Kind() != metrics.KindFloat64Histogram {
+	if s.samples == nil {
+		s.samples = []metrics.Sample{{Name: "/sched/latencies:seconds"}}
+	}
+	metrics.Read(s.samples)
+	if s.samples[0].Value.Kind() != metrics.KindFloat64Histogram {
 		return 0, false
 	}
-	h := s.samples[latencies].Value.Float64Histogram()
+	h := s.samples[0].Value.Float64Histogram()
 	if ok = len(s.before) == len(h.Counts); ok {
 		seconds = percentile99(h.Buckets, h.Counts, s.before)
 	}
@@ -62,13 +48,4 @@ func percentile99(edges []float64, counts, before []uint64) float64 {
 		above -= n
 	}
 	return 0
-}
-
-// runnable returns how many goroutines wait to run, per GOMAXPROCS.
-func (s *scheduler) runnable() (perP float64, ok bool) {
-	n, procs := &s.samples[runnable].Value, &s.samples[gomaxprocs].Value
-	if n.Kind() != metrics.KindUint64 || procs.Kind() != metrics.KindUint64 || procs.Uint64() == 0 {
-		return 0, false
-	}
-	return float64(n.Uint64()) / float64(procs.Uint64()), true
 }

@@ -35,14 +35,12 @@
 // reading, and nothing steps in: a container that all of a sudden seems as small as
 // its process would be told to take more.
 //
-// A program that knows better sets a Config.Reader of its own.
+// A program that knows better brings an implementation of its own: Config.Memory of the gate is an interface.
 //
 // # Errors
 //
-// A reading that fails or panics changes nothing at first: the last good one stays.
-// When 5 × [Config].Every have gone by without a good one, the memory is unknown
-// until the next. Each cause is logged once. A reading that hangs hinders nobody: no
-// other begins, and after 5 × Every the memory is unknown.
+// A reading that fails changes nothing at first: the last good one stays. When 5 × [Config].Every have gone by
+// without a good one, the memory is unknown until the next. Each cause is logged once.
 //
 // [Start] starts a goroutine, and [Sampler.Close] ends it. Everything may be called
 // by any number of goroutines at once.
@@ -60,7 +58,6 @@ package memory
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync/atomic" // its Int64 is aligned on 32-bit machines, too
 	"time"
@@ -74,23 +71,14 @@ const (
 	maxEvery     = time.Hour
 )
 
-var (
-	// ErrConfig is what every error of [Start] is.
-	ErrConfig = errors.New("leapgate: bad memory configuration")
-	// ErrHangs is the error of [Sampler.Close] when a reading has not come back.
-	ErrHangs = errors.New("leapgate: a reading of the memory hangs")
-)
+// ErrConfig is wrapped by every error of [Start].
+var ErrConfig = errors.New("leapgate: bad memory configuration")
 
 // Config says how a sampler works. The zero Config is a good one.
 type Config struct {
 	// Every is the time from one reading to the next: 10 ms to 1 h; 0 is 1 s. A
 	// reading takes less than a tenth of a millisecond.
 	Every time.Duration
-
-	// Reader returns how many bytes of memory are in use, 0 or more. Nil reads those of the
-	// container or the process, as the documentation of the package says. It may fail, panic
-	// and hang. It is not called again before it has returned.
-	Reader func() (bytes int64, err error)
 
 	// Logger gets why readings fail, once per cause, and of at most 100 causes. Nil
 	// is slog.Default().
@@ -103,30 +91,19 @@ type Sampler struct {
 	// used is the complement of the last good reading, which is below 0, or 0 if the
 	// memory is unknown. Written by the sampler alone, read by everybody.
 	used    atomic.Int64
-	system  *system // that is read; nil if the program has brought its own Reader
+	system  *system // nil only in the zero Sampler
 	sampler *sampler.Sampler[int64]
 }
 
-// Start begins to sample. It reads once before it returns, so that the memory is
-// known at once, unless that reading fails, or takes longer than 1 s; neither is an
-// error. The error, if any, is [ErrConfig], and nothing was started.
+// Start begins to sample. It reads once before it returns, so that the memory is known at once unless that reading
+// fails, which is no error. The error, if any, is [ErrConfig], and nothing was started.
 func Start(cfg Config) (*Sampler, error) {
-	s := new(Sampler)
-	if cfg.Reader == nil {
-		s.system = newSystem()
-		cfg.Reader = s.system.Read
-	}
+	s := &Sampler{system: newSystem()}
 	var err error
 	s.sampler, err = sampler.Start(sampler.Config[int64]{
 		What: "memory", Every: cfg.Every, Min: minEvery, Max: maxEvery, Default: defaultEvery,
 		Logger: cfg.Logger, BadConfig: ErrConfig,
-		Read: func() (int64, error) {
-			bytes, err := cfg.Reader()
-			if err == nil && bytes < 0 {
-				err = fmt.Errorf("the reading is %d bytes; want 0 or more", bytes)
-			}
-			return bytes, err
-		},
+		Read:   s.system.Read,
 		Take:   func(bytes int64) { s.used.Store(^bytes) },
 		Forget: func() { s.used.Store(0) },
 	})
@@ -138,7 +115,7 @@ func Start(cfg Config) (*Sampler, error) {
 
 // Used returns the last good reading, and reports whether there is one: known is false before
 // the first, when 5 × Every have gone by without another, and after Close. It does
-// not block, whatever the reader does, and allocates nothing.
+// not block, and allocates nothing.
 func (s *Sampler) Used() (bytes int64, known bool) {
 	complement := s.used.Load()
 	if complement == 0 {
@@ -149,7 +126,7 @@ func (s *Sampler) Used() (bytes int64, known bool) {
 
 // Source returns what the last good reading was of: "cgroup v2", "cgroup v1", "process", which
 // is its resident set, or "Go runtime", which is what that has mapped. It is "" if there was
-// none, or the reader is the program's own.
+// none.
 func (s *Sampler) Source() string {
 	if s.system == nil {
 		return ""
@@ -157,13 +134,8 @@ func (s *Sampler) Source() string {
 	return s.system.Source()
 }
 
-// Close ends the sampler: from now on the memory is unknown, and when Close returns
-// its goroutines are gone. If a reading hangs for another second, the error is
-// [ErrHangs]: its goroutine cannot be stopped, and ends when the reader returns.
-// Closing again does nothing but to look whether it has.
+// Close stops the sampler, and makes the memory unknown. It waits for a reading in progress. The error is always nil.
 func (s *Sampler) Close() error {
-	if !s.sampler.Close() {
-		return fmt.Errorf("%w: the reader has not returned %v after Close; want it to", ErrHangs, sampler.Patience)
-	}
+	s.sampler.Close()
 	return nil
 }

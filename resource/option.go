@@ -43,7 +43,7 @@ func WithOrigin(origin string) EntryOption { return EntryOption{kind: originOpti
 
 // WithPriority lets an entry take what the next buckets of a rule will have room for,
 // and wait for them, when the window is full. It counts there, as pass and as
-// occupied-pass. How long it may wait is the rule's.
+// occupied-pass. How long it may wait is the rule's. It has no effect on rules that pace calls.
 func WithPriority() EntryOption { return EntryOption{kind: priorityOption} }
 
 // WithCriticality says how much the call matters when not all can be served. Without it a

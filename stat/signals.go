@@ -18,8 +18,6 @@ type Signals struct {
 	// SchedLatency is how long goroutines that could run waited until they did, in seconds:
 	// 99 % of them waited less.
 	SchedLatency Signal
-	// Runnable is how many goroutines could run and did not, per GOMAXPROCS.
-	Runnable Signal
 
 	// Processors is how many processors CPU is a share of, such as 0.5; 0 if it is not known.
 	Processors float64

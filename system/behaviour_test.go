@@ -22,7 +22,7 @@ func TestRule_CountsAllResourcesThatItBindsTogether(t *testing.T) {
 	a, _ := w.try("GET /a", 6)
 	b, blocked := w.try("GET /b", 6)
 	require.Equal(t, []int{6, 4}, []int{len(a), len(b)})
-	require.ErrorContains(t, blocked, `system rule "in" on "GET /b": 11 of 10 in flight; retry in `)
+	require.ErrorContains(t, blocked, `system rule "in" on "GET /b": 11 of 10 in flight`)
 	other, _ := w.try("POST /a", 20)
 	require.Len(t, other, 20, "it is not bound")
 	exit(a[:1])
@@ -63,21 +63,43 @@ func TestRule_MaxQPSIsOverAllResources(t *testing.T) {
 	require.Len(t, passed, 10)
 }
 
-func TestRefusal_Is503AndComesBackWithinAQuarterOfASecondMoreOrLess(t *testing.T) {
+func TestRefusal_TellsTheWaitOfTheWindowAndUpToAQuarterMore(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, all(system.Rule{MaxInFlight: 1}))
-	w.try("a", 1)
+	w := newWorld(t, all(system.Rule{MaxQPS: 1}))
+	passed, _ := w.try("a", 1)
+	exit(passed)
+	w.clock.Advance(200 * ms)
 	waits := map[time.Duration]bool{}
 	for range 100 {
 		_, blocked := w.try("a", 1)
 		require.Equal(t, 503, blocked.Status)
-		require.GreaterOrEqual(t, blocked.RetryAfter, 750*ms)
-		require.Less(t, blocked.RetryAfter, 1250*ms)
+		require.GreaterOrEqual(t, blocked.RetryAfter, 800*ms)
+		require.LessOrEqual(t, blocked.RetryAfter, 1000*ms)
 		waits[blocked.RetryAfter] = true
 	}
 	require.Greater(t, len(waits), 90)
 	_, blocked := w.try("b", 1, leapgate.WithCount(2))
 	require.Zero(t, blocked.RetryAfter, "there is never room for two")
+}
+
+func TestRefusal_IsSilentAboutTheEndOfCallsInFlight(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, all(system.Rule{MaxInFlight: 1, MaxQPS: 10}))
+	w.try("a", 1)
+	_, blocked := w.try("a", 1)
+	require.Zero(t, blocked.RetryAfter)
+}
+
+func TestSnapshot_UsedIsTrueOrNegative(t *testing.T) {
+	t.Parallel()
+	for want, r := range map[int64]system.Rule{
+		2: {MaxInFlight: 9, MaxQPS: 9}, 3: {MaxQPS: 9}, -1: {MaxCPU: 0.9},
+	} {
+		w := newWorld(t, all(r))
+		passed, _ := w.try("a", 3)
+		exit(passed[:1])
+		require.Equal(t, want, w.rule("a").Used)
+	}
 }
 
 func TestRule_UnknownSignalsPass(t *testing.T) {
@@ -101,7 +123,7 @@ func TestRefuse_AValueEqualToItsBoundPasses(t *testing.T) {
 	w.clock.Advance(100 * ms)
 	passed, blocked := w.try("a", 10)
 	require.Empty(t, passed)
-	require.ErrorContains(t, blocked, `system rule "s" on "a": cpu 0.94 of 0.90, 11 of 0 in flight; retry in `)
+	require.ErrorContains(t, blocked, `system rule "s" on "a": cpu 0.94 of 0.90, 11 of 0 in flight`)
 }
 
 func TestRefuse_GoesOnForASecondAfterTheSignal(t *testing.T) {
@@ -169,7 +191,7 @@ func TestLimit_BeginsWithTheBestRateAndTheLeastResponseTime(t *testing.T) {
 	w.load.Set(load.Signals{CPU: stat.Signal{Value: 0.94, Raw: 0.95, Known: true}})
 	passed, blocked := w.try("a", 50)
 	require.Len(t, passed, 30)
-	require.ErrorContains(t, blocked, `system rule "s" on "a": cpu 0.94 of 0.90, 31 of 30 in flight; retry in `)
+	require.ErrorContains(t, blocked, `system rule "s" on "a": cpu 0.94 of 0.90, 31 of 30 in flight`)
 	s := w.rule("a")
 	require.Equal(t, []any{"limiting", 30.0, 0.9}, []any{s.State, s.Effective, s.Threshold})
 	require.Len(t, w.changes, 1)

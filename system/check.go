@@ -27,17 +27,17 @@ type check struct {
 // counts are those of one resource.
 type counts struct {
 	admitted   stripes.Counter
-	blocked    [classes]stripes.Counter // by rank
+	blocked    [ranks]stripes.Counter
 	wouldBlock stripes.Counter
 	last       resource.LastRefusal
 }
 
 // limitCause is what refusals at one limit have in common.
 type limitCause struct {
-	phase  *phase
-	why    reason
-	leaves int64
-	cause  resource.Cause
+	phase *phase
+	why   reason
+	rank  int
+	cause resource.Cause
 }
 
 // reason is what a call was refused for.
@@ -117,17 +117,19 @@ const charged = 1
 func (c *check) reserve(now, n int64, by resource.Caller) resource.Verdict {
 	s := c.state
 	p := s.phase.Load()
-	wants := s.rank(p, now, n, by, false)
-	taken, ok := s.places.Take(n, p.limit-wants.leaves)
+	rank := rank(by.Criticality)
+	s.came(p, rank, n)
+	taken, ok := s.places.Take(n, p.limit-p.leaves[rank])
 	if !ok {
-		return c.refuse(now, n, by, p, wants, inFlight, float64(taken+n))
+		return c.refuse(now, n, by, p, s.noPermit(rank, n, p), float64(taken+n))
 	}
 	var ticket resource.Ticket
 	if p.qps > 0 {
-		o := s.quota.Load().Take(now, n, p.qps-wants.leaves)
+		limit, why := s.perSecond(p, rank)
+		o := s.quota.Load().Take(now, n, limit)
 		if !o.OK {
 			s.places.GiveBack(n)
-			return c.refuse(now, n, by, p, wants, perSecond, float64(o.Held+n))
+			return c.refuse(now, n, by, p, why, float64(o.Held+n))
 		}
 		ticket = resource.Ticket{A: o.Ticket, B: charged}
 	}
@@ -135,79 +137,82 @@ func (c *check) reserve(now, n int64, by resource.Caller) resource.Verdict {
 	return resource.Verdict{Ticket: ticket}
 }
 
-// wants is what a call wants of the room that there is.
-type wants struct {
-	tier   tier
-	leaves int64 // for those of better tiers
+// came counts n calls of a rank that arrived while the rule blocks calls.
+func (s *state) came(p *phase, rank int, n int64) {
+	if p.shares {
+		s.demand.calls[rank].Add(n)
+	}
 }
 
-// rank finds out whether a call is above the cut. One that only looks is not counted.
-func (s *state) rank(p *phase, now, n int64, by resource.Caller, looks bool) (w wants) {
-	if !p.shares {
-		return wants{tier: last}
+// perSecond returns how much of MaxQPS calls of a rank may use, and why a call is blocked beyond that.
+func (s *state) perSecond(p *phase, rank int) (limit int64, why reason) {
+	came := int64(0)
+	for i := range rank {
+		came += s.demand.calls[i].Load()
 	}
-	level := levelOf(by, now)
-	if !looks {
-		s.offers.calls[level].Add(n)
+	if p.shares && (came > 0 || p.admits[rank] < p.qps) {
+		return min(p.admits[rank]+came, p.qps), perSecondHeld
 	}
-	above := s.offers.admits(p.cut, level, looks)
-	switch {
-	case p.cut == uncut:
-		w.tier = last // nobody is put first
-	case level < p.cut.guarded:
-		w.tier = first
-	case level < p.cut.level:
-		w.tier, w.leaves = next, p.hold[first]
-	case above:
-		w.tier, w.leaves = last, p.hold[first]
-	default:
-		w.tier, w.leaves = last, p.hold[first]+p.hold[next]
+	return p.qps, perSecond
+}
+
+// noPermit counts n calls of a rank that found no permit, and returns why.
+func (s *state) noPermit(rank int, n int64, p *phase) reason {
+	s.demand.unmet[rank].Add(n)
+	if p.leaves[rank] > 0 {
+		return inFlightHeld
 	}
-	return w
+	return inFlight
 }
 
 // refuse counts a refusal, and makes the error.
-func (c *check) refuse(now, n int64, by resource.Caller, p *phase, w wants, why reason, observed float64) resource.Verdict {
-	c.state.refuse(now, n, p, w.tier)
+func (c *check) refuse(now, n int64, by resource.Caller, p *phase, why reason, observed float64) resource.Verdict {
+	c.state.refuse(now, n, p)
 	if c.rule.Mode == rule.Shadow {
 		c.counts.wouldBlock.Add(n)
 		return resource.Verdict{Refused: &c.shadowed}
 	}
 	c.counts.blocked[rank(by.Criticality)].Add(n)
-	if w.leaves > 0 {
-		why++ // with what is held
+	wait := c.state.wait(p, now, n, why)
+	if wait > 0 { // calls that were blocked together should not come back together
+		wait += rand.N(wait/4 + 1)
 	}
-	wait := jitter()
-	if n > c.rule.most() {
-		wait = -1
-	}
-	return resource.Verdict{Refused: &resource.BlockError{Cause: c.causeOf(p, why, w.leaves), Observed: observed, RetryAfter: wait}}
+	return resource.Verdict{Refused: &resource.BlockError{Cause: c.causeOf(p, why, rank(by.Criticality)), Observed: observed, RetryAfter: wait}}
 }
 
-// retryAfter is when to try again, about.
-const retryAfter = time.Second
-
-// jitter is retryAfter, up to a quarter more or less, so that those that were refused at once do
-// not come back at once.
-func jitter() time.Duration { return retryAfter*3/4 + rand.N(retryAfter/2) }
+// wait returns how long after now n calls blocked for a reason would be admitted if no other calls were made. It
+// is negative if that is unknown: nobody knows when calls in flight will end. What is kept for more critical calls
+// is admitted after a second without calls.
+func (s *state) wait(p *phase, now, n int64, why reason) time.Duration {
+	switch {
+	case why == none:
+		return 0
+	case n > p.qps || why == inFlight || why == inFlightHeld:
+		return -1
+	case why == perSecondHeld:
+		return time.Second
+	default:
+		return s.quota.Load().Wait(now, n, p.qps)
+	}
+}
 
 // causeOf is the cause of a refusal in a phase.
-func (c *check) causeOf(p *phase, why reason, leaves int64) *resource.Cause {
-	if last := c.last.Load(); last != nil && last.phase == p && last.why == why && last.leaves == leaves {
+func (c *check) causeOf(p *phase, why reason, rank int) *resource.Cause {
+	if last := c.last.Load(); last != nil && last.phase == p && last.why == why && last.rank == rank {
 		return &last.cause
 	}
-	l := &limitCause{p, why, leaves, c.cause}
+	l := &limitCause{p, why, rank, c.cause}
 	cause := &l.cause
 	switch cause.Because = p.excess; why {
 	case inFlight:
 		cause.Threshold, cause.Detail = float64(p.limit), " in flight"
 	case inFlightHeld:
-		cause.Threshold, cause.Detail = float64(p.limit-leaves), fmt.Sprintf(" in flight, with %d kept for calls that matter more", leaves)
+		leaves := p.leaves[rank]
+		cause.Threshold, cause.Detail = float64(p.limit-leaves), fmt.Sprintf(" in flight, with %d kept for more critical calls", leaves)
 	case perSecond:
 		cause.Threshold, cause.Interval = float64(p.qps), time.Second
 	case perSecondHeld:
-		cause.Threshold, cause.Interval = float64(p.qps-leaves), time.Second
-		cause.Detail = fmt.Sprintf(", with %d kept for calls that matter more", leaves)
+		cause.Threshold, cause.Interval, cause.Detail = float64(p.qps), time.Second, ", with the rest kept for more critical calls"
 	case none:
 	}
 	c.last.Store(l)
@@ -220,24 +225,31 @@ func (c *check) Look(now, n int64, by resource.Caller) *resource.BlockError {
 	if now >= s.due.Load() {
 		s.look(now)
 	}
-	p := s.phase.Load()
-	w := s.rank(p, now, n, by, true)
-	why, observed := s.room(p, now, n, w)
-	if why == none {
+	p, rank := s.phase.Load(), rank(by.Criticality)
+	why, observed := s.room(p, now, n, rank)
+	switch why {
+	case none:
 		return nil
+	case inFlight, inFlightHeld:
+		s.noPermit(rank, n, p)
+	default:
 	}
-	s.rank(p, now, n, by, false) // it is counted as one that came
-	return c.refuse(now, n, by, p, w, why, observed).Refused
+	s.came(p, rank, n)
+	return c.refuse(now, n, by, p, why, observed).Refused
 }
 
 // room returns why there is no room for n more, and what there would be with them.
-func (s *state) room(p *phase, now, n int64, w wants) (why reason, observed float64) {
-	if taken := s.places.Taken(); n > p.limit-w.leaves-taken {
+func (s *state) room(p *phase, now, n int64, rank int) (why reason, observed float64) {
+	if taken := s.places.Taken(); n > p.limit-p.leaves[rank]-taken {
+		if p.leaves[rank] > 0 {
+			return inFlightHeld, float64(taken + n)
+		}
 		return inFlight, float64(taken + n)
 	}
 	if p.qps > 0 {
-		if held := s.quota.Load().Window(now); n > p.qps-w.leaves-held {
-			return perSecond, float64(held + n)
+		limit, why := s.perSecond(p, rank)
+		if held := s.quota.Load().Window(now); n > limit-held {
+			return why, float64(held + n)
 		}
 	}
 	return none, 0
@@ -261,18 +273,15 @@ func (c *check) Finish(_, n int64, rt time.Duration, outcome resource.Outcome) {
 	s.places.GiveBack(n)
 }
 
-// Wait returns how long it is until all is looked at anew if there is no room. What will be
-// then nobody knows.
+// Wait returns how long after now n more would be admitted, under what is kept for others at present.
 func (c *check) Wait(now, n int64, by resource.Caller) time.Duration {
 	s := c.state
 	p := s.phase.Load()
-	if why, _ := s.room(p, now, n, wants{}); why == none {
-		return 0
+	why, _ := s.room(p, now, n, rank(by.Criticality))
+	if why == perSecondHeld && now-p.began >= second {
+		why = perSecond // nothing is kept after a second without calls
 	}
-	if n > c.rule.most() {
-		return -1
-	}
-	return time.Duration(max(0, s.due.Load()-int64(every)+int64(retryAfter*3/4)-now))
+	return s.wait(p, now, n, why)
 }
 
 func (c *check) Snapshot(now int64) stat.RuleSnapshot {
@@ -291,8 +300,13 @@ func (c *check) Snapshot(now int64) stat.RuleSnapshot {
 		},
 	}
 	r.Blocked = r.Shed.Sum()
-	if p.limit < unlimited {
-		r.Effective = float64(p.limit)
+	switch {
+	case p.limit < unlimited:
+		r.Effective, r.Used = float64(p.limit), s.places.Taken()
+	case p.qps > 0:
+		r.Used, r.Interval = s.quota.Load().Window(now), time.Second
+	default:
+		r.Used = -1
 	}
 	return r
 }

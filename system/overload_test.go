@@ -18,7 +18,7 @@ import (
 )
 
 // mix is what calls in a simulation: one call in ten is critical, four are of the default, three
-// sheddable and two in the background; each from one of a thousand origins.
+// sheddable and two in the background.
 var mix = [10]resource.Criticality{
 	leapgate.Critical, resource.DefaultCriticality, leapgate.Sheddable, leapgate.Background, resource.DefaultCriticality,
 	leapgate.Sheddable, resource.DefaultCriticality, leapgate.Background, leapgate.Sheddable, resource.DefaultCriticality,
@@ -47,7 +47,7 @@ func newService(t *testing.T, seed uint64, r system.Rule) *service {
 		},
 		Enter: func(n int) (func(), bool) {
 			c := mix[n%10]
-			e, err := s.gate.EntryContext(t.Context(), "GET /", leapgate.WithCriticality(c), leapgate.WithOrigin(fmt.Sprint("o", n*7919%1000)))
+			e, err := s.gate.EntryContext(t.Context(), "GET /", leapgate.WithCriticality(c))
 			if s.clock.Now() >= s.from {
 				s.offered[c]++
 			}

@@ -30,15 +30,21 @@
 //
 // # What it refuses
 //
-// A rule decides what to refuse by criticality: see leapgate.WithCriticality. Within each of the four,
-// callers are divided into 32 cohorts by a hash of their origin and the hour, so that a caller
-// that is served goes on being served, and every hour others are. That makes 128 levels. Every
-// 100 ms the rule works out how many calls to refuse, which is as many as it has just refused less the
-// places that are free now, and takes them from the least critical levels; the one at the boundary is
-// refused in part, evenly. If calls above the boundary still find no place, some places are held for them: of n
-// places at most √n, and a third, for those of a better criticality and for the others each; a tenth, if all
-// calls are of one criticality. They are mostly free: at twice what the places can take, 0.92 of 200 places are used, and
-// of 10 places 0.86 if all calls are of one criticality, and 0.73 if not. Otherwise any call gets a place that is free.
+// A rule that blocks calls keeps room for the more critical ones: see leapgate.WithCriticality. Calls of equal
+// criticality share the room at random.
+//
+// Of MaxInFlight, the rule keeps permits free for each criticality whose calls were blocked lately: at most √n and
+// n/3 of n permits each. At twice the calls that fit, of which a third are critical, 0.96 of 200 permits are used, and
+// 0.79 of 10. All are used if all calls are equally critical.
+//
+// Of MaxQPS, the rule admits a call only if the more critical calls of the next second would still fit. It expects
+// as many as came lately, plus two standard deviations of a Poisson process. At four times MaxQPS, when one half of it
+// would go to critical calls, 0.6 % of those are blocked with MaxQPS 100, and less with more; 0.94 of 100 calls are used, and
+// 0.99 of 1,000. A rule that starts to block calls has admitted others before, so this takes effect after a second.
+//
+// [resource.BlockError.RetryAfter] of a call that MaxQPS blocked is the wait for room in the window plus up to 25 %, so that
+// clients do not return together; the wait for room that is kept for others is 1s. It is 0 where nobody knows it: for
+// calls in flight and signals.
 package system
 
 import (
@@ -85,8 +91,7 @@ type Rule struct {
 	// 1 to 1,000,000,000; 0 is no bound.
 	MaxQPS int64
 	// MaxInFlight is how many calls may be in flight: 1 to 1,000,000,000; 0 is no bound. A call
-	// that counts n takes n places. While calls are refused, some places are held for those that matter
-	// more, up to a third if there are only ten: where nobody matters more, an isolation rule holds none.
+	// that counts n takes n permits. While calls are blocked, some permits are kept for more critical calls.
 	MaxInFlight int64
 
 	// Strategy is what happens while a signal is above its bound: Limit, which is the default,

@@ -5,24 +5,34 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leapgate-go/leapgate/internal/quota"
 	"github.com/leapgate-go/leapgate/resource"
 )
 
-const (
-	classes = 4  // criticalities
-	cohorts = 32 // of each
-	levels  = classes * cohorts
+// A rule that blocks calls keeps room for the more critical ones.
+//
+// Of MaxInFlight, it keeps a few permits free for each rank. Their number grows when calls of that rank were
+// blocked, and shrinks slowly when none was.
+//
+// Of MaxQPS, it admits a call only if the more critical calls of the next second would still fit, provided that
+// they keep coming at the rate of late. Without that, the first callers of a bucket would take all the room that
+// the oldest bucket of the window leaves behind.
 
-	// every is how often it is worked out anew what to refuse.
-	every = 100 * time.Millisecond
-	// remembers is the time in which half of what was seen is forgotten.
-	remembers = 500 * time.Millisecond
-	// holdsFor is how many times calls above the cut must all have found places, until one
-	// fewer is held for them.
-	holdsFor = 10
+const (
+	ranks   = 4  // one for each criticality; 0 is the most critical
+	buckets = 10 // of the window of MaxQPS
+
+	// every is the interval at which the rule reads its signals and decides what to keep: one bucket of the window.
+	every = time.Second / buckets
+	// halfLife is the age at which calls count half in the measured demand.
+	halfLife = time.Second
+	// spread is the number of standard deviations by which more calls than expected still fit.
+	spread = 2
+	// calmTurns is the number of turns without a blocked call after which fewer permits are kept.
+	calmTurns = 10
 )
 
-// rank orders the criticalities: 0 is the last to be refused.
+// rank orders the criticalities. Calls of rank 0 are the last to be blocked.
 func rank(c resource.Criticality) int {
 	switch c {
 	case resource.Critical:
@@ -36,145 +46,88 @@ func rank(c resource.Criticality) int {
 	}
 }
 
-// levelOf is the level of a call: its criticality, and in that its cohort. 0 is the last to be
-// refused. The cohort is a hash (FNV-1a) of the hour and the origin, the same in every process
-// whose clock shows the same.
-func levelOf(by resource.Caller, now int64) int {
-	const offset, prime = 2166136261, 16777619
-	h := uint32(offset)
-	for hour := uint64(now / int64(time.Hour)); hour > 0; hour >>= 8 {
-		h = (h ^ uint32(hour&0xff)) * prime
-	}
-	for i := range len(by.Origin) {
-		h = (h ^ uint32(by.Origin[i])) * prime
-	}
-	return rank(by.Criticality)*cohorts + int(h>>16^h)&(cohorts-1)
+// demand counts the calls of each rank while the rule blocks calls.
+type demand struct {
+	calls   [ranks]atomic.Int64 // since the last turn
+	unmet   [ranks]atomic.Int64 // calls that found no permit since the last turn
+	blocked atomic.Int64        // since the rule was created
+
+	// The fields below are guarded by the state's lock.
+	turned int64          // time of the last turn
+	recent [ranks]float64 // decayed sum of calls
+	weight float64        // decayed number of buckets in which they arrived
+	kept   [ranks]kept
 }
 
-// cut is what to refuse: all levels beyond one, and of that all but a share.
-type cut struct {
-	level int    // levels: nobody
-	share uint64 // of the calls at the level that are admitted, in parts of whole
-	// guarded is up to where nothing matters more: the criticality of level, or level if
-	// there are no calls of others above it.
-	guarded int
+// reset forgets what was measured. Measuring starts again at now.
+func (d *demand) reset(now int64) {
+	d.turned, d.recent, d.weight, d.kept = now, [ranks]float64{}, 0, [ranks]kept{}
+	for i := range d.calls {
+		d.calls[i].Store(0)
+		d.unmet[i].Store(0)
+	}
 }
 
-// whole is a share of 1.
-const whole = 1 << 32
-
-var uncut = cut{level: levels, guarded: levels}
-
-// offers is what calls there were of late, by level.
-type offers struct {
-	calls  [levels]atomic.Int64 // since the last cut
-	unmet  [last]atomic.Int64   // of them, those of the first and next tier that found no place
-	stride atomic.Uint64        // in parts of whole
-	// refused are all that were refused since the rule was made.
-	refused atomic.Int64
-
-	// What is below is guarded by the state's lock.
-	mark    int64 // refused at the last cut
-	recent  [levels]float64
-	met     float64 // of recent
-	held    [last]hold
-	lastCut int64
+// turn adds the calls since the last turn to the measured demand. All of them arrived in the bucket of that turn, so
+// they are forgotten with everything else if it is a second ago.
+func (d *demand) turn(now int64) {
+	passed := now - d.turned
+	decay, latest := math.Exp2(-float64(passed)/float64(halfLife)), 1.0
+	if passed >= second {
+		decay, latest = 0, 0
+	}
+	d.turned = now
+	d.weight = d.weight*decay + float64(passed)/float64(every)
+	for i := range d.calls {
+		d.recent[i] = d.recent[i]*decay + latest*float64(d.calls[i].Swap(0))
+	}
 }
 
-// admits reports whether a call of a level is above a cut. At its very level it takes part
-// in the sharing out, unless it only looks.
-func (o *offers) admits(c cut, level int, looks bool) bool {
-	if level != c.level {
-		return level < c.level
+// permits sets how many of the permits are kept from calls of each rank.
+func (d *demand) permits(limit int64, leaves *[ranks]int64) {
+	most := min(limit/3, int64(math.Sqrt(float64(limit))))
+	sum := int64(0)
+	for i := range d.kept {
+		leaves[i] = sum
+		sum += d.kept[i].turn(d.unmet[i].Swap(0) > 0, most)
 	}
-	if looks {
-		sum := o.stride.Load()
-		return (sum+c.share)/whole != sum/whole
-	}
-	sum := o.stride.Add(c.share)
-	return sum/whole != (sum-c.share)/whole
 }
 
-// turn works out the next cut, at now, and how many places are held for those above it.
-// free is how many there are, of most.
-func (o *offers) turn(now, free, most int64) (c cut, holds [last]int64) {
-	forget := math.Exp2(-float64(now-o.lastCut) / float64(remembers))
-	refused := o.refused.Load()
-	var came, recent float64
-	for i := range o.calls {
-		n := float64(o.calls[i].Swap(0))
-		came += n
-		o.recent[i] = o.recent[i]*forget + n
-		recent += o.recent[i]
+// windows sets how much of MaxQPS calls of each rank may use, including what is used at now. The more critical
+// calls that arrive after now come on top.
+func (d *demand) windows(now, limit int64, q *quota.Quota, admits *[ranks]int64) {
+	for i := range admits {
+		admits[i] = limit
 	}
-	o.met = o.met*forget + min(came, max(0, came-float64(refused-o.mark))+float64(max(0, free)))
-	o.mark, o.lastCut = refused, now
-	c = o.cut(recent)
-	can := min(most/3, int64(math.Sqrt(float64(most))))
-	if class := c.level / cohorts * cohorts; class < levels && recent-sum(o.recent[class:class+cohorts]) < 1 {
-		can = min(can, most/10) // only cohorts differ
-	}
-	for t := range o.held {
-		o.held[t].turn(o.unmet[t].Swap(0), can)
-		if c == uncut {
-			o.held[t] = hold{}
-		}
-		holds[t] = o.held[t].places
-	}
-	return c, holds
-}
-
-// cut is where those that are served end, when they are served by level.
-func (o *offers) cut(recent float64) cut {
-	left := o.met
-	if left >= recent*(1-1e-9) { // they were added up in another order
-		return uncut
-	}
-	for level, n := range o.recent {
-		if left < n {
-			guarded := level / cohorts * cohorts
-			if o.met == left+sum(o.recent[guarded:level]) {
-				guarded = level
+	used := q.Window(now)
+	for k := range int64(buckets) {
+		free := limit - q.Window(now+k*int64(every))
+		expected := 0.0 // more critical calls until the end of the bucket
+		for i := range admits {
+			room := float64(free) - expected - spread*math.Sqrt(expected)
+			admits[i] = min(admits[i], used+int64(math.Floor(room)))
+			if d.weight > 0 {
+				expected += d.recent[i] / d.weight * float64(k+1)
 			}
-			return cut{level, uint64(left / n * whole), guarded}
 		}
-		left -= n
 	}
-	return uncut
 }
 
-// tier is how a call stands to a cut.
-type tier uint8
-
-const (
-	first tier = iota // nothing matters more: it is of a criticality above that at the boundary
-	next              // it is above the cut
-	last              // it is beyond the cut
-)
-
-// hold is how many places are held for calls of a tier.
-type hold struct {
-	places int64
-	enough int // how many times in a row all calls found a place
+// kept is the number of permits kept for calls of a rank.
+type kept struct {
+	permits int64
+	calm    int // turns in a row in which no call of the rank was blocked
 }
 
-// turn moves the number of places: up when calls found none, and slowly down when all did. A place that is
-// held is mostly free, and so many go up and down by chance: there are at most so many.
-func (h *hold) turn(unmet, most int64) {
+func (k *kept) turn(unmet bool, most int64) int64 {
 	switch {
-	case unmet > 0:
-		h.places, h.enough = h.places+max(1, h.places/4), 0
+	case unmet:
+		k.permits, k.calm = k.permits+max(1, k.permits/4), 0
+	case k.calm < calmTurns-1:
+		k.calm++
 	default:
-		if h.enough++; h.enough >= holdsFor {
-			h.places, h.enough = max(0, h.places-max(1, h.places/8)), 0
-		}
+		k.permits, k.calm = max(0, k.permits-max(1, k.permits/8)), 0
 	}
-	h.places = min(h.places, most)
-}
-
-func sum(of []float64) (total float64) {
-	for _, v := range of {
-		total += v
-	}
-	return total
+	k.permits = min(k.permits, most)
+	return k.permits
 }

@@ -11,9 +11,7 @@ import (
 
 	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/internal/gatetest"
-	"github.com/leapgate-go/leapgate/internal/ruleset"
 	"github.com/leapgate-go/leapgate/load"
-	"github.com/leapgate-go/leapgate/resource"
 	"github.com/leapgate-go/leapgate/system"
 )
 
@@ -116,23 +114,4 @@ func TestSignals_ThatComeLateAreNotTakenForNewer(t *testing.T) {
 	clock.Advance(99 * ms)
 	_, err = gate.Entry("a")
 	require.NoError(t, err)
-}
-
-// Another rule refuses, and asks how long this one would.
-func TestWait_AfterALoadOfRulesIsNotZero(t *testing.T) {
-	t.Parallel()
-	r := all(system.Rule{MaxInFlight: 1})
-	r.Resource = "*"
-	now := int64(time.Hour)
-	env := &ruleset.Env{Now: func() int64 { return now }}
-	env.Shared = system.Kind.Share(env, &r, nil)
-	check := system.Kind.Compile(env, &r, "a", nil)
-	require.Nil(t, check.Reserve(now, 1, resource.Caller{}).Refused)
-	require.Equal(t, 750*ms, check.Wait(now, 1, resource.Caller{}))
-	system.Kind.Share(env, &r, env.Shared)
-	require.Equal(t, 650*ms, check.Wait(now, 1, resource.Caller{}))
-	require.Equal(t, 600*ms, check.Wait(now+int64(50*ms), 1, resource.Caller{}))
-	require.Zero(t, check.Wait(now+int64(650*ms), 1, resource.Caller{}), "then nobody knows")
-	require.Equal(t, 650*ms, check.Wait(now, 1, resource.Caller{}), "to ask changes nothing")
-	require.Negative(t, check.Wait(now, 2, resource.Caller{}), "there is never room for two")
 }

@@ -38,7 +38,7 @@ type state struct {
 	_       [64]byte
 	quota   atomic.Pointer[quota.Quota] // of MaxQPS; made when the rule first has it
 	ended   ended
-	offers  offers
+	demand  demand
 	shown   *resource.State
 	signals func() *stat.Signals // nil: nothing is known
 
@@ -64,10 +64,11 @@ type phase struct {
 	closed bool  // nothing passes
 	limit  int64 // of calls in flight
 	qps    int64 // 0: no bound
-	shares bool  // criticality decides
-	cut    cut
-	hold   [last]int64
-	keeps  bool // response times are wanted
+	began  int64
+	shares bool         // calls are blocked, so room is kept for critical ones
+	leaves [ranks]int64 // of limit, what is kept for more critical calls
+	admits [ranks]int64 // of qps, what calls may use besides the more critical ones since this phase began
+	keeps  bool         // response times are wanted
 
 	excess string // the signal that is above its bound, if any
 }
@@ -90,7 +91,7 @@ func share(env *ruleset.Env, r *Rule, old any) any {
 	defer s.mu.Unlock()
 	s.rule, s.bounds = r, boundsOf(r)
 	if r.MaxQPS > 0 && s.quota.Load() == nil {
-		q, err := quota.New(time.Second, 10, false)
+		q, err := quota.New(time.Second, buckets, false)
 		if err != nil {
 			panic(err) // both are constants
 		}
@@ -99,13 +100,10 @@ func share(env *ruleset.Env, r *Rule, old any) any {
 	if len(s.bounds) == 0 || r.Strategy == Refuse {
 		s.finder = finder{}
 	}
-	now := int64(0)
-	if env.Now != nil {
-		now = env.Now()
-	}
+	now := env.Time()
 	s.due.Store(min(now, s.due.Load())) // the next call looks
 	s.looked = never
-	p := phase{calm: true, cut: uncut}
+	p := phase{calm: true}
 	if before := s.phase.Load(); before != nil {
 		p = *before
 	}
@@ -126,13 +124,17 @@ func (s *state) bound(p *phase) {
 	case s.finder.active():
 		p.limit = min(p.limit, s.finder.limit())
 	}
+	p.leaves = [ranks]int64{}
+	for i := range p.admits {
+		p.admits[i] = p.qps
+	}
 }
 
 // look looks at what has happened, at now, if it is due and nobody else does. The signals are read
 // before the lock is taken, for that may be code of the program.
 func (s *state) look(now int64) {
 	due := s.due.Load()
-	if now < due || !s.due.CompareAndSwap(due, now+int64(every)) {
+	if now < due || !s.due.CompareAndSwap(due, nextTurn(now)) {
 		return
 	}
 	signals := &nothing
@@ -150,27 +152,23 @@ func (s *state) look(now int64) {
 
 // turn begins the next phase. The caller holds mu.
 func (s *state) turn(now int64) {
-	s.due.Store(now + int64(every))
+	s.due.Store(nextTurn(now))
 	s.looked = now
 	old := s.phase.Load()
-	refused := s.offers.refused.Load()
-	p := phase{cut: uncut}
+	var p phase
 	name, reason := s.judge(now, old)
 	p.calm, p.closed = name == calm, name == refusing
 	s.bound(&p)
 	switch {
 	case p.calm:
-		s.offers.mark = refused
 	case p.closed:
-		s.offers.mark = refused
 		p.excess = s.lastText
 	default:
 		if s.finder.active() {
 			p.excess = s.lastText
 		}
 		p.shares = true
-		free, most := s.free(now, &p)
-		p.cut, p.hold = s.offers.turn(now, free, most)
+		s.share(now, old, &p)
 	}
 	if p != *old {
 		next := p // so that p is not on the heap if nothing has changed
@@ -179,14 +177,21 @@ func (s *state) turn(now int64) {
 	s.shown.Set(now, name, reason)
 }
 
-// free is how much room there is, and how much there is at most.
-func (s *state) free(now int64, p *phase) (free, most int64) {
-	free, most = p.limit-s.places.Taken(), p.limit
-	if p.qps > 0 {
-		free, most = min(free, p.qps-s.quota.Load().Window(now)), min(most, p.qps)
+// share sets what is kept for more critical calls. The caller holds mu.
+func (s *state) share(now int64, old, p *phase) {
+	if !old.shares {
+		s.demand.reset(now)
 	}
-	return free, most
+	s.demand.turn(now)
+	s.demand.permits(p.limit, &p.leaves)
+	if p.qps > 0 {
+		p.began = now
+		s.demand.windows(now, p.qps, s.quota.Load(), &p.admits)
+	}
 }
+
+// nextTurn returns the start of the bucket of MaxQPS after that of now.
+func nextTurn(now int64) int64 { return now - now%int64(every) + int64(every) }
 
 // sample takes what there is of new samples. The caller holds mu.
 func (s *state) sample(now int64, signals *stat.Signals) {
@@ -205,7 +210,7 @@ func (s *state) sample(now int64, signals *stat.Signals) {
 		s.lastExcess, s.lastText = now, s.excess.text
 	}
 	if isNew {
-		refused := s.offers.refused.Load()
+		refused := s.demand.blocked.Load()
 		if s.finder.active() && s.rule.Mode != rule.Shadow {
 			hang := s.rule.MaxRT > 0 && !rt.Known // calls come, since some are refused, and none ends
 			s.finder.sample(s.excess, refused > s.sampled && !hang, s.rule.maxInFlight())
@@ -271,14 +276,11 @@ func (s *state) fullness(now int64, p *phase) string {
 	return strings.Join(all, ", ")
 }
 
-// refuse notes that n of a tier were refused.
-func (s *state) refuse(now, n int64, p *phase, t tier) {
-	s.offers.refused.Add(n)
+// refuse notes that n calls were blocked.
+func (s *state) refuse(now, n int64, p *phase) {
+	s.demand.blocked.Add(n)
 	if !p.closed && s.lastRefusal.Load() < now {
 		s.lastRefusal.Store(now) // one of several calls of a moment is enough
-	}
-	if t < last {
-		s.offers.unmet[t].Add(n)
 	}
 	if p.calm {
 		s.stir(now)
@@ -293,7 +295,6 @@ func (s *state) stir(now int64) {
 	defer s.mu.Unlock()
 	if s.phase.Load().calm {
 		s.turn(now)
-		s.offers.lastCut = now
 	}
 }
 

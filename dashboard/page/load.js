@@ -14,7 +14,6 @@ const signals = [
   { key: "throttled", label: "throttled", format: percent, class: "block", unsure: true },
   { key: "pressure", label: "pressure", format: percent, class: "p95", unsure: true },
   { key: "schedLatency", label: "scheduling latency", format: duration, class: "p99" },
-  { key: "runnable", label: "runnable goroutines per processor", format: rate },
 ];
 const [shares, latencies] = [signals.slice(0, 3), signals.slice(3, 4)];
 

@@ -48,11 +48,11 @@ func TestLoad_IsSeenWithItsBounds(t *testing.T) {
 	given.Set(load.Signals{CPU: load.Known(0.5)})
 	p.until("of the shares, the one that is known", `[...document.querySelectorAll(".load .chart:first-child .key")].filter((e) => e.checkVisibility()).map((e) => e.textContent).join() === "CPU 50 %"`)
 	given.Set(load.Signals{
-		CPU: load.Known(0.75), Throttled: load.Known(0), Pressure: load.Known(0.4), SchedLatency: load.Known(0.0125), Runnable: load.Known(2.5),
+		CPU: load.Known(0.75), Throttled: load.Known(0), Pressure: load.Known(0.4), SchedLatency: load.Known(0.0125),
 		Processors: 0.5,
 	})
 	p.until("the signals", `document.querySelector(".load summary").textContent.includes("throttled")`)
-	require.Equal(t, "Load CPU 75 % of 0.5 processors · throttled 0 % · pressure 40 % · scheduling latency 13 ms · runnable goroutines per processor 2.5",
+	require.Equal(t, "Load CPU 75 % of 0.5 processors · throttled 0 % · pressure 40 % · scheduling latency 13 ms",
 		ask[string](p, `document.querySelector(".load summary").textContent`))
 	p.until("the bounds", `document.querySelectorAll(".load text.threshold").length === 2`)
 	require.Equal(t, []string{"busy: CPU 90 %", "tried: CPU 50 %"},

@@ -65,7 +65,7 @@ func newProgram(t *testing.T) *program {
 	var signals load.Given
 	signals.Set(load.Signals{
 		CPU: load.Known(0.97), Throttled: load.Known(0.5), Pressure: load.Known(0.25), SchedLatency: load.Known(0.004),
-		Runnable: load.Known(1.5), Processors: 0.5,
+		Processors: 0.5,
 	})
 	p.gate = leapgate.Must(leapgate.Config{
 		Now:          func() int64 { return begin.UnixNano() + int64(time.Since(begin)) + p.ahead.Load() },

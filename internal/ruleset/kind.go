@@ -88,14 +88,19 @@ type Env struct {
 	Memory interface {
 		Used() (bytes int64, known bool)
 	}
-	// Pause returns the longest time that the collector has stopped the program for within
-	// so much time before now. Nil: it is not known.
-	Pause func(within time.Duration) time.Duration
 	// Load returns what is known of the load of the machine. It never returns nil, and what it
 	// returns does not change. Nil: nothing is known, ever.
 	Load func() *stat.Signals
 	// Shared is what the kind's Share has made for the rule at hand.
 	Shared any
+}
+
+// Time returns the time of the gate's clock, in nanoseconds.
+func (e *Env) Time() int64 {
+	if e.Now == nil {
+		return 0
+	}
+	return e.Now()
 }
 
 // AllFields are the fields of the rules of the kind, those of Head included.

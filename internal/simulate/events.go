@@ -16,43 +16,23 @@ const (
 	tick
 )
 
-func (e *event) before(f *event) bool { return e.at < f.at || e.at == f.at && e.serial < f.serial }
+// events is a heap, by time.
+type events []*event
 
-// events is a heap: the first comes next. It is not container/heap, which would allocate for
-// each.
-type events []event
+func (es events) Len() int { return len(es) }
 
-func (es *events) push(e event) {
-	h := append(*es, e)
-	*es = h
-	for i := len(h) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !h[i].before(&h[parent]) {
-			return
-		}
-		h[i], h[parent] = h[parent], h[i]
-		i = parent
-	}
+func (es events) Less(i, j int) bool {
+	a, b := es[i], es[j]
+	return a.at < b.at || a.at == b.at && a.serial < b.serial
 }
 
-func (es *events) pop() event {
-	h := *es
-	first, last := h[0], len(h)-1
-	h[0], h[last] = h[last], event{}
-	h = h[:last]
-	*es = h
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= last {
-			return first
-		}
-		if right := child + 1; right < last && h[right].before(&h[child]) {
-			child = right
-		}
-		if !h[child].before(&h[i]) {
-			return first
-		}
-		h[i], h[child] = h[child], h[i]
-		i = child
-	}
+func (es events) Swap(i, j int) { es[i], es[j] = es[j], es[i] }
+
+func (es *events) Push(e any) { *es = append(*es, e.(*event)) }
+
+func (es *events) Pop() any {
+	last := len(*es) - 1
+	e := (*es)[last]
+	*es = (*es)[:last]
+	return e
 }

@@ -4,6 +4,7 @@
 package simulate
 
 import (
+	"container/heap"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -121,7 +122,7 @@ func (r *run) phase() {
 	for {
 		at := min(next, end)
 		if len(r.events) > 0 && r.events[0].at <= at {
-			r.happen(r.events.pop())
+			r.happen(heap.Pop(&r.events).(*event))
 			continue
 		}
 		r.move(at)
@@ -178,7 +179,7 @@ func (r *run) work(more int) {
 	r.working += more
 }
 
-func (r *run) happen(e event) {
+func (r *run) happen(e *event) {
 	r.move(e.at)
 	switch e.kind {
 	case ready:
@@ -205,5 +206,5 @@ func (r *run) happen(e event) {
 func (r *run) at(after time.Duration, e event) {
 	e.at, e.serial = r.now+int64(after), r.serial
 	r.serial++
-	r.events.push(e)
+	heap.Push(&r.events, &e)
 }

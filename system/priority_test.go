@@ -1,0 +1,77 @@
+package system_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leapgate-go/leapgate"
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/resource"
+	"github.com/leapgate-go/leapgate/system"
+)
+
+// Demand is four times MaxQPS, of which critical calls would take one half.
+func TestMaxQPS_AdmitsCriticalCallsThatFit(t *testing.T) {
+	t.Parallel()
+	for _, qps := range []int{100, 1000, 10_000} {
+		for _, origins := range []int{1, 1000} {
+			w, rnd := newWorld(t, all(system.Rule{MaxQPS: int64(qps)})), rand.New(rand.NewPCG(1, 2))
+			const seconds, warmUp = 20, 3
+			var critical, blocked, used float64
+			next := w.clock.Now()
+			end := next + int64(seconds*sec)
+			for from := next + int64(warmUp*sec); next < end; next += int64(rnd.ExpFloat64() * float64(sec) / float64(4*qps)) {
+				w.clock.Set(next)
+				matters := leapgate.Background
+				if rnd.IntN(8) == 0 {
+					matters = leapgate.Critical
+				}
+				passed, _ := w.try("a", 1, leapgate.WithCriticality(matters), leapgate.WithOrigin(fmt.Sprint(rnd.IntN(origins))))
+				exit(passed)
+				if next < from {
+					continue
+				}
+				used += float64(len(passed))
+				if matters == leapgate.Critical {
+					critical++
+					blocked += float64(1 - len(passed))
+				}
+			}
+			used /= float64(qps * (seconds - warmUp))
+			t.Logf("MaxQPS %d, %d origins: %.4f of the critical calls blocked, %.3f used", qps, origins, blocked/critical, used)
+			require.LessOrEqual(t, blocked/critical, 0.02)
+			require.GreaterOrEqual(t, used, 0.88)
+		}
+	}
+}
+
+// A blocked call passes after its RetryAfter if no other call is made, whichever rule blocked it.
+func TestRetryAfter_IsEnough(t *testing.T) {
+	t.Parallel()
+	criticalities := []leapgate.Criticality{leapgate.Critical, resource.DefaultCriticality, leapgate.Sheddable, leapgate.Background}
+	kinds := map[string]int{}
+	for seed := range uint64(1000) {
+		w, rnd := newWorld(t), rand.New(rand.NewPCG(seed, 0))
+		require.NoError(t, w.gate.LoadRules(leapgate.Rules{
+			System: []system.Rule{all(system.Rule{MaxQPS: 1 + rnd.Int64N(8)})},
+			Flow:   []flow.Rule{{Resource: "a", Threshold: 1 + float64(rnd.IntN(8)), Interval: 500 * ms}},
+		}))
+		var blocked *leapgate.BlockError
+		var matters leapgate.EntryOption
+		for i := 0; i < 20 || blocked == nil; i++ {
+			w.clock.Advance(time.Duration(rnd.IntN(150)) * ms)
+			matters = leapgate.WithCriticality(criticalities[rnd.IntN(4)])
+			_, blocked = w.try("a", 1, matters)
+		}
+		require.Positive(t, blocked.RetryAfter, "seed %d", seed)
+		w.clock.Advance(blocked.RetryAfter)
+		passed, _ := w.try("a", 1, matters)
+		require.Len(t, passed, 1, "seed %d: %v", seed, blocked)
+		kinds[blocked.Kind]++
+	}
+	require.Len(t, kinds, 2)
+}
