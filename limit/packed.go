@@ -23,7 +23,6 @@ type packedCounter struct {
 	sliding
 	store  store[atomic.Uint64]
 	newest atomic.Int64 // the window that was looked at last, which saves divisions
-	excess excess
 }
 
 type cell = keys.Node[atomic.Uint64]
@@ -32,8 +31,8 @@ const (
 	countBits = 24
 	countMask = 1<<countBits - 1
 
-	// maxPacked is the largest count in a word, and so the largest limit: see [excess] for
-	// what is charged beyond it. One more means dead.
+	// maxPacked is the largest count in a word, and so the largest limit. A settlement that
+	// would exceed it sets the count to maxPacked. One more means dead.
 	maxPacked = countMask - 1
 	dead      = countMask // as the current count: the key was taken out
 
@@ -56,7 +55,7 @@ func newPackedCounter(cfg Config) *packedCounter {
 func (e *packedCounter) begin(c *cell, now, n int64) {
 	number, _ := e.split(now)
 	c.Aux.Store(epochOf(number))
-	c.Value.Store(pack(number, 0, e.excess.begin(c, number, n)))
+	c.Value.Store(pack(number, 0, min(n, maxPacked)))
 }
 
 // read returns the word of a cell and what it means at a time.
@@ -84,9 +83,6 @@ func (e *packedCounter) read(c *cell, number, elapsed int64) (word uint64, t tal
 		t.previous, t.current = int64(word>>countBits&countMask), int64(word&countMask)
 		t.ahead += e.until(ahead) - t.elapsed
 		t.number, t.elapsed = t.number+ahead, 0
-	}
-	if !e.excess.addTo(&t, c, word) {
-		return e.read(c, number, elapsed)
 	}
 	return word, t
 }
@@ -117,12 +113,17 @@ func (e *packedCounter) reconcile(c *cell, t *tally) (epoch uint32) {
 		}
 	}
 	epoch = c.Aux.Load()
-	if late := int64(int32(epoch - mine)); late > 0 {
+	e.catchUp(t, epoch)
+	return epoch
+}
+
+// catchUp sets the time of a caller of an older epoch to the beginning of the cell's epoch.
+func (e *packedCounter) catchUp(t *tally, epoch uint32) {
+	if late := int64(int32(epoch - epochOf(t.number))); late > 0 {
 		first := (t.number>>epochShift + late) << epochShift
 		t.ahead = e.until(first-t.number) - t.elapsed
 		t.number, t.elapsed = first, 0
 	}
-	return epoch
 }
 
 // answerKnown decides about what is asked most: n of a key that is known, at a time that is
@@ -160,16 +161,19 @@ func (e *packedCounter) answerKnown(d *Decision, now, limit int64, key string, n
 	default:
 		return false
 	}
-	if t.previous == maxPacked || t.current == maxPacked {
-		return false // there may be an excess
-	}
 	return e.decideOn(d, c, word, &t, question{now: now, limit: limit, n: n, take: true})
 }
 
 func (e *packedCounter) answer(c *cell, q question) (d Decision, alive bool) {
 	number, elapsed := e.split(q.now)
 	for {
-		word, t := e.read(c, number, elapsed)
+		var word uint64
+		var t tally
+		if q.take {
+			word, t = e.read(c, number, elapsed)
+		} else {
+			word, t = e.look(c, number, elapsed)
+		}
 		if word&countMask == dead {
 			return d, false
 		}
@@ -189,7 +193,7 @@ func (e *packedCounter) decideOn(d *Decision, c *cell, word uint64, t *tally, q 
 		return true
 	}
 	if q.take {
-		if !c.Value.CompareAndSwap(word, pack(t.number, min(t.previous, maxPacked), t.current+n)) {
+		if !c.Value.CompareAndSwap(word, pack(t.number, t.previous, t.current+n)) {
 			return false
 		}
 		t.current += n
@@ -202,19 +206,12 @@ func (e *packedCounter) decideOn(d *Decision, c *cell, word uint64, t *tally, q 
 
 func (e *packedCounter) add(c *cell, q question) (alive bool) {
 	number, elapsed := e.split(q.now)
-	n := q.n
 	for {
 		word, t := e.read(c, number, elapsed)
 		if word&countMask == dead {
 			return false
 		}
-		if n > maxPacked-t.current {
-			if e.excess.charge(c, word, &t, n) {
-				return true
-			}
-			continue
-		}
-		if c.Value.CompareAndSwap(word, pack(t.number, min(t.previous, maxPacked), t.current+n)) {
+		if c.Value.CompareAndSwap(word, pack(t.number, t.previous, t.current+min(q.n, maxPacked-t.current))) {
 			return true
 		}
 	}
@@ -234,12 +231,6 @@ func (e *packedCounter) takeOff(c *cell, charged int64, q question) {
 		if number != charged || current == dead || current < n {
 			return
 		}
-		if current == maxPacked {
-			if e.excess.refund(c, word, number, n) {
-				return
-			}
-			continue
-		}
 		if c.Value.CompareAndSwap(word, word-uint64(n)) {
 			return
 		}
@@ -248,7 +239,7 @@ func (e *packedCounter) takeOff(c *cell, charged int64, q question) {
 
 func (e *packedCounter) untilMore(c *cell, now, limit, _ int64) time.Duration {
 	number, elapsed := e.split(now)
-	word, t := e.read(c, number, elapsed)
+	word, t := e.look(c, number, elapsed)
 	if word&countMask == dead {
 		return 0
 	}
@@ -257,35 +248,40 @@ func (e *packedCounter) untilMore(c *cell, now, limit, _ int64) time.Duration {
 
 // inspect returns how much a cell holds. The coldest is the one that holds least.
 func (e *packedCounter) inspect(c *cell, now int64) (warmth uint64, expired bool) {
-	_, t := e.look(c, now)
+	number, elapsed := e.split(now)
+	_, t := e.look(c, number, elapsed)
 	held := e.held(&t)
 	return uint64(held), held == 0
 }
 
-// look is read for a caller that holds the lock which reconcile takes. It leaves the cell in its
-// epoch, and needs no luck with the 16 bits: it puts the epoch before them.
-func (e *packedCounter) look(c *cell, now int64) (word uint64, t tally) {
-	number, elapsed := e.split(now)
+// look is read without a write: now may be in the future, and must not move the cell there. It
+// needs no reconciliation, since it puts the epoch before the 16 bits.
+func (e *packedCounter) look(c *cell, number, elapsed int64) (word uint64, t tally) {
 	epoch := c.Aux.Load()
 	word = c.Value.Load()
+	for again := c.Aux.Load(); again != epoch; again = c.Aux.Load() {
+		epoch, word = again, c.Value.Load()
+	}
+	t.number, t.elapsed = number, elapsed
+	e.catchUp(&t, epoch)
 	begin := int64(epoch) << epochShift
 	seen := begin + int64(int16(word>>(2*countBits))-int16(begin))
-	// seen and number agree in the bits that the epoch has, or one is older.
+	// seen and the number agree in the bits that the epoch has, or one is older.
 	const lost = 64 - 32 - epochShift
-	ahead := (seen - number) << lost >> lost
-	t = e.turn(number+ahead, int64(word>>countBits&countMask), int64(word&countMask), number, elapsed)
-	e.excess.addTo(&t, c, word) // if it is another by now, kill does not take it out
+	ahead, late := (seen-t.number)<<lost>>lost, t.ahead
+	t = e.turn(t.number+ahead, int64(word>>countBits&countMask), int64(word&countMask), t.number, t.elapsed)
+	t.ahead += late
 	return word, t
 }
 
 func (e *packedCounter) kill(c *cell, now int64, force bool) bool {
+	number, elapsed := e.split(now)
 	for {
-		word, t := e.look(c, now)
+		word, t := e.look(c, number, elapsed)
 		if !force && e.held(&t) > 0 {
 			return false
 		}
 		if c.Value.CompareAndSwap(word, word|dead) {
-			e.excess.forget(c)
 			return true
 		}
 	}
