@@ -39,7 +39,9 @@ type AddressConfig struct {
 // an address of a proxy, so these clients count together. A field with one address
 // counts if it was sent once.
 //
-// Addresses of IPv4 that are written as IPv6 are those of IPv4, and zones are left out.
+// Addresses of IPv4 that are written as IPv6 are those of IPv4, and zones are left out. A client behind
+// NAT64 with the well-known prefix 64:ff9b::/96 (RFC 6052) has the IPv4 address that its address
+// embeds; Trusted is compared with the IPv6 address.
 type Address struct {
 	trusted            []netip.Prefix
 	socket             bool
@@ -126,11 +128,22 @@ var peerKey = MustAddress(AddressConfig{}).Key
 // Of returns the address of the client. It is the zero Addr if it is not known: the peer has
 // none.
 func (a *Address) Of(r *http.Request) netip.Addr {
-	peer, trusted := a.peerOf(r.RemoteAddr)
-	if !trusted {
-		return peer
+	addr, trusted := a.peerOf(r.RemoteAddr)
+	if trusted {
+		addr = a.read(r.Header[a.header], a, addr)
 	}
-	return a.read(r.Header[a.header], a, peer)
+	return withoutNAT64(addr)
+}
+
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// withoutNAT64 returns the IPv4 address that a NAT64 address embeds, and other addresses as they are.
+func withoutNAT64(addr netip.Addr) netip.Addr {
+	if !nat64.Contains(addr) {
+		return addr
+	}
+	b := addr.As16()
+	return netip.AddrFrom4([4]byte(b[12:]))
 }
 
 // peerOf returns the socket's peer, and reports whether it is trusted.
@@ -160,7 +173,7 @@ func (a *Address) KeyOf(remote string, values func(header string) []string) stri
 	if trusted {
 		addr = a.read(values(a.header), a, addr)
 	}
-	return a.key(addr, remote)
+	return a.key(withoutNAT64(addr), remote)
 }
 
 func (a *Address) key(addr netip.Addr, remote string) string {

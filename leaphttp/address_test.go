@@ -19,6 +19,9 @@ func TestAddress_Peer(t *testing.T) {
 		"[2001:db8:1:2:3::4]:4711":       "2001:db8:1:2::/64",
 		"2001:db8:1:2:3::4":              "2001:db8:1:2::/64",
 		"[::ffff:203.0.113.7]:4711":      "203.0.113.7",
+		"[64:ff9b::203.0.113.7]:4711":    "203.0.113.7",
+		"[64:ff9b::cb00:7108]:4711":      "203.0.113.8",
+		"[64:ff9b:1::203.0.113.7]:4711":  "64:ff9b:1::/64",
 		"[fe80::1%eth0]:4711":            "fe80::/64",
 		"@":                              "",
 		"":                               "",
@@ -52,6 +55,20 @@ func TestAddress_Bits(t *testing.T) {
 	a := leaphttp.MustAddress(leaphttp.AddressConfig{IPv4Bits: 24})
 	require.Equal(t, "203.0.113.0/24", a.Key(from("203.0.113.7:1")))
 	require.Equal(t, "203.0.113.0/24", a.Key(from("[::ffff:203.0.113.7]:1")))
+	require.Equal(t, "203.0.113.0/24", a.Key(from("[64:ff9b::203.0.113.7]:1")))
+}
+
+// An address of NAT64 embeds that of the client, wherever it stands, and is trusted as itself.
+func TestAddress_NAT64(t *testing.T) {
+	t.Parallel()
+	a := leaphttp.MustAddress(leaphttp.AddressConfig{Trusted: leaphttp.PrivateNetworks()})
+	r := from("10.0.0.1:1")
+	r.Header.Set("X-Forwarded-For", "6.6.6.6, 64:ff9b::203.0.113.7")
+	require.Equal(t, netip.MustParseAddr("203.0.113.7"), a.Of(r))
+	require.Equal(t, "203.0.113.7", a.KeyOf(r.RemoteAddr, r.Header.Values))
+	r = from("[64:ff9b::10.0.0.1]:1")
+	r.Header.Set("X-Forwarded-For", "6.6.6.6")
+	require.Equal(t, "10.0.0.1", a.Key(r))
 }
 
 // TestAddress_ForwardedFor has what proxies and clients send. The proxies are 10.x; the

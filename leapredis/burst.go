@@ -17,6 +17,9 @@ import (
 // is paid. With its name, its expiry and all that a server keeps of a key, that is about 175
 // bytes (Redis 7.0 and 8.0, names of 20 bytes). A decision reads it, and writes it if it admits.
 //
+// Unlike with [limit.NewBurst], what a key holds is time: another limit changes the number of calls
+// that it holds, and not how long they take to be paid off.
+//
 // There are no leases: a permit is charged when the server is asked, and the promise is about
 // when it is used. Of Burst, no more count than take 71 years to come back.
 //

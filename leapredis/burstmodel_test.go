@@ -71,7 +71,7 @@ func (s *server) burst(key string, a []int64) []int64 {
 		if b != nil {
 			forgot = b.forgot
 		}
-		if a[7] <= forgot || back.Sign() < 0 || owes.Cmp(whole) > 0 || owes.Sign() == 0 {
+		if a[7] <= forgot || back.Sign() < 0 || owes.Sign() == 0 {
 			return reply(0)
 		}
 		if owes = new(big.Rat).Sub(owes, back); owes.Sign() < 0 {

@@ -33,7 +33,7 @@ func TestProperty_DecidesAsTheTwinInMemory(t *testing.T) {
 func TestProperty_DecidesAsTheTwinInMemoryUnderAnyLimit(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
-		if k.name == "Burst" { // it rounds when a limit moves: see TestBurst_DecidesAsTheTwinInMemoryUnderAllLimits
+		if k.name == "Burst" { // a key keeps its time on the server when a limit moves, and its calls in memory
 			continue
 		}
 		t.Run(k.name, func(t *testing.T) {

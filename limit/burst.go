@@ -13,14 +13,16 @@ package limit
 // and never 2. A decision takes a lock, one for each key. An older time than the key has seen
 // is not taken for the latest: until that is reached again, less passes.
 //
-// What a key holds is time: how long it takes until all of Burst is there again. SetLimit and
-// Config.LimitFor change how fast it is paid off from then on, and not how much it is. A
-// settlement of more than was charged adds to it, however long that takes. A refund gives
-// back what was charged less the time since then, in which it was paid off if others had not
-// come meanwhile: all of it at once, and nothing when that time is over, or while calls wait.
+// A key holds a number of calls, which the limit pays off. SetLimit, Config.LimitFor and
+// AllowLimit change how fast that goes, from the next call of the key on, and not how many there
+// are. A settlement of more than was charged adds to them, however long that takes. A refund gives
+// back what was charged less what was paid off since then, in which time it would have been paid
+// off if others had not come: all of it at once, nothing when that time is over, and nothing while
+// calls wait for their turns, except for the last of these.
 //
 // [RateLimiter.Wait] reserves: calls that wait have turns, in the order in which they came. A
-// turn is lost if the caller gives up while others wait behind it.
+// turn is lost if the caller gives up while others wait behind it. Turns keep their times when the
+// limit changes: until they have passed, a higher limit does not apply to what the key holds.
 //
 // [RateLimiter.SetBurst] changes Burst, which keeps what a key holds as well.
 //

@@ -16,8 +16,8 @@ package limit
 // A decision on a known key is one load and one compare-and-swap, takes no lock, and
 // allocates nothing. A refusal only loads. Both are counted, on a cache line of the
 // processor's own. With a MaxLimit above 16,777,214 (bytes, tokens), a key has a lock instead
-// and takes 32 bytes more. While a key of a smaller Limit has been settled at more than
-// that in one window, it is counted beside the others, under one lock for all such keys.
+// and takes 32 bytes more. Without the lock, one window of a key counts to 16,777,214: a
+// settlement that exceeds it counts as the rest up to that number.
 //
 // The error, if any, is [ErrConfig], and holds everything that is wrong with cfg as one or
 // more [*ConfigError].

@@ -206,3 +206,22 @@ func TestCounter_ANewKeyAllocatesItsNode(t *testing.T) {
 	i := 0
 	require.Less(t, testing.AllocsPerRun(len(names)-1, func() { c.AllowNAt(minute, names[i], 1); i++ }), 1.1)
 }
+
+// A settlement that exceeds what a word holds fills the word, and no more: the window before it
+// keeps its count, and the next window forgets the settlement as any other charge.
+func TestCounter_SettlementFillsTheWord(t *testing.T) {
+	t.Parallel()
+	l, clock := algorithms[0].new(t, Config{Limit: maxPacked, Window: time.Second})
+	require.NoError(t, l.Settle(t.Context(), "a", allow(t, l, 1000), MaxLimit))
+	require.NoError(t, l.Settle(t.Context(), "a", Decision{}, MaxLimit))
+	require.NoError(t, l.Settle(t.Context(), "new", Decision{}, MaxLimit))
+	for _, key := range []string{"a", "new"} {
+		d := l.Peek(key)
+		require.False(t, d.Allowed)
+		require.EqualValues(t, 0, d.Remaining)
+		require.Equal(t, 2*time.Second, d.ResetAfter)
+		d = l.AllowNAt(clock.Load()+3*second/2, key, maxPacked/2)
+		require.True(t, d.Allowed, "half of it has left")
+		require.EqualValues(t, 0, d.Remaining)
+	}
+}

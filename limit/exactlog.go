@@ -55,7 +55,7 @@ func (e *exactLog) align(now int64) int64 {
 }
 
 // time is the step in which an admission of now is charged to a log.
-func (e *exactLog) time(l *keyLog, now int64) int64 { return e.align(max(now, l.latest)) }
+func (e *exactLog) time(l *admissions, now int64) int64 { return e.align(max(now, l.latest)) }
 
 func (e *exactLog) begin(node *keys.Node[keyLog], now, n int64) {
 	l := &node.Value
@@ -70,20 +70,27 @@ func (e *exactLog) inspect(node *keys.Node[keyLog], now int64) (warmth uint64, e
 	l := &node.Value
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.expire(e.time(l, now), e.forgets)
-	return uint64(l.held()), l.count == 0
+	left := e.leftOf(l, now)
+	return uint64(left.held()), left.count == 0
 }
 
 func (e *exactLog) kill(node *keys.Node[keyLog], now int64, force bool) bool {
 	l := &node.Value
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.expire(e.time(l, now), e.forgets); l.count > 0 && !force {
+	if !force && e.leftOf(l, now).count > 0 {
 		return false
 	}
 	l.dead, l.count = true, 0
 	e.resize(l, fewAdmissions)
 	return true
+}
+
+// leftOf returns what is left of a log at now, which may be in the future. It changes nothing.
+func (e *exactLog) leftOf(l *keyLog, now int64) admissions {
+	left := l.admissions
+	left.expire(e.time(&left, now), e.forgets)
+	return left
 }
 
 // makeRoom makes a slot of the ring free for an admission at that time. It
@@ -143,15 +150,20 @@ func (e *exactLog) answerTo(d *Decision, node *keys.Node[keyLog], q question) (a
 	if l.dead {
 		return false, false
 	}
-	at := e.time(l, q.now)
+	w := &l.admissions
+	if !q.take {
+		left := e.leftOf(l, q.now)
+		w = &left
+	}
+	at := e.time(w, q.now)
 	d.Limit = q.limit
-	l.expire(at, e.forgets)
-	held := l.held()
+	w.expire(at, e.forgets)
+	held := w.held()
 	switch n := q.fit(q.limit - held); {
 	case n == 0 && q.n > q.limit:
 		d.RetryAfter = Never
 	case n == 0:
-		d.RetryAfter = l.wait(q.now, q.least(), q.limit, e.forgets)
+		d.RetryAfter = w.wait(q.now, q.least(), q.limit, e.forgets)
 	default:
 		d.Allowed = true
 		if q.take {
@@ -162,7 +174,7 @@ func (e *exactLog) answerTo(d *Decision, node *keys.Node[keyLog], q question) (a
 			d.Charged, d.Ticket, d.generation = n, at, generationOf(node.Generation())
 		}
 	}
-	d.Remaining, d.ResetAfter = max(0, q.limit-held), l.reset(q.now, e.forgets)
+	d.Remaining, d.ResetAfter = max(0, q.limit-held), w.reset(q.now, e.forgets)
 	return true, short
 }
 
@@ -173,7 +185,7 @@ func (e *exactLog) add(node *keys.Node[keyLog], q question) (alive bool) {
 	if l.dead {
 		return false
 	}
-	at := e.time(l, q.now)
+	at := e.time(&l.admissions, q.now)
 	l.expire(at, e.forgets)
 	if n := min(q.n, maxHeld-l.held()); n > 0 {
 		e.makeRoom(l, at)

@@ -24,11 +24,25 @@ type gcra struct {
 	store  store[debt]
 }
 
-// debt is what a key has to pay. The fraction of the time is in the node's Aux, so that a
-// node with a key of 24 bytes takes 48.
+// debt is what a key has to pay: the calls that take until paid at a limit per window. Another
+// limit keeps the number of calls and changes the time, with the first call that it decides. The
+// fraction of the time is in the node's Aux, so that a node with a key of 16 bytes takes 48.
 type debt struct {
-	mu   sync.Mutex // guards what is below, and Aux
-	paid int64      // when all is paid, without the fraction; or repaid
+	mu    sync.Mutex // guards what is below, and Aux
+	paid  int64      // when all is paid, without the fraction; or killed
+	limit uint64     // that paid is computed with, and turns; 0: no call was charged yet
+}
+
+// turns is set in debt.limit if calls were given turns in the future. A higher limit leaves their
+// times as they are, so that no later call passes them.
+const turns = 1 << 63
+
+// priced returns the limit that a key's time is computed with: other, if there is none yet.
+func (d *debt) priced(other uint64) uint64 {
+	if limit := d.limit &^ turns; limit > 0 {
+		return limit
+	}
+	return other
 }
 
 type debtor = keys.Node[debt]
@@ -85,8 +99,9 @@ func owed(node *debtor, now int64, limit uint64) wide {
 	return owes
 }
 
-// owe makes a key owe that much at now.
-func owe(node *debtor, now int64, owes wide, limit uint64) {
+// owe makes a key owe that much at now, under a limit, of which calls may have turns.
+func owe(node *debtor, now int64, owes wide, limit, mark uint64) {
+	node.Value.limit = limit | mark
 	left, rest := owes.divide(limit)
 	left = min(left, maxTime)
 	fraction := uint64(0)
@@ -118,7 +133,7 @@ func (e *gcra) answerKnown(d *Decision, now, limit, ownBurst int64, key string, 
 	defer node.Value.mu.Unlock()
 	paid := node.Value.paid
 	left := paid - now
-	if paid == killed || now > lastTime || (left < 0) != (paid < now) {
+	if paid == killed || now > lastTime || (left < 0) != (paid < now) || node.Value.limit&^turns != uint64(limit) {
 		return false
 	}
 	owes := uint64(0)
@@ -148,7 +163,7 @@ func (e *gcra) answerKnown(d *Decision, now, limit, ownBurst int64, key string, 
 		d.ResetAfter++
 		fraction = divideUp(rest<<32, uint64(limit))
 	}
-	node.Value.paid = now + int64(whole)
+	node.Value.paid, node.Value.limit = now+int64(whole), uint64(limit)
 	if uint32(fraction) != node.Aux.Load() {
 		node.Aux.Store(uint32(fraction))
 	}
@@ -165,29 +180,34 @@ func (e *gcra) answer(node *debtor, q question) (d Decision, alive bool) {
 	}
 	d.Limit = q.limit
 	limit, most := uint64(q.limit), e.most(q)
-	owes := owed(node, q.now, max(1, limit))
 	burst := product(uint64(most), e.window)
+	owes, waiting := e.owes(node, q, burst)
+	if q.take && limit > 0 && limit != node.Value.limit&^turns {
+		owe(node, q.now, owes, limit, waiting)
+	}
 	room := int64(0)
 	if left, over := burst.minus(owes); !over {
 		fit, _ := left.divide(e.window)
 		room = int64(fit)
 	}
 	n := q.fit(room)
+	waiting = 0
 	switch {
 	case q.least() > most:
 		d.RetryAfter = Never
 	case n == 0:
-		d.RetryAfter = e.wait(owes, q.least(), q)
+		more, _ := owes.plus(product(uint64(q.least()), e.window)).minus(burst)
+		d.RetryAfter = duration(more, limit)
 		if d.RetryAfter > q.patience {
 			break
 		}
-		n = q.least() // in its turn
+		n, waiting = q.least(), turns
 		fallthrough
 	default:
 		d.Allowed = true
 		if q.take {
 			owes = owes.plus(product(uint64(n), e.window))
-			owe(node, q.now, owes, limit)
+			owe(node, q.now, owes, limit, waiting)
 			room = max(0, room-n)
 			d.Charged, d.Ticket, d.generation = n, q.now+int64(d.RetryAfter), generationOf(node.Generation())
 		}
@@ -199,11 +219,18 @@ func (e *gcra) answer(node *debtor, q question) (d Decision, alive bool) {
 	return d, true
 }
 
-// wait is how long it takes until n more fit, which do not fit now, and are not more than ever
-// do.
-func (e *gcra) wait(owes wide, n int64, q question) time.Duration {
-	more, _ := owes.plus(product(uint64(n), e.window)).minus(product(uint64(e.most(q)), e.window))
-	return duration(more, uint64(q.limit))
+// owes returns what a key owes at q.now under the limit of q, and turns if calls wait for theirs.
+func (e *gcra) owes(node *debtor, q question, burst wide) (owes wide, waiting uint64) {
+	limit := max(1, uint64(q.limit))
+	priced := node.Value.priced(limit)
+	owes = owed(node, q.now, priced)
+	if waits, none := owes.minus(burst); none || waits == (wide{}) {
+		return owes, 0
+	}
+	if waiting = node.Value.limit & turns; waiting != 0 && limit > priced {
+		owes = owed(node, q.now, limit)
+	}
+	return owes, waiting
 }
 
 // duration is how long it takes to pay that much.
@@ -221,8 +248,9 @@ func (e *gcra) add(node *debtor, q question) (alive bool) {
 	if node.Value.paid == killed {
 		return false
 	}
-	if limit := uint64(q.limit); limit > 0 {
-		owe(node, q.now, owed(node, q.now, limit).plus(product(uint64(q.n), e.window)), limit)
+	if limit := node.Value.priced(uint64(q.limit)); limit > 0 {
+		owes := owed(node, q.now, limit).plus(product(uint64(q.n), e.window))
+		owe(node, q.now, owes, limit, node.Value.limit&turns)
 	}
 	return true
 }
@@ -234,22 +262,24 @@ func (e *gcra) add(node *debtor, q question) (alive bool) {
 func (e *gcra) takeOff(node *debtor, began int64, q question) {
 	node.Value.mu.Lock()
 	defer node.Value.mu.Unlock()
-	limit := uint64(q.limit)
+	limit := node.Value.priced(uint64(q.limit))
 	if node.Value.paid == killed || limit == 0 {
 		return
 	}
 	owes := owed(node, q.now, limit)
 	since := max(0, between(began, q.now))
-	if waits, none := owes.minus(product(uint64(e.most(q)), e.window)); !none && waits != (wide{}) {
+	waiting := node.Value.limit & turns
+	if waits, none := owes.minus(product(uint64(e.most(q)), e.window)); waiting != 0 && !none && waits != (wide{}) {
 		if between(q.now, began) != int64(duration(waits, limit)) {
 			return
 		}
 	}
-	if back, over := product(uint64(q.n), e.window).minus(product(uint64(since), limit)); !over {
+	// Of two limits, the higher one paid more since then.
+	if back, over := product(uint64(q.n), e.window).minus(product(uint64(since), max(limit, uint64(q.limit)))); !over {
 		if owes, over = owes.minus(back); over {
 			owes = wide{}
 		}
-		owe(node, q.now, owes, limit)
+		owe(node, q.now, owes, limit, waiting)
 	}
 }
 

@@ -70,24 +70,62 @@ func TestBurst_SmallerThanTheLimit(t *testing.T) {
 	require.EqualValues(t, 1, d.Charged)
 }
 
-// What a key holds is time: another limit pays it off at another pace.
-func TestBurst_SetLimitKeepsTheDebtAsTime(t *testing.T) {
+// Another limit changes how fast a key is paid off, and not how many calls it holds.
+func TestBurst_AnotherLimitKeepsTheCalls(t *testing.T) {
 	t.Parallel()
-	l, clock := newBurst(t, Config{Limit: 10, Burst: 10, MaxLimit: 100})
-	require.True(t, allow(t, l, 10).Allowed) // a second to pay
+	l, clock := newBurst(t, Config{Limit: 1, Burst: 10, MaxLimit: 100})
+	require.True(t, allow(t, l, 10).Allowed)
 	require.NoError(t, l.SetLimit(100))
-	d := l.Peek("a")
-	require.Equal(t, time.Second, d.ResetAfter)
-	require.Equal(t, 910*time.Millisecond, d.RetryAfter, "ten cost 100 ms now")
-	clock.Add(second - 30*ms)
-	require.EqualValues(t, 7, l.Peek("a").Remaining)
-	require.NoError(t, l.SetLimit(1))
-	require.EqualValues(t, 9, l.Peek("a").Remaining)
-	require.NoError(t, l.SetLimit(0))
-	require.Equal(t, Never, l.Peek("a").RetryAfter)
-	require.NoError(t, l.Settle(t.Context(), "a", Decision{}, 5), "nothing has a price then")
+	require.Equal(t, 10*time.Millisecond, allow(t, l, 1).RetryAfter)
+	clock.Add(10*ms - 1)
+	require.Equal(t, time.Duration(1), allow(t, l, 1).RetryAfter)
+	clock.Add(1)
+	require.True(t, allow(t, l, 1).Allowed)
 	require.NoError(t, l.SetLimit(10))
-	require.EqualValues(t, 9, l.Peek("a").Remaining)
+	d := allow(t, l, 1)
+	require.Equal(t, 100*time.Millisecond, d.RetryAfter)
+	require.Zero(t, d.Remaining)
+	require.Equal(t, time.Second, d.ResetAfter)
+
+	ask := func(limit int64) Decision {
+		d, err := l.AllowLimit(t.Context(), "a", 1, limit)
+		require.NoError(t, err)
+		return d
+	}
+	require.Equal(t, time.Second, ask(1).RetryAfter)
+	require.Equal(t, 10*time.Millisecond, ask(100).RetryAfter)
+	clock.Add(5 * ms) // half a call is paid
+	require.Equal(t, 500*time.Millisecond, ask(1).RetryAfter)
+	require.Equal(t, 50*time.Millisecond, ask(10).RetryAfter)
+
+	require.NoError(t, l.SetLimit(0))
+	require.Equal(t, Never, allow(t, l, 1).RetryAfter)
+	require.NoError(t, l.Settle(t.Context(), "a", Decision{}, 5))
+	require.NoError(t, l.SetLimit(10))
+	require.Equal(t, 550*time.Millisecond, allow(t, l, 1).RetryAfter)
+}
+
+// Calls that were given turns keep them. A higher limit puts no later call before them.
+func TestBurst_AHigherLimitPassesNoTurn(t *testing.T) {
+	t.Parallel()
+	l, _ := newBurst(t, Config{Limit: 1, Burst: 1})
+	turn := func(limit int64) int64 {
+		q := question{now: minute, limit: limit, n: 1, take: true, patience: maxTime}
+		return (l.engine.decide("a", q).Ticket - minute) / ms
+	}
+	require.Equal(t, []int64{0, 1000, 2000}, []int64{turn(1), turn(1), turn(1)})
+	require.Equal(t, []int64{3000, 3010, 3020}, []int64{turn(100), turn(100), turn(100)})
+}
+
+// What a settlement adds delays calls, and none of them waits for a turn: a refund counts.
+func TestBurst_RefundsAfterASettlementBeyondTheBurst(t *testing.T) {
+	t.Parallel()
+	l, _ := newBurst(t, Config{Limit: 10})
+	first := allow(t, l, 4)
+	require.NoError(t, l.Settle(t.Context(), "a", allow(t, l, 5), 25))
+	require.Equal(t, 2*time.Second, allow(t, l, 1).RetryAfter)
+	require.NoError(t, l.Refund(t.Context(), "a", first, 4))
+	require.Equal(t, 1600*time.Millisecond, allow(t, l, 1).RetryAfter)
 }
 
 func TestBurst_SettledForMoreIsPaidWithTime(t *testing.T) {
@@ -145,8 +183,8 @@ func TestBurst_AnOlderTimeFindsLess(t *testing.T) {
 
 func TestBurst_SizeOfAKey(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, uintptr(16), unsafe.Sizeof(debt{}))
-	require.Equal(t, uintptr(24), unsafe.Sizeof(debtor{}), "beside the bytes of the key")
+	require.Equal(t, uintptr(24), unsafe.Sizeof(debt{}))
+	require.Equal(t, uintptr(32), unsafe.Sizeof(debtor{}), "beside the bytes of the key")
 }
 
 // burstModel is the naive truth: the time at which all is paid, as a fraction.
@@ -181,9 +219,6 @@ func (m *burstModel) charge(now, n int64) {
 func (m *burstModel) refund(began, now, n int64) {
 	back := m.cost(n)
 	back.Sub(back, big.NewRat(max(0, now-began), 1))
-	if m.owed(now).Cmp(m.cost(m.burst)) > 0 {
-		return // there may be calls that wait
-	}
 	if back.Sign() > 0 {
 		if left := new(big.Rat).Sub(m.owed(now), back); left.Sign() > 0 {
 			m.paid = left.Add(left, big.NewRat(now, 1))

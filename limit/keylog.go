@@ -6,11 +6,17 @@ import (
 	"time"
 )
 
-// keyLog is what one key was admitted in the last window, oldest first, in a ring.
+// keyLog is what one key was admitted in the last window.
 type keyLog struct {
 	mu   sync.Mutex // guards what is below
 	dead bool       // the key was taken out
+	admissions
+	few [fewAdmissions]admission // the ring at first
+}
 
+// admissions are those of a window, oldest first, in a ring. A copy shares the ring: expire, which
+// changes no slot, may be called on a copy to see what is left at a time.
+type admissions struct {
 	ring  []admission // only move changes it, so that first and count always fit it
 	first int         // in the ring
 	count int
@@ -18,8 +24,6 @@ type keyLog struct {
 	through uint64 // the through of the last that has left the window
 	latest  int64  // the latest time that left a mark here: no time is before it
 	joined  int64  // of the newest admission that has earlier ones in it: see thin
-
-	few [fewAdmissions]admission // the ring at first
 }
 
 // admission is so many admitted at one time, 1 or more; no two in a log have the same time. The
@@ -40,7 +44,7 @@ func (l *keyLog) begin(now int64) {
 }
 
 // nth is the i-th admission, oldest first.
-func (l *keyLog) nth(i int) *admission {
+func (l *admissions) nth(i int) *admission {
 	if i += l.first; i >= len(l.ring) {
 		i -= len(l.ring)
 	}
@@ -48,10 +52,10 @@ func (l *keyLog) nth(i int) *admission {
 }
 
 // upTo is what was admitted up to the i-th and with it, in the window.
-func (l *keyLog) upTo(i int) int64 { return int64(l.nth(i).through - l.through) }
+func (l *admissions) upTo(i int) int64 { return int64(l.nth(i).through - l.through) }
 
 // held is what was admitted in the window.
-func (l *keyLog) held() int64 {
+func (l *admissions) held() int64 {
 	if l.count == 0 {
 		return 0
 	}
@@ -60,7 +64,7 @@ func (l *keyLog) held() int64 {
 
 // expire lets go of what is not in (now − window, now]; no admission is later. Mostly that is all, or none, or
 // one; a long stretch is found by halving.
-func (l *keyLog) expire(now, window int64) {
+func (l *admissions) expire(now, window int64) {
 	gone := 0
 	left := func(i int) bool { return uint64(now-l.nth(i).at) >= uint64(window) }
 	switch {
@@ -83,7 +87,7 @@ func (l *keyLog) expire(now, window int64) {
 
 // add charges n at a time that is not before the latest, if needsRoom does not say
 // that there is no room for it.
-func (l *keyLog) add(at, n int64) {
+func (l *admissions) add(at, n int64) {
 	l.latest = at
 	if l.count > 0 {
 		if newest := l.nth(l.count - 1); newest.at == at {
@@ -97,12 +101,12 @@ func (l *keyLog) add(at, n int64) {
 }
 
 // needsRoom reports whether another admission, at that time, finds no free slot in the ring.
-func (l *keyLog) needsRoom(at int64) bool {
+func (l *admissions) needsRoom(at int64) bool {
 	return l.count == len(l.ring) && l.nth(l.count-1).at != at
 }
 
 // move puts the log into another ring, which is large enough.
-func (l *keyLog) move(ring []admission) {
+func (l *admissions) move(ring []admission) {
 	for i := range l.count {
 		ring[i] = *l.nth(i)
 	}
@@ -113,7 +117,7 @@ func (l *keyLog) move(ring []admission) {
 // into stretches of that length: what was admitted earlier in it counts as admitted at the last of
 // their times. As the cuts are always the same, however often it is done, nothing is moved by more than
 // a stretch. It returns how many admissions were joined with the one after them.
-func (l *keyLog) thin(length int64) (gone int) {
+func (l *admissions) thin(length int64) (gone int) {
 	kept := 0
 	for i := range l.count {
 		a := *l.nth(i)
@@ -130,7 +134,7 @@ func (l *keyLog) thin(length int64) (gone int) {
 
 // wait is how long from now until n more fit, which do not fit now: until the first
 // admission has left without which they would.
-func (l *keyLog) wait(now, n, limit, window int64) time.Duration {
+func (l *admissions) wait(now, n, limit, window int64) time.Duration {
 	short := l.held() + n - limit
 	i := 0
 	if l.upTo(0) < short {
@@ -140,7 +144,7 @@ func (l *keyLog) wait(now, n, limit, window int64) time.Duration {
 }
 
 // reset is how long from now until nothing is in the window.
-func (l *keyLog) reset(now, window int64) time.Duration {
+func (l *admissions) reset(now, window int64) time.Duration {
 	if l.count == 0 {
 		return 0
 	}
@@ -150,7 +154,7 @@ func (l *keyLog) reset(now, window int64) time.Duration {
 // refund takes n off the admission of that time, or off the one that it was joined
 // with, if it is in the window and is that many. What nothing is left of goes, so that
 // it takes no slot.
-func (l *keyLog) refund(at, n, window int64) {
+func (l *admissions) refund(at, n, window int64) {
 	if uint64(l.latest-at) >= uint64(window) {
 		return // it has left: what has not is in the window of the latest time
 	}

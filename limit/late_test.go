@@ -150,10 +150,9 @@ func (w *late) step() {
 func (w *late) allow(k *lateKey) {
 	now, n := w.clock.Load(), w.random.Int64N(3)+1
 	d, err := w.limiter.AllowN(w.t.Context(), k.name, n)
+	k.model.touch(now)
 	fits, remaining := k.model.ask(now, n)
-	if !fits {
-		k.model.refused(now, n)
-	} else {
+	if fits {
 		c := lateCharge{d, k.model.charge(now, n), n}
 		_, remaining = k.model.ask(now, 0)
 		if len(k.taken) < 50 {

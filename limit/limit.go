@@ -15,7 +15,7 @@
 //	NewCounter   just under 2×Limit  about 50 bytes; about 80 with a Limit above 16,777,214
 //	NewBucketed  2×Limit             0.2 KB and, beyond four, up to 32 bytes for each bucket in use
 //	  Strict     Limit               the same
-//	NewBurst     Limit + Burst − 1   about 50 bytes
+//	NewBurst     Limit + Burst − 1   about 60 bytes
 //	NewLog       Limit               0.2 KB and, beyond four, up to 32 bytes for each admission in it
 //
 // The last column holds while the keys are in use. Memory that a key has and no longer

@@ -17,8 +17,8 @@ type model interface {
 	// charge takes n at now, whatever the limit. It returns what refund wants to know.
 	charge(now, n int64) *charged
 	refund(c *charged, n int64)
-	// refused is told of a call that was refused.
-	refused(now, n int64)
+	// touch tells the model of a call that may charge, before it is asked. To ask changes nothing.
+	touch(now int64)
 }
 
 type charged struct{ at, n int64 } // at is in units of the model
@@ -47,9 +47,6 @@ func (m *slidingModel) when(now int64) (number, elapsed int64) {
 	if !m.begun {
 		return number, elapsed
 	}
-	if m.narrow {
-		m.met = max(m.met, number>>epochShift<<epochShift)
-	}
 	if late := max(m.newest, m.met); number < late {
 		return late, 0
 	}
@@ -73,6 +70,7 @@ func (m *slidingModel) ask(now, n int64) (bool, int64) {
 }
 
 func (m *slidingModel) charge(now, n int64) *charged {
+	m.touch(now)
 	number, _ := m.when(now)
 	if !m.begun {
 		m.begun, m.met = true, number>>epochShift<<epochShift
@@ -90,7 +88,11 @@ func (m *slidingModel) refund(c *charged, n int64) {
 	}
 }
 
-func (m *slidingModel) refused(int64, int64) {}
+func (m *slidingModel) touch(now int64) {
+	if m.begun && m.narrow {
+		m.met = max(m.met, floorDiv(now, m.window)>>epochShift<<epochShift)
+	}
+}
 
 // logModel has the time of every charge, which is the beginning of a step: of a
 // nanosecond, or of a bucket.
@@ -111,22 +113,16 @@ func (m *logModel) when(now int64) int64 {
 func (m *logModel) ask(now, n int64) (bool, int64) {
 	now = m.when(now)
 	held := int64(0)
-	m.all = slices.DeleteFunc(m.all, func(c *charged) bool {
+	for _, c := range m.all {
 		if c.at > now-m.forgets {
 			held += c.n
-			return false
 		}
-		if c.n > 0 {
-			m.latest = now
-		}
-		c.n = 0 // it cannot be refunded any more
-		return true
-	})
+	}
 	return held+n <= m.limit, max(0, m.limit-held)
 }
 
 func (m *logModel) charge(now, n int64) *charged {
-	m.ask(now, 0)
+	m.touch(now)
 	m.begun, m.latest = true, m.when(now)
 	c := &charged{at: m.latest, n: n}
 	m.all = append(m.all, c)
@@ -135,7 +131,19 @@ func (m *logModel) charge(now, n int64) *charged {
 
 func (m *logModel) refund(c *charged, n int64) { c.n -= min(n, c.n) }
 
-func (m *logModel) refused(now, _ int64) { m.ask(now, 0) }
+func (m *logModel) touch(now int64) {
+	now = m.when(now)
+	m.all = slices.DeleteFunc(m.all, func(c *charged) bool {
+		if c.at > now-m.forgets {
+			return false
+		}
+		if c.n > 0 {
+			m.latest = now
+		}
+		c.n = 0 // it cannot be refunded any more
+		return true
+	})
+}
 
 func (a variant) model(cfg Config) model {
 	window := int64(cfg.Window)
@@ -218,6 +226,7 @@ func TestLimiter_AgreesWithANaiveModel(t *testing.T) {
 						} else {
 							d = l.AllowNAt(now, "a", n)
 						}
+						m.touch(now)
 						fits, remaining := m.ask(now, n)
 						if d.Allowed != fits {
 							t.Fatalf("%d at %d: %+v, and the model says %v, %d remain", n, now, d, fits, remaining)
@@ -225,8 +234,6 @@ func TestLimiter_AgreesWithANaiveModel(t *testing.T) {
 						if fits {
 							all = append(all, taken{d, m.charge(now, n), n})
 							_, remaining = m.ask(now, 0)
-						} else {
-							m.refused(now, n)
 						}
 						if d.Remaining != remaining {
 							t.Fatalf("%d at %d: %+v, and the model says %d remain", n, now, d, remaining)

@@ -18,12 +18,11 @@ import (
 //
 // The word has the low 16 bits of the window's number. The node's Aux has the epoch, in
 // which the key was last used: the number by 2¹³. A caller whose epoch is another looks
-// closer before it believes the word: see reconcile.
+// closer before it believes the word: see advance.
 type packedCounter struct {
 	sliding
 	store  store[atomic.Uint64]
 	newest atomic.Int64 // the window that was looked at last, which saves divisions
-	excess excess
 }
 
 type cell = keys.Node[atomic.Uint64]
@@ -32,8 +31,8 @@ const (
 	countBits = 24
 	countMask = 1<<countBits - 1
 
-	// maxPacked is the largest count in a word, and so the largest limit: see [excess] for
-	// what is charged beyond it. One more means dead.
+	// maxPacked is the largest count in a word, and so the largest limit. A settlement that
+	// would exceed it sets the count to maxPacked. One more means dead.
 	maxPacked = countMask - 1
 	dead      = countMask // as the current count: the key was taken out
 
@@ -56,73 +55,65 @@ func newPackedCounter(cfg Config) *packedCounter {
 func (e *packedCounter) begin(c *cell, now, n int64) {
 	number, _ := e.split(now)
 	c.Aux.Store(epochOf(number))
-	c.Value.Store(pack(number, 0, e.excess.begin(c, number, n)))
+	c.Value.Store(pack(number, 0, min(n, maxPacked)))
 }
 
-// read returns the word of a cell and what it means at a time.
-func (e *packedCounter) read(c *cell, number, elapsed int64) (word uint64, t tally) {
-	for {
-		t.number, t.elapsed, t.ahead = number, elapsed, 0
-		epoch := c.Aux.Load()
-		if epoch != epochOf(number) {
-			epoch = e.reconcile(c, &t)
-		}
-		word = c.Value.Load()
-		if c.Aux.Load() == epoch { // else another call has seen a later one in between
-			break
-		}
+// load returns the word of a cell, and the number of the window that it is of.
+func (e *packedCounter) load(c *cell) (word uint64, epoch uint32, number int64) {
+	epoch, word = c.Aux.Load(), c.Value.Load()
+	for again := c.Aux.Load(); again != epoch; again = c.Aux.Load() { // it has seen a later one in between
+		epoch, word = again, c.Value.Load()
 	}
-	// The difference of the window numbers, of which the word has 16 bits.
-	switch ahead := int64(int16(word>>(2*countBits)) - int16(t.number)); {
-	case ahead == 0:
-		t.previous, t.current = int64(word>>countBits&countMask), int64(word&countMask)
-	case ahead == -1:
-		t.previous, t.current = int64(word&countMask), 0
-	case ahead < 0:
-		t.previous, t.current = 0, 0
-	default: // see turn
-		t.previous, t.current = int64(word>>countBits&countMask), int64(word&countMask)
-		t.ahead += e.until(ahead) - t.elapsed
-		t.number, t.elapsed = t.number+ahead, 0
+	// What the 16 bits mean is near the beginning of the epoch. No clock and no window make a number
+	// that an epoch of 32 bits with its sign does not tell.
+	begin := int64(int32(epoch)) << epochShift
+	return word, epoch, begin + int64(int16(word>>(2*countBits))-int16(begin))
+}
+
+// look returns the word of a cell and what it means at a time, which may be in the future. It writes
+// nothing.
+func (e *packedCounter) look(c *cell, number, elapsed int64) (word uint64, t tally) {
+	word, epoch, seen := e.load(c)
+	caught := int64(0)
+	if late := int64(int32(epoch - epochOf(number))); late > 0 { // its time is the beginning of the cell's epoch
+		first := (number>>epochShift + late) << epochShift
+		caught = e.until(first-number) - elapsed
+		number, elapsed = first, 0
 	}
-	if !e.excess.addTo(&t, c, word) {
-		return e.read(c, number, elapsed)
-	}
+	t = e.turn(seen, int64(word>>countBits&countMask), int64(word&countMask), number, elapsed)
+	t.ahead += caught
 	return word, t
 }
 
-// reconcile is for a caller of another epoch than that of the cell. If the cell's is older, the
-// word may be so old that its 16 bits mean another window: then it is zeroed, as of the
-// beginning of the new epoch; and the cell comes into that. If the caller's is older, its
-// time becomes the beginning of the cell's epoch. It returns the epoch in which they met.
+// read is look for a caller that is going to write: the cell comes into its epoch.
+func (e *packedCounter) read(c *cell, number, elapsed int64) (word uint64, t tally) {
+	if int32(epochOf(number)-c.Aux.Load()) > 0 {
+		e.advance(c, number)
+	}
+	return e.look(c, number, elapsed)
+}
+
+// advance moves a cell to the epoch of a window, which is later than its own. If the word may be so old
+// that its 16 bits mean another window, it is zeroed, as of the beginning of the new epoch.
 //
 // Windows that meet in one comparison are less than two epochs and a few windows apart:
 // half of what 16 bits can tell.
 //
 //go:noinline
-func (e *packedCounter) reconcile(c *cell, t *tally) (epoch uint32) {
-	mine := epochOf(t.number)
-	if int32(mine-c.Aux.Load()) > 0 {
-		// The word changes before the epoch. One at a time: the second would take
-		// the new word for an old one.
-		mu := e.store.keys.Lock(e.store.keys.Hash(c.Key()))
-		defer mu.Unlock()
-		for epoch = c.Aux.Load(); int32(mine-epoch) > 0; epoch = c.Aux.Load() {
-			word, first := c.Value.Load(), t.number>>epochShift<<epochShift
-			old := mine-epoch > 1 || int16(word>>(2*countBits))-int16(first) < -1
-			if old && word&countMask != dead && !c.Value.CompareAndSwap(word, pack(first, 0, 0)) {
-				continue // by a call that is late
-			}
-			c.Aux.Store(mine)
+func (e *packedCounter) advance(c *cell, number int64) {
+	// The word changes before the epoch. One at a time: the second would take
+	// the new word for an old one.
+	mu := e.store.keys.Lock(e.store.keys.Hash(c.Key()))
+	defer mu.Unlock()
+	mine := epochOf(number)
+	for epoch := c.Aux.Load(); int32(mine-epoch) > 0; epoch = c.Aux.Load() {
+		word, first := c.Value.Load(), number>>epochShift<<epochShift
+		old := mine-epoch > 1 || int16(word>>(2*countBits))-int16(first) < -1
+		if old && word&countMask != dead && !c.Value.CompareAndSwap(word, pack(first, 0, 0)) {
+			continue // by a call that is late
 		}
+		c.Aux.Store(mine)
 	}
-	epoch = c.Aux.Load()
-	if late := int64(int32(epoch - mine)); late > 0 {
-		first := (t.number>>epochShift + late) << epochShift
-		t.ahead = e.until(first-t.number) - t.elapsed
-		t.number, t.elapsed = first, 0
-	}
-	return epoch
 }
 
 // answerKnown decides about what is asked most: n of a key that is known, at a time that is
@@ -160,16 +151,19 @@ func (e *packedCounter) answerKnown(d *Decision, now, limit int64, key string, n
 	default:
 		return false
 	}
-	if t.previous == maxPacked || t.current == maxPacked {
-		return false // there may be an excess
-	}
 	return e.decideOn(d, c, word, &t, question{now: now, limit: limit, n: n, take: true})
 }
 
 func (e *packedCounter) answer(c *cell, q question) (d Decision, alive bool) {
 	number, elapsed := e.split(q.now)
 	for {
-		word, t := e.read(c, number, elapsed)
+		var word uint64
+		var t tally
+		if q.take {
+			word, t = e.read(c, number, elapsed)
+		} else {
+			word, t = e.look(c, number, elapsed)
+		}
 		if word&countMask == dead {
 			return d, false
 		}
@@ -189,7 +183,7 @@ func (e *packedCounter) decideOn(d *Decision, c *cell, word uint64, t *tally, q 
 		return true
 	}
 	if q.take {
-		if !c.Value.CompareAndSwap(word, pack(t.number, min(t.previous, maxPacked), t.current+n)) {
+		if !c.Value.CompareAndSwap(word, pack(t.number, t.previous, t.current+n)) {
 			return false
 		}
 		t.current += n
@@ -202,19 +196,12 @@ func (e *packedCounter) decideOn(d *Decision, c *cell, word uint64, t *tally, q 
 
 func (e *packedCounter) add(c *cell, q question) (alive bool) {
 	number, elapsed := e.split(q.now)
-	n := q.n
 	for {
 		word, t := e.read(c, number, elapsed)
 		if word&countMask == dead {
 			return false
 		}
-		if n > maxPacked-t.current {
-			if e.excess.charge(c, word, &t, n) {
-				return true
-			}
-			continue
-		}
-		if c.Value.CompareAndSwap(word, pack(t.number, min(t.previous, maxPacked), t.current+n)) {
+		if c.Value.CompareAndSwap(word, pack(t.number, t.previous, t.current+min(q.n, maxPacked-t.current))) {
 			return true
 		}
 	}
@@ -225,20 +212,10 @@ func (e *packedCounter) add(c *cell, q question) (alive bool) {
 func (e *packedCounter) takeOff(c *cell, charged int64, q question) {
 	n := q.n
 	for {
-		epoch, word := c.Aux.Load(), c.Value.Load()
-		// The number that the 16 bits mean: near the beginning of the epoch. No clock
-		// and no window make one that an epoch of 32 bits with its sign does not tell.
-		begin := int64(int32(epoch)) << epochShift
-		number := begin + int64(int16(word>>(2*countBits))-int16(begin))
+		word, _, number := e.load(c)
 		current := int64(word & countMask)
 		if number != charged || current == dead || current < n {
 			return
-		}
-		if current == maxPacked {
-			if e.excess.refund(c, word, number, n) {
-				return
-			}
-			continue
 		}
 		if c.Value.CompareAndSwap(word, word-uint64(n)) {
 			return
@@ -248,7 +225,7 @@ func (e *packedCounter) takeOff(c *cell, charged int64, q question) {
 
 func (e *packedCounter) untilMore(c *cell, now, limit, _ int64) time.Duration {
 	number, elapsed := e.split(now)
-	word, t := e.read(c, number, elapsed)
+	word, t := e.look(c, number, elapsed)
 	if word&countMask == dead {
 		return 0
 	}
@@ -257,35 +234,20 @@ func (e *packedCounter) untilMore(c *cell, now, limit, _ int64) time.Duration {
 
 // inspect returns how much a cell holds. The coldest is the one that holds least.
 func (e *packedCounter) inspect(c *cell, now int64) (warmth uint64, expired bool) {
-	_, t := e.look(c, now)
+	number, elapsed := e.split(now)
+	_, t := e.look(c, number, elapsed)
 	held := e.held(&t)
 	return uint64(held), held == 0
 }
 
-// look is read for a caller that holds the lock which reconcile takes. It leaves the cell in its
-// epoch, and needs no luck with the 16 bits: it puts the epoch before them.
-func (e *packedCounter) look(c *cell, now int64) (word uint64, t tally) {
-	number, elapsed := e.split(now)
-	epoch := c.Aux.Load()
-	word = c.Value.Load()
-	begin := int64(epoch) << epochShift
-	seen := begin + int64(int16(word>>(2*countBits))-int16(begin))
-	// seen and number agree in the bits that the epoch has, or one is older.
-	const lost = 64 - 32 - epochShift
-	ahead := (seen - number) << lost >> lost
-	t = e.turn(number+ahead, int64(word>>countBits&countMask), int64(word&countMask), number, elapsed)
-	e.excess.addTo(&t, c, word) // if it is another by now, kill does not take it out
-	return word, t
-}
-
 func (e *packedCounter) kill(c *cell, now int64, force bool) bool {
+	number, elapsed := e.split(now)
 	for {
-		word, t := e.look(c, now)
+		word, t := e.look(c, number, elapsed)
 		if !force && e.held(&t) > 0 {
 			return false
 		}
 		if c.Value.CompareAndSwap(word, word|dead) {
-			e.excess.forget(c)
 			return true
 		}
 	}

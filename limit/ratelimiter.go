@@ -326,7 +326,8 @@ func (l *RateLimiter) Refund(_ context.Context, key string, d Decision, n int64)
 //   - If it is more, the difference is charged now, whatever the limit: it was spent.
 //     The key is then over its limit, and is refused until enough has left the window;
 //     Remaining is 0, never less. A window forgets what was charged beyond the limit
-//     as it forgets the rest. What a key holds beyond 2×[MaxLimit] is not counted.
+//     as it forgets the rest. What a key holds beyond 2×[MaxLimit] is not counted, and neither is
+//     what a [NewCounter] with a MaxLimit up to 16,777,214 was charged beyond 16,777,214 in one window.
 //
 // A decision must be settled once. One that was refused charged nothing, so all of
 // actual is charged; but nothing is for a key that is [Exempt], nor for what was admitted

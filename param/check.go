@@ -18,6 +18,8 @@ import (
 // changed rule gets another check, which shares what still fits.
 type check struct {
 	rule   *Rule // complete; not changed
+	state  *state
+	prefix string // of the keys of this resource
 	args   []string
 	items  *items // nil for none
 	limit  int64  // of a value that is not among items
@@ -42,36 +44,35 @@ type counts struct {
 }
 
 func compile(env *ruleset.Env, r *Rule, name string, before resource.Check) resource.Check {
-	old, had := before.(interface {
-		base() *check
-		keep()
-	})
-	if had && *old.base().rule == *r {
-		old.keep() // those of rules that came and went without being bound may have been set
-		return before
-	}
+	s := env.Shared.(*state)
 	var common *check
-	if had && old.base().cause.Resource == name {
-		common = old.base()
+	if old, had := before.(interface{ base() *check }); had {
+		if *old.base().rule == *r && old.base().state.tables == s.tables {
+			return before
+		}
+		if old.base().cause.Resource == name {
+			common = old.base()
+		}
 	}
 	if r.MaxInFlight > 0 {
 		c := new(inFlight)
-		c.init(env, r, name, common)
+		c.init(env, s, name, common)
 		c.occupy(before)
 		return c
 	}
 	c := new(rated)
-	c.init(env, r, name, common)
+	c.init(env, s, name, common)
 	c.remember(before)
-	if c.tried != nil {
+	if s.tried != nil {
 		return &trying{c}
 	}
 	return c
 }
 
 // init makes what is common to all checks; old is that of the rule before on this resource.
-func (c *check) init(env *ruleset.Env, r *Rule, name string, old *check) {
-	c.rule, c.args, c.limit, c.now = r, argsOf(r), int64(r.Threshold), env.Now
+func (c *check) init(env *ruleset.Env, s *state, name string, old *check) {
+	r := s.rule
+	c.rule, c.state, c.prefix, c.args, c.limit, c.now = r, s, s.prefix(name), argsOf(r), int64(r.Threshold), env.Now
 	if c.now == nil {
 		c.now = func() int64 { return 0 }
 	}
@@ -109,10 +110,10 @@ func (c *check) init(env *ruleset.Env, r *Rule, name string, old *check) {
 	missing.Detail = " without " + strconv.Quote(strings.Join(c.args, ","))
 	crowded.Status, crowded.Detail = serviceUnavailable, crowded.Detail+", and no room for another value"
 	c.missing, c.crowded = &missing, &crowded
-	if r.Items == "" {
+	if s.items == nil {
 		return
 	}
-	c.items, _, _ = parseItems(r.Items)
+	c.items = s.items
 	c.causes = make(map[int64]*resource.Cause)
 	for _, of := range []map[string]int64{c.items.values, c.items.prefixes} {
 		for _, most := range of {
@@ -134,7 +135,7 @@ func (c *check) addCause(most int64) {
 
 // goesOn reports whether b keeps what a has counted.
 func goesOn(a, b *Rule) bool {
-	return a.Resource == b.Resource && a.Match == b.Match && slices.Equal(argsOf(a), argsOf(b)) &&
+	return (a.MaxInFlight > 0) == (b.MaxInFlight > 0) && a.Resource == b.Resource && a.Match == b.Match && slices.Equal(argsOf(a), argsOf(b)) &&
 		a.Interval == b.Interval && a.Behavior == b.Behavior && a.MaxKeys == b.MaxKeys && a.WhenFull == b.WhenFull
 }
 
@@ -166,8 +167,9 @@ func (c *check) limitOf(value string) (most int64, cause *resource.Cause) {
 
 // asked is what a call is asked about.
 type asked struct {
-	key    string
-	buffer *buffer // that has the key; nil if the call has
+	value  string
+	key    string  // of the value in tables
+	buffer *buffer // that has the key, or the value; nil if the call has both
 	limit  int64
 	cause  *resource.Cause
 	own    bool // the value has a limit of its own
@@ -179,19 +181,20 @@ type asked struct {
 // filling it in.
 func (c *check) ask(a *asked, args resource.Args) (ok bool) {
 	if len(c.args) == 1 {
-		a.key, ok = args.Get(c.args[0])
+		a.value, ok = args.Get(c.args[0])
 	} else {
-		a.key, a.buffer, ok = joined(c.args, args)
+		a.value, a.buffer, ok = joined(c.args, args)
 	}
 	a.limit, a.cause = c.limit, &c.cause
-	switch {
-	case !ok:
+	if !ok {
 		a.shared = true
 		return c.rule.Missing == Shared
-	case c.items != nil:
-		a.limit, a.cause = c.limitOf(a.key)
+	}
+	if c.items != nil {
+		a.limit, a.cause = c.limitOf(a.value)
 		a.own = a.cause != &c.cause
 	}
+	a.locate(c.prefix)
 	return true
 }
 
@@ -200,7 +203,7 @@ func (c *check) come(a *asked, n int64) {
 	if a.shared {
 		c.counts.missing.Add(n)
 	} else if c.top != nil {
-		c.top.busiest.Count(a.key, n)
+		c.top.busiest.Count(a.value, n)
 	}
 }
 
@@ -218,7 +221,7 @@ func (c *check) missed(n int64) resource.Verdict {
 // refuse counts a refusal of a value, nil if the call has none, and makes the error.
 func (c *check) refuse(n int64, cause *resource.Cause, a *asked, observed float64, wait time.Duration) resource.Verdict {
 	if c.top != nil && a != nil && !a.shared {
-		c.top.refused.Count(a.key, n)
+		c.top.refused.Count(a.value, n)
 	}
 	if c.rule.Mode == rule.Shadow {
 		c.counts.wouldBlock.Add(n)
@@ -233,6 +236,7 @@ func (c *check) snapshot(values int) stat.RuleSnapshot {
 	s := stat.RuleSnapshot{
 		ID: c.rule.ID, Kind: kindName, Mode: c.rule.Mode,
 		Threshold: c.cause.Threshold, Effective: c.cause.Threshold, Interval: c.rule.Interval,
+		Used:                -1, // each value has its own
 		Admitted:            c.counts.admitted.Load(),
 		Blocked:             c.counts.blocked.Load(),
 		WouldBlock:          c.counts.wouldBlock.Load(),

@@ -1,7 +1,6 @@
 package param
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/occupancy"
@@ -12,15 +11,7 @@ import (
 // inFlight carries out a rule on calls in flight.
 type inFlight struct {
 	check
-	taken
-}
-
-// taken is the places that are taken. It goes over from one check of a rule to the next;
-// calls give their places back to where they took them, whatever rules there are then.
-type taken struct {
-	places *occupancy.Places
 	shared *occupancy.Places // of calls without a value
-	kept   *atomic.Pointer[items]
 }
 
 // shared is the places of calls without a value, as a call holds them. It is as large as a
@@ -32,19 +23,15 @@ var (
 	_ resource.ArgsFinisher = (*inFlight)(nil)
 )
 
-// occupy takes over the places of the check before, if it fits.
+// occupy takes over the places of the check before, if it fits. Calls give their places back to
+// where they took them, whatever rules there are then.
 func (c *inFlight) occupy(before resource.Check) {
-	if old, ok := before.(*inFlight); ok && goesOn(old.rule, c.rule) {
-		c.taken = old.taken
+	if old, ok := before.(*inFlight); ok && old.state.tables == c.state.tables {
+		c.shared = old.shared
 	} else {
-		c.kept = new(atomic.Pointer[items])
-		c.places = occupancy.New(c.rule.MaxKeys, keeping(c.kept))
 		c.shared = occupancy.New(1, nil)
 	}
-	c.keep()
 }
-
-func (c *inFlight) keep() { c.kept.Store(c.items) }
 
 func (c *inFlight) Interval() time.Duration { return 0 }
 
@@ -77,7 +64,7 @@ func (c *inFlight) placesOf(a *asked) *occupancy.Places {
 	if a.shared {
 		return c.shared
 	}
-	return c.places
+	return c.state.places
 }
 
 func (c *inFlight) RefundArgs(_ resource.Ticket, n int64, _ resource.Args, held any) {
@@ -95,7 +82,7 @@ func (c *inFlight) FinishArgs(_, n int64, _ time.Duration, _ resource.Outcome, h
 func (c *inFlight) give(held any, n int64) {
 	switch held := held.(type) {
 	case *occupancy.Held:
-		c.places.Give(held, n)
+		c.state.places.Give(held, n)
 	case shared:
 		c.shared.Give(held.places, n)
 	}
@@ -119,4 +106,4 @@ func (c *inFlight) WaitArgs(_, n int64, _ resource.Caller, args resource.Args) t
 	return 0
 }
 
-func (c *inFlight) Snapshot(int64) stat.RuleSnapshot { return c.snapshot(c.places.Keys()) }
+func (c *inFlight) Snapshot(int64) stat.RuleSnapshot { return c.snapshot(c.state.places.Keys()) }

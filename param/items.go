@@ -123,12 +123,6 @@ func descending(numbers []int) []int {
 	return numbers
 }
 
-// named reports whether a value stands there itself.
-func (all *items) named(value string) bool {
-	_, named := all.values[value]
-	return named
-}
-
 // limitOf returns the limit of a value, and reports whether it has one.
 func (all *items) limitOf(value string) (most int64, ok bool) {
 	if most, ok = all.values[value]; ok {

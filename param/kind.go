@@ -35,6 +35,7 @@ var kind = ruleset.Kind[Rule]{
 	Complete: complete,
 	Describe: describe,
 	Warnings: warnings,
+	Share:    share,
 	Compile:  compile,
 }
 
@@ -95,7 +96,7 @@ var fields = []field.Field[Rule]{
 		Name: "missing", GoName: "Missing", Label: "Missing", Hint: "What happens to calls without the argument: they pass, are counted together, or are blocked.",
 	}),
 	field.Define(field.Int, func(r *Rule) *int { return &r.MaxKeys }, field.About{
-		Name: "maxKeys", GoName: "MaxKeys", Label: "Most values", Hint: "How many values are counted at a time, on each resource.",
+		Name: "maxKeys", GoName: "MaxKeys", Label: "Most values", Hint: "How many values are counted at a time, on all resources of the rule.",
 		Range: "1 to 10,000,000", Default: "100,000",
 		With: []string{"Items"}, Seldom: true,
 		Synonyms: []string{"paramsMaxCapacity", "maxCapacity"},

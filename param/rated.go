@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/bits"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/leapgate-go/leapgate/internal/bykey"
@@ -16,57 +15,20 @@ import (
 // rated carries out a rule with a threshold.
 type rated struct {
 	check
-	rates
-}
-
-// rates is what was counted. It goes over from one check of a rule to the next.
-type rates struct {
-	live   bykey.Engine
 	shared bykey.Engine // of calls without a value
-	tried  bykey.Engine // of the candidate; nil if there is none
-	kept   *atomic.Pointer[items]
 }
 
 var _ resource.ArgsCheck = (*rated)(nil)
 
-// remember takes over what the check before has counted, as far as it fits.
+// remember takes over what the check before has counted of calls without a value, if it fits.
 func (c *rated) remember(before resource.Check) {
-	r := c.rule
 	if t, ok := before.(*trying); ok {
 		before = t.rated
 	}
-	if old, ok := before.(*rated); ok && goesOn(old.rule, r) {
-		c.rates = old.rates
+	if old, ok := before.(*rated); ok && old.state.live == c.state.live {
+		c.shared = old.shared
 	} else {
-		c.kept = new(atomic.Pointer[items])
-		c.live = c.newEngine(r.MaxKeys, r.WhenFull)
-		c.shared = c.newEngine(1, Evict)
-	}
-	switch {
-	case r.Candidate == 0:
-		c.tried = nil
-	case c.tried == nil:
-		c.tried = c.newEngine(r.MaxKeys, r.WhenFull)
-	default:
-	}
-	c.keep()
-}
-
-// keep makes the values that stand among the items those that are never evicted.
-func (c *rated) keep() { c.kept.Store(c.items) }
-
-func (c *rated) newEngine(maxKeys int, full WhenFull) bykey.Engine {
-	return bykey.New(bykey.Config{
-		Bursts: c.rule.Behavior != Reject, Window: c.rule.Interval, MaxKeys: maxKeys, WhenFull: uint8(full), Keep: keeping(c.kept),
-	})
-}
-
-// keeping returns a function that reports whether a value stands among the items of the
-// rule as it is now.
-func keeping(kept *atomic.Pointer[items]) func(key string) bool {
-	return func(key string) bool {
-		all := kept.Load()
-		return all != nil && all.named(key)
+		c.shared = c.state.newEngine(1, Evict)
 	}
 }
 
@@ -120,7 +82,7 @@ func (c *rated) reserve(now, n int64, by resource.Caller, args resource.Args) (v
 	if !ok {
 		return c.missed(n), tried
 	}
-	if c.tried != nil && !a.own && !a.shared {
+	if c.state.tried != nil && !a.own && !a.shared {
 		tried = c.try(now, n, a.key)
 	}
 	v = c.decide(now, n, &a)
@@ -156,12 +118,12 @@ func (c *rated) engineOf(shared bool) bykey.Engine {
 	if shared {
 		return c.shared
 	}
-	return c.live
+	return c.state.live
 }
 
 // try asks the candidate.
 func (c *rated) try(now, n int64, key string) (tried bykey.Charge) {
-	d := c.tried.Take(key, c.question(now, n, int64(c.rule.Candidate)), c.rule.MaxWait)
+	d := c.state.tried.Take(key, c.question(now, n, int64(c.rule.Candidate)), c.rule.MaxWait)
 	if !d.Allowed() {
 		c.counts.candidateWouldBlock.Add(n)
 		return tried
@@ -215,7 +177,7 @@ func (c *rated) refund(ticket resource.Ticket, n int64, args resource.Args, trie
 		engine.Refund(a.key, c.question(now, n, a.limit), bykey.Charge{Where: ticket.A, Of: ticket.B &^ ofShared})
 	}
 	if tried != (bykey.Charge{}) {
-		c.tried.Refund(a.key, c.question(now, n, int64(c.rule.Candidate)), tried)
+		c.state.tried.Refund(a.key, c.question(now, n, int64(c.rule.Candidate)), tried)
 	}
 }
 
@@ -240,7 +202,7 @@ func (c *rated) WaitArgs(now, n int64, by resource.Caller, args resource.Args) t
 	return wait
 }
 
-func (c *rated) Snapshot(int64) stat.RuleSnapshot { return c.snapshot(c.live.Keys()) }
+func (c *rated) Snapshot(int64) stat.RuleSnapshot { return c.snapshot(c.state.live.Keys()) }
 
 // trying is rated with a candidate. What that has charged is held, since a ticket has no
 // room for it.

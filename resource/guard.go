@@ -64,7 +64,9 @@ type Check interface {
 	Refund(ticket Ticket, n int64)
 	// Wait returns how long after now n more would be admitted if nobody else came: 0 if
 	// they would be at once, below 0 if that is not known or never. now may be in the
-	// future. Nothing changes.
+	// future, by days. Wait must only read: it is called for calls that other checks have
+	// blocked, and must not change what any later Reserve decides. In particular, it must not
+	// move windows, drop what will have expired by then, or make room for new keys.
 	Wait(now, n int64, by Caller) time.Duration
 
 	// Snapshot returns the figures of the rule at now. The last refusal is filled in by the

@@ -29,6 +29,7 @@ var kind = ruleset.Kind[Rule]{
 	Complete: complete,
 	Describe: describe,
 	Warnings: warnings,
+	Together: true,
 	Share:    share,
 	Compile:  compile,
 }

@@ -255,14 +255,29 @@ func (t *Table[V]) sweepShard(s *shard, now int64) {
 	}
 }
 
-// Room reports whether there is room for a new key of that hash now. It takes out
-// what has expired among a few.
+// Room reports whether there is room for a new key of that hash at now, which may be in the
+// future. It changes nothing.
 func (t *Table[V]) Room(hash uint64, now int64) bool {
 	if t.evict || t.size.Load() < t.max {
 		return true
 	}
-	t.SweepFew(hash, now)
-	return t.size.Load() < t.max
+	s := t.shardOf(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hand, all := s.hand, t.linesOf(s)
+	expired := int64(0)
+	for nodes, lines := min(sweep+search, s.count), 0; nodes > 0 && lines <= sweep+2*search; {
+		node := t.next(s, all, &lines)
+		if node == nil {
+			continue
+		}
+		nodes--
+		if _, gone := t.rules.Inspect(node, now); gone {
+			expired++
+		}
+	}
+	s.hand = hand
+	return t.size.Load()-expired < t.max
 }
 
 // SweepFew takes out what has expired among a few keys of the shard of that hash.
@@ -291,7 +306,7 @@ func (t *Table[V]) makeRoom(s *shard, now int64) bool {
 	if t.reserve() {
 		return true
 	}
-	coldest, _ := t.look(s, now, search, 2*search)
+	coldest := t.look(s, now, search, 2*search)
 	if t.reserve() {
 		return true
 	}
@@ -300,7 +315,7 @@ func (t *Table[V]) makeRoom(s *shard, now int64) bool {
 	}
 	if coldest == nil { // the hand met none among many empty lines
 		if all := t.linesOf(s); all != nil {
-			coldest, _ = t.look(s, now, search, len(all.line))
+			coldest = t.look(s, now, search, len(all.line))
 		}
 	}
 	// A shard without any key, in a table that is full, does not happen: there are
@@ -329,21 +344,15 @@ func (t *Table[V]) reserve() bool {
 
 // look moves the hand over so many nodes, but over no more than so many lines, and
 // takes out those that have expired. It returns the coldest of the others.
-func (t *Table[V]) look(s *shard, now int64, nodes, most int) (coldest *Node[V], freed int) {
+func (t *Table[V]) look(s *shard, now int64, nodes, most int) (coldest *Node[V]) {
 	all := t.linesOf(s)
 	if all == nil {
-		return nil, 0
+		return nil
 	}
 	nodes = min(nodes, s.count)
 	least := uint64(math.MaxUint64)
 	for visited := 0; nodes > 0 && visited <= most; {
-		if s.hand >= slots*len(all.line) {
-			s.hand = 0
-		}
-		node := all.line[s.hand/slots].nodes[s.hand%slots].Load()
-		if s.hand++; s.hand%slots == 0 {
-			visited++
-		}
+		node := t.next(s, all, &visited)
 		if node == nil {
 			continue
 		}
@@ -355,12 +364,24 @@ func (t *Table[V]) look(s *shard, now int64, nodes, most int) (coldest *Node[V],
 			t.size.Add(-1)
 			t.expired.Add(1)
 			s.horizon = max(s.horizon, now)
-			freed++
 		case (coldest == nil || warmth < least) && !t.keeps(node.Key()):
 			coldest, least = node, warmth
 		}
 	}
-	return coldest, freed
+	return coldest
+}
+
+// next moves the hand of s over one slot and returns its node, nil if the slot is empty. It counts
+// the lines that the hand leaves.
+func (t *Table[V]) next(s *shard, all *lines[V], left *int) *Node[V] {
+	if s.hand >= slots*len(all.line) {
+		s.hand = 0
+	}
+	node := all.line[s.hand/slots].nodes[s.hand%slots].Load()
+	if s.hand++; s.hand%slots == 0 {
+		*left++
+	}
+	return node
 }
 
 // put adds a node to s, whose lock is held. There is none of its key.

@@ -105,7 +105,7 @@ func of[R comparable](k *ruleset.Kind[R], list func(*Rules) *[]R) Kind {
 func (k *kind[R]) Name() string    { return k.Kind.Name }
 func (k *kind[R]) Purpose() string { return k.Kind.Purpose }
 func (k *kind[R]) Status() int     { return k.Kind.Status }
-func (k *kind[R]) Together() bool  { return k.Share != nil }
+func (k *kind[R]) Together() bool  { return k.Kind.Together }
 func (k *kind[R]) Fields() []Field { return k.about }
 
 func (k *kind[R]) at(rules *Rules, i int) *R { return &(*k.list(rules))[i] }

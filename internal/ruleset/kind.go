@@ -31,6 +31,8 @@ type Kind[R comparable] struct {
 	// Nil: nothing.
 	Warnings func(r *R) []string
 
+	// Together reports whether the calls of all resources that a rule binds count together.
+	Together bool
 	// Share makes what all resources that a complete rule binds have in common, for Compile to
 	// find in env.Shared. old is that of the rule that had this ID before; nil if there was none.
 	// Nil: each resource stands alone.

@@ -115,11 +115,10 @@ if most >= -2 then
 elseif owes == 0 and rest == 0 then
 	return {0, 0, 0, at, at - now}
 elseif most == -3 then
-	-- What was given is the price less the time since, in which it was paid. While more is
-	-- owed than burst, nothing: see limit.NewBurst.
+	-- What was given is the price less the time since, in which it was paid.
 	local began = unpack('>I7', ARGV[1], 50)
 	local back = cost - (at - began)
-	if began <= forgot or back < 0 or owes > whole or owes == whole and rest > part then
+	if began <= forgot or back < 0 then
 		return {0, owes, rest, at, at - now}
 	end
 	taken, owes, rest = n, owes - back, rest - cost_part
