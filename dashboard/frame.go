@@ -236,7 +236,9 @@ func (e *frameEncoder) appendStates(b []byte, resources []stat.Snapshot) []byte 
 }
 
 // boundToNamed reports whether a rule binds any resource except other.
-func (e *frameEncoder) boundToNamed(key ruleKey) bool { return e.sums[key].resources > e.sums[key].unnamed }
+func (e *frameEncoder) boundToNamed(key ruleKey) bool {
+	return e.sums[key].resources > e.sums[key].unnamed
+}
 
 // changes returns what the last update changed, for one who may see so much.
 func (e *frameEncoder) changes(s visibility) []byte {
