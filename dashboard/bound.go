@@ -2,10 +2,10 @@ package dashboard
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"slices"
 
-	"github.com/leapgate-go/leapgate/dashboard/internal/history"
 	"github.com/leapgate-go/leapgate/stat"
 )
 
@@ -27,39 +27,30 @@ type boundResources struct {
 	Hour      *rowsView       `json:"hour,omitempty"`
 }
 
-var boundColumns = []column{
-	{"blocked", count(0)}, {"wouldBlock", count(1)}, {"candidateWouldBlock", count(2)},
-}
-
 // hourOf returns what a rule refused on all that it binds, and would have, in the steps of the last hour.
 func (p *past) hourOf(key ruleKey, now int64) rowsView {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	sums := make(map[int64][]int64) // by steps
+	sums := make(map[int64][3]int64) // by steps
 	for _, r := range p.resources {
 		if r.rowsPast == nil || r.rules[key] == nil {
 			continue
 		}
 		rule := r.rules[key]
 		for step, figures := range rule.hour.From((now-1)/stepSeconds - hourSteps) {
-			if sums[step] == nil {
-				sums[step] = make([]int64, len(boundColumns))
-			}
-			for i, figure := range [...]int{pastBlocked, pastRuleWouldBlock, pastCandidateWouldBlock} {
-				sums[step][i] += figures[figure]
-			}
+			sum := sums[step]
+			sum[0] += figures[pastBlocked]
+			sum[1] += figures[pastRuleWouldBlock]
+			sum[2] += figures[pastCandidateWouldBlock]
+			sums[step] = sum
 		}
 	}
-	row := history.NewRow(stepSeconds, hourSteps, pastBytes, history.Sum, history.Sum, history.Sum)
-	steps := make([]int64, 0, len(sums))
-	for step := range sums {
-		steps = append(steps, step)
+	v := rowsView{Columns: []string{"at", "blocked", "wouldBlock", "candidateWouldBlock"}, Rows: [][]any{}}
+	for _, step := range slices.Sorted(maps.Keys(sums)) {
+		sum := sums[step]
+		v.Rows = append(v.Rows, []any{step * stepSeconds, sum[0], sum[1], sum[2]})
 	}
-	slices.Sort(steps)
-	for _, step := range steps {
-		row.Add(step, sums[step]...)
-	}
-	return rowsOf(row, now, stepSeconds, hourSteps, boundColumns)
+	return v
 }
 
 // serveBound answers with what a rule did on each of the resources that it binds, those first that it refused last.

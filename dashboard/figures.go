@@ -66,13 +66,13 @@ type ruleFigures struct {
 	admitted, blocked, wouldBlock, candidateWouldBlock int64
 
 	resources   int64   // that the rule binds
+	unnamed     int64   // of these, the resource other
 	used        int64   // of effective, on the one that uses most of it
 	effective   float64 // there
 	interval    time.Duration
 	lastRefusal int64 // in ms since 1970; 0 if there was none
 	missing     int64 // calls without the argument
 	moved       bool  // whether effective is another one than the threshold
-	named       bool  // whether one of the resources is not other
 }
 
 var ruleColumns = []string{
@@ -80,7 +80,9 @@ var ruleColumns = []string{
 }
 
 func (f *ruleFigures) add(name string, r *stat.RuleSnapshot) {
-	f.named = f.named || name != resource.Other
+	if name == resource.Other {
+		f.unnamed++
+	}
 	f.admitted += r.Admitted
 	f.blocked += r.Blocked
 	f.wouldBlock += r.WouldBlock
@@ -96,7 +98,7 @@ func (f *ruleFigures) add(name string, r *stat.RuleSnapshot) {
 }
 
 func (f ruleFigures) append(b []byte) []byte {
-	for _, n := range [...]int64{f.admitted, f.blocked, f.wouldBlock, f.candidateWouldBlock, f.resources, f.used} {
+	for _, n := range [...]int64{f.admitted, f.blocked, f.wouldBlock, f.candidateWouldBlock, f.resources - f.unnamed, f.used} {
 		b = strconv.AppendInt(append(b, ','), n, 10)
 	}
 	b = appendMillis(append(appendNumber(append(b, ','), f.effective), ','), f.interval)

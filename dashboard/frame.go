@@ -221,7 +221,7 @@ func (e *frameEncoder) appendStates(b []byte, resources []stat.Snapshot) []byte 
 			if r.State == "" || r.State == r.States[0] || r.Mode != rule.Enforce {
 				continue
 			}
-			if r.SharedState && s.Resource == resource.Other && e.sums[ruleKey{r.Kind, r.ID}].named {
+			if r.SharedState && s.Resource == resource.Other && e.boundToNamed(ruleKey{r.Kind, r.ID}) {
 				continue
 			}
 			if len(b) > 1 {
@@ -233,6 +233,11 @@ func (e *frameEncoder) appendStates(b []byte, resources []stat.Snapshot) []byte 
 		}
 	}
 	return append(b, ']')
+}
+
+// boundToNamed reports whether a rule binds any resource except other.
+func (e *frameEncoder) boundToNamed(key ruleKey) bool {
+	return e.sums[key].resources > e.sums[key].unnamed
 }
 
 // changes returns what the last update changed, for one who may see so much.

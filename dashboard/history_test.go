@@ -195,14 +195,14 @@ func TestHistory_ForgetsWhatWasNotCalledForLongest(t *testing.T) {
 		g := leapgate.Must(leapgate.Config{})
 		d := keeping(t, g, 1<<20)
 		name := func(i int) string { return fmt.Sprintf("r%04d", i) }
-		for i := range 1500 { // each takes more than half a KiB
+		for i := range 1200 { // each takes more than half a KiB
 			gates.Enter(t, g, name(i))
-			if i%30 == 0 {
-				time.Sleep(20 * time.Second)
+			if i%45 == 0 {
+				time.Sleep(15 * time.Second)
 			}
 		}
 		time.Sleep(10 * time.Second)
-		newest := pastOf(t, d, "name="+name(1499))
+		newest := pastOf(t, d, "name="+name(1199))
 		require.NotZero(t, newest.Forgotten)
 		require.Equal(t, http.StatusNotFound, askPast(d, "name="+name(0)).Code)
 

@@ -53,9 +53,12 @@ func (w *watching) agree(g *leapgate.Gate) {
 			sum["blocked"] += float64(r.Blocked)
 			sum["wouldBlock"] += float64(r.WouldBlock)
 			sum["candidateWouldBlock"] += float64(r.CandidateWouldBlock)
-			sum["resources"]++
+			sum["resources"] += 0
+			if s.Resource != "other" {
+				sum["resources"]++
+			}
 			sum["withoutArgument"] += float64(r.Missing)
-			if sum["resources"] == 1 || float64(r.Used)/r.Effective > sum["used"]/sum["effective"] {
+			if _, known := sum["interval"]; !known || float64(r.Used)/r.Effective > sum["used"]/sum["effective"] {
 				sum["used"], sum["effective"], sum["interval"] = float64(r.Used), r.Effective, float64(r.Interval.Milliseconds())
 				if sum["moved"] = 0; r.Effective != r.Threshold {
 					sum["moved"] = 1

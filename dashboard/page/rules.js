@@ -13,6 +13,7 @@ import { Sources } from "./sources.js";
 import { setState, worst } from "./states.js";
 
 const few = 12; // rules that are shown with their panels
+const listed = 10; // rules without a resource that are named
 
 const refuses = ({ live }) => live?.rates.blocked || 0;
 const would = ({ live }) => Math.max(live?.rates.wouldBlock || 0, live?.rates.candidateWouldBlock || 0);
@@ -59,7 +60,8 @@ export class RulesView {
     this.adds = new AddButtons(this.context, {});
     this.note = el("p", { class: "note" });
     this.none = el("p", { class: "empty", hidden: true });
-    this.element = el("div", {}, el("div", { class: "section" }, el("h1", { text: "Rules" }), this.adds.element), this.note, this.sources.element,
+    this.unbound = el("p", { class: "note", id: "unbound", hidden: true });
+    this.element = el("div", {}, el("div", { class: "section" }, el("h1", { text: "Rules" }), this.adds.element), this.note, this.unbound, this.sources.element,
       el("div", { class: "tools" }, el("div", { class: "filter" }, this.filter, el("kbd", { text: "/", "aria-hidden": "true" })), this.matched),
       this.table, this.none, this.panels.element);
   }
@@ -107,6 +109,10 @@ export class RulesView {
       ? (a, b) => (place.get(a.key) ?? Infinity) - (place.get(b.key) ?? Infinity) || order(a.key, b.key)
       : (a, b) => sign * (text ? order(by(a), by(b)) : by(a) - by(b)) || order(a.key, b.key));
     this.rows.set(items);
+    const unbound = all.filter((r) => !r.live?.resources && mode(r) !== "off");
+    this.unbound.hidden = unbound.length === 0;
+    setText(this.unbound, `${unbound.length === 1 ? "This rule binds" : "These rules bind"} no resource now, and so protect${unbound.length === 1 ? "s" : ""} nothing: ` +
+      unbound.slice(0, listed).map((r) => shown(r.id)).join(", ") + (unbound.length > listed ? " and others." : "."));
     setAttr(this.table, "aria-rowcount", items.length + 1);
     columns.forEach((c, i) => setAttr(this.heads[i], "aria-sort", c === this.column ? (this.descending ? "descending" : "ascending") : null));
     this.table.hidden = items.length === 0;

@@ -11,7 +11,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leapgate-go/leapgate"
 	"github.com/leapgate-go/leapgate/dashboard"
+	"github.com/leapgate-go/leapgate/flow"
+	"github.com/leapgate-go/leapgate/rule"
 )
 
 // TestRules_TableSorts: the rule that refuses most comes first, and what each does is in its row.
@@ -49,6 +52,21 @@ func TestRules_TableSorts(t *testing.T) {
 	p.shoot("rule")
 	ask[bool](p, `location.hash = "#/rule/flow/none", true`)
 	p.until("words about a rule that is not there", `document.querySelector(".empty:not([hidden])")?.textContent === "There is no such rule now."`)
+}
+
+// TestRules_WithoutAResource are named above the table.
+func TestRules_WithoutAResource(t *testing.T) {
+	t.Parallel()
+	gate := newShop(t)
+	p := open(t, serve(t, gate, dashboard.Config{}).url+"#/rules")
+	p.until("the rules", names+".length === 3")
+	p.is(false, `document.querySelector("#unbound").checkVisibility()`)
+	require.NoError(t, gate.EditRules(func(all *leapgate.Rules) error {
+		all.Flow = append(all.Flow, flow.Rule{ID: "typo", Resource: "GET /odrers*", Match: rule.Glob, Threshold: 5})
+		return nil
+	}))
+	p.is("This rule binds no resource now, and so protects nothing: typo.", `document.querySelector("#unbound").textContent`)
+	p.is(true, `document.querySelector("#unbound").checkVisibility()`)
 }
 
 // TestThreshold_IsDragged with the mouse and with the keyboard, and the page tells how many calls exceeded it.
