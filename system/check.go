@@ -21,7 +21,7 @@ type check struct {
 	cause    resource.Cause
 	counts   *counts
 	shadowed resource.BlockError // of every refusal in mode shadow, which nobody reads
-	last     atomic.Pointer[limitCause]
+	last     [ranks]atomic.Pointer[limitCause]
 }
 
 // counts are those of one resource.
@@ -32,11 +32,10 @@ type counts struct {
 	last       resource.LastRefusal
 }
 
-// limitCause is what refusals at one limit have in common.
+// limitCause is the cause of blocks of one rank for one reason while a phase lasts.
 type limitCause struct {
 	phase *phase
 	why   reason
-	rank  int
 	cause resource.Cause
 }
 
@@ -117,7 +116,7 @@ const charged = 1
 func (c *check) reserve(now, n int64, by resource.Caller) resource.Verdict {
 	s := c.state
 	p := s.phase.Load()
-	rank := rank(by.Criticality)
+	rank := rankOf(by.Criticality)
 	s.came(p, rank, n)
 	taken, ok := s.places.Take(n, p.limit-p.leaves[rank])
 	if !ok {
@@ -172,12 +171,12 @@ func (c *check) refuse(now, n int64, by resource.Caller, p *phase, why reason, o
 		c.counts.wouldBlock.Add(n)
 		return resource.Verdict{Refused: &c.shadowed}
 	}
-	c.counts.blocked[rank(by.Criticality)].Add(n)
+	c.counts.blocked[rankOf(by.Criticality)].Add(n)
 	wait := c.state.wait(p, now, n, why)
 	if wait > 0 { // calls that were blocked together should not come back together
 		wait += rand.N(wait/4 + 1)
 	}
-	return resource.Verdict{Refused: &resource.BlockError{Cause: c.causeOf(p, why, rank(by.Criticality)), Observed: observed, RetryAfter: wait}}
+	return resource.Verdict{Refused: &resource.BlockError{Cause: c.causeOf(p, why, rankOf(by.Criticality)), Observed: observed, RetryAfter: wait}}
 }
 
 // wait returns how long after now n calls blocked for a reason would be admitted if no other calls were made. It
@@ -198,10 +197,10 @@ func (s *state) wait(p *phase, now, n int64, why reason) time.Duration {
 
 // causeOf is the cause of a refusal in a phase.
 func (c *check) causeOf(p *phase, why reason, rank int) *resource.Cause {
-	if last := c.last.Load(); last != nil && last.phase == p && last.why == why && last.rank == rank {
+	if last := c.last[rank].Load(); last != nil && last.phase == p && last.why == why {
 		return &last.cause
 	}
-	l := &limitCause{p, why, rank, c.cause}
+	l := &limitCause{p, why, c.cause}
 	cause := &l.cause
 	switch cause.Because = p.excess; why {
 	case inFlight:
@@ -215,7 +214,7 @@ func (c *check) causeOf(p *phase, why reason, rank int) *resource.Cause {
 		cause.Threshold, cause.Interval, cause.Detail = float64(p.qps), time.Second, ", with the rest kept for more critical calls"
 	case none:
 	}
-	c.last.Store(l)
+	c.last[rank].Store(l)
 	return cause
 }
 
@@ -225,7 +224,7 @@ func (c *check) Look(now, n int64, by resource.Caller) *resource.BlockError {
 	if now >= s.due.Load() {
 		s.look(now)
 	}
-	p, rank := s.phase.Load(), rank(by.Criticality)
+	p, rank := s.phase.Load(), rankOf(by.Criticality)
 	why, observed := s.room(p, now, n, rank)
 	switch why {
 	case none:
@@ -277,7 +276,7 @@ func (c *check) Finish(_, n int64, rt time.Duration, outcome resource.Outcome) {
 func (c *check) Wait(now, n int64, by resource.Caller) time.Duration {
 	s := c.state
 	p := s.phase.Load()
-	why, _ := s.room(p, now, n, rank(by.Criticality))
+	why, _ := s.room(p, now, n, rankOf(by.Criticality))
 	if why == perSecondHeld && now-p.began >= second {
 		why = perSecond // nothing is kept after a second without calls
 	}

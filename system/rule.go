@@ -129,17 +129,6 @@ func (r *Rule) coolOff() time.Duration {
 // maxInFlight is the largest limit that may be found.
 func (r *Rule) maxInFlight() int64 { return cmp.Or(r.MaxInFlight, maxCalls) }
 
-// most is the largest count of a call that may ever pass.
-func (r *Rule) most() int64 {
-	most := int64(maxCalls)
-	for _, bound := range []int64{r.MaxInFlight, r.MaxQPS} {
-		if bound > 0 {
-			most = min(most, bound)
-		}
-	}
-	return most
-}
-
 // Strategy is what a rule does while a signal is above its bound.
 type Strategy uint8
 

@@ -32,8 +32,8 @@ const (
 	calmTurns = 10
 )
 
-// rank orders the criticalities. Calls of rank 0 are the last to be blocked.
-func rank(c resource.Criticality) int {
+// rankOf orders the criticalities. Calls of rank 0 are the last to be blocked.
+func rankOf(c resource.Criticality) int {
 	switch c {
 	case resource.Critical:
 		return 0

@@ -27,7 +27,7 @@ type fake struct {
 	log  errorLog
 	read atomic.Pointer[func() (int64, error)]
 	last atomic.Int64 // 0 if it is unknown
-	n    int          // readings
+	n    atomic.Int64 // readings
 }
 
 func (f *fake) gives(v int64) { f.does(func() (int64, error) { return v, nil }) }
@@ -41,7 +41,7 @@ func (f *fake) start(every time.Duration) (err error) {
 		Every: every, Min: time.Second, Max: time.Minute, Default: 2 * time.Second, What: "figure",
 		Logger: slog.New(&f.log), BadConfig: errConfig,
 		Read: func() (int64, error) {
-			f.n++
+			f.n.Add(1)
 			return (*f.read.Load())()
 		},
 		Take: f.last.Store, Forget: func() { f.last.Store(0) },
@@ -60,9 +60,9 @@ func sampling(t *testing.T, test func(f *fake)) {
 		test(f)
 		f.Close()
 		require.Zero(t, f.last.Load())
-		n := f.n
+		n := f.n.Load()
 		time.Sleep(time.Hour)
-		require.Equal(t, n, f.n)
+		require.Equal(t, n, f.n.Load())
 	})
 }
 
@@ -80,9 +80,9 @@ func TestStart_ReadsAtTheGivenPace(t *testing.T) {
 			f.gives(1)
 			require.NoError(t, f.start(every))
 			pass(10*want - 1)
-			require.Equal(t, 10, f.n)
+			require.EqualValues(t, 10, f.n.Load())
 			pass(1)
-			require.Equal(t, 11, f.n)
+			require.EqualValues(t, 11, f.n.Load())
 			f.Close()
 		})
 	}
@@ -95,7 +95,7 @@ func TestStart_BadConfig(t *testing.T) {
 		err := f.start(every)
 		require.EqualError(t, err, "bad config: Every is "+text+"; want 1s to 1m0s, or 0 for 2s")
 		require.ErrorIs(t, err, errConfig)
-		require.Zero(t, f.n)
+		require.Zero(t, f.n.Load())
 	}
 }
 
@@ -137,7 +137,7 @@ func TestSampler_ReadingHangs(t *testing.T) {
 		f.does(func() (int64, error) { <-release; return 8, nil })
 		pass(5*time.Second + 1)
 		require.Zero(t, f.last.Load())
-		require.Equal(t, 2, f.n)
+		require.EqualValues(t, 2, f.n.Load())
 		close(release)
 		synctest.Wait()
 		require.EqualValues(t, 8, f.last.Load())
