@@ -25,11 +25,14 @@ func ruleNotes(r *RuleReport, of *ruleTally, cfg *Config) (notes []string) {
 	if of.rated && time.Duration(r.Interval) < minSteps*cfg.Resolution {
 		note("%s", tooCoarse(Duration(cfg.Resolution), r.Interval))
 	}
+	keys := 0
 	for _, b := range of.bounds {
-		if of.maxKeys > 0 && b.demand != nil && len(b.demand.keys) > of.maxKeys {
-			note("The log has more keys than the rule counts at a time, %d. All of them were counted here.", of.maxKeys)
-			break
+		if b.demand != nil {
+			keys += len(b.demand.keys)
 		}
+	}
+	if of.maxKeys > 0 && keys > of.maxKeys {
+		note("The log has more keys than the rule counts at a time, %d. All of them were counted here.", of.maxKeys)
 	}
 	return notes
 }

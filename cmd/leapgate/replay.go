@@ -36,6 +36,8 @@ exact resources of the rules are such patterns, and -route adds more. For other 
 found: what is a number or the like, or has too many values, becomes {}. Paths at which nothing was
 ever found are GET (unmatched), as in the middleware.
 
+Rules in mode shadow are tried as if they were enforced. Those of -against block nothing.
+
 The log is kept in memory: up to 200 bytes for each of at most 10,000,000 requests, 350 bytes for each client,
 and 200 more for each client and limit or rule per client.
 
@@ -46,7 +48,7 @@ cannot be read, or nothing in the log.
 		r := new(replay)
 		flags.StringVar(&r.rules, "rules", "", "the rules of a `file` or folder")
 		flags.Func("rule", "a `rule`, prefix=threshold/interval, such as /api=60/1m, for all paths that begin so, and that no longer prefix of another counts; with ,strict wherever the interval begins, with ,per-key for each key; may be given again", appendTo(&r.rule))
-		flags.StringVar(&r.against, "against", "", "compare with the rules of a `file`: those before")
+		flags.StringVar(&r.against, "against", "", "compare with the rules of a `file`, which are in force")
 		flags.BoolVar(&r.suggest, "suggest", false, "suggest a limit per key")
 		flags.Func("train", "suggest from the requests of a `period`, such as 2024-05-12..2024-05-17: dates or times, the end not included, either may be left out", periodInto(&r.train))
 		flags.Func("test", "and say what that does to those of another `period`", periodInto(&r.test))

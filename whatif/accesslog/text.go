@@ -1,6 +1,9 @@
 package accesslog
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // text is a format whose lines are fields with fixed text between them. It is described like the log_format of
 // nginx: `$remote_addr - $remote_user [$time_local] "$request" $status`.
@@ -24,23 +27,12 @@ type textField struct {
 }
 
 func (t *text) has(fields ...field) bool {
-	for i := range t.fields {
-		for _, is := range fields {
-			if t.fields[i].is == is {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.fields, func(f textField) bool { return slices.Contains(fields, f.is) })
 }
 
 func (t *text) index(name string) (i int, ok bool) {
-	for i := range t.fields {
-		if t.fields[i].name == name {
-			return i, true
-		}
-	}
-	return 0, false
+	i = slices.IndexFunc(t.fields, func(f textField) bool { return f.name == name })
+	return i, i >= 0
 }
 
 // Name implements [Format].
