@@ -29,7 +29,7 @@ func (b *clientBody) Read(p []byte) (int, error) {
 	c.startWait()
 	defer c.endWait()
 	n, err := b.body.Read(p)
-	if err != nil && err != io.EOF && !b.bodyClosed.Load() { //nolint:errorlint // readers must not wrap it
+	if err != nil && err != io.EOF && !b.bodyClosed.Load() {
 		b.bodyFailed.Store(true)
 	}
 	return n, err
