@@ -90,7 +90,7 @@ func (m *middleware) call(next http.Handler, w http.ResponseWriter, r *http.Requ
 		rec.entry.Exit()
 	}()
 	defer func() {
-		rec.waits.close()
+		rec.endWaits()
 		// There is no recover: the panic goes on, with its own stack.
 		if !returned {
 			rec.entry.SetError(rec.failure(ErrPanic))
@@ -101,7 +101,6 @@ func (m *middleware) call(next http.Handler, w http.ResponseWriter, r *http.Requ
 		judged = true
 	}()
 	if rec.gated {
-		rec.waits.entry = &rec.entry
 		rec.watchBody(r)
 	}
 	next.ServeHTTP(rec.writer(), r)
@@ -112,7 +111,7 @@ func (m *middleware) call(next http.Handler, w http.ResponseWriter, r *http.Requ
 // has hung up or its body could not be read, because either may be the cause, as with the 502 of a reverse proxy.
 // Otherwise clients could open a breaker.
 func (c *recorder) failure(err error) error {
-	if c.body.failed.Load() || errors.Is(c.request.Context().Err(), context.Canceled) {
+	if c.bodyFailed.Load() || errors.Is(c.request.Context().Err(), context.Canceled) {
 		return context.Canceled
 	}
 	return err

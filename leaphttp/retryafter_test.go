@@ -16,17 +16,17 @@ func TestParseRateLimit(t *testing.T) {
 		`  "a";t=5;r=0  `:     5 * time.Second,
 		`a;r=0;t=5`:           5 * time.Second,
 		`"a;r=0;t=9";r=0;t=5`: 5 * time.Second,
-		`"a\"b\\";r=0;t=5;pk=:aGk=:;x;y=?1;z=1.5`:  5 * time.Second,
-		`"a";r=0;t=5,"b";r=0;t=7`:                  7 * time.Second,
-		`"a";r=1;t=5;r=0`:                          5 * time.Second, // the last of a key counts
-		`"a";r=00;t=5`:                             5 * time.Second,
-		`"a";r=0;t=999999999999999`:                maxWait,
-		`"a";r=0;t=0`:                              0,
-		`"a";r=0;t=-5`:                             0,
-		`"a";r=0`:                                  0,
-		`"a";r=0;t=5;at=@1800000000`: 5 * time.Second,
-		`"a";r=1;t=5`:                              0,
-		`"a";t=5`:                                  0,
+		`"a\"b\\";r=0;t=5;pk=:aGk=:;x;y=?1;z=1.5`: 5 * time.Second,
+		`"a";r=0;t=5,"b";r=0;t=7`:                 7 * time.Second,
+		`"a";r=1;t=5;r=0`:                         5 * time.Second, // the last of a key counts
+		`"a";r=00;t=5`:                            5 * time.Second,
+		`"a";r=0;t=999999999999999`:               maxWait,
+		`"a";r=0;t=0`:                             0,
+		`"a";r=0;t=-5`:                            0,
+		`"a";r=0`:                                 0,
+		`"a";r=0;t=5;at=@1800000000`:              5 * time.Second,
+		`"a";r=1;t=5`:                             0,
+		`"a";t=5`:                                 0,
 	} {
 		got, ok := parseRateLimit(field)
 		require.True(t, ok, field)

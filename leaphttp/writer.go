@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"github.com/leapgate-go/leapgate/resource"
@@ -39,8 +40,8 @@ func SetError(w http.ResponseWriter, err error) bool {
 
 // setError sets the error of the entry while other goroutines of the handler may pause it.
 func (c *recorder) setError(err error) {
-	c.waits.mu.Lock()
-	defer c.waits.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.entry.SetError(err)
 }
 
@@ -65,18 +66,25 @@ func recorderOf(w http.ResponseWriter) *recorder {
 type recorder struct {
 	http.ResponseWriter
 	request  *http.Request
-	body     clientBody     // the request's, with a gate
-	waits    clientWaits    // of the entry
-	written  int64          // bytes of the answer
-	entry    resource.Entry // of the gate, if there is one
-	gated    bool
 	resource string       // that the gate was asked for
 	charges  []charge     // of the limits; see Settle
 	few      [2]charge    // memory for them; more are rare
 	settled  atomic.Int64 // what the request has cost, after Settle, plus 1; written also when the handler has returned
-	status   int          // 0 until it is known
-	unread   bool         // a part of the request's body may not have been read, and is in the way of the next request
 	values   [2]string    // of header fields
+	status   int          // 0 until it is known
+	written  int32        // bytes of the answer, up to serverBuffer+1
+	gated    bool         // there is a gate, and so an entry
+	unread   bool         // a part of the request's body may not have been read, and is in the way of the next request
+
+	body       io.ReadCloser // the request's, with a gate
+	bodyFailed atomic.Bool   // reading failed because of the client: its bytes were malformed or ended too early
+	bodyClosed atomic.Bool   // by the handler; errors after that say nothing about the client
+
+	mu       sync.Mutex // guards what is below, because goroutines of the handler may read the body
+	entry    resource.Entry
+	pausedAt int64 // when the first operation began that waits for the client; see Entry.Pause
+	waiting  int32 // operations that wait for the client
+	returned bool  // the handler has returned; from then on mu is not needed
 }
 
 func newRecorder(w http.ResponseWriter, r *http.Request) *recorder {
@@ -166,18 +174,17 @@ const serverBuffer = 2048
 
 // mayWait begins a pause, and reports true, if writing n bytes may wait for the client.
 func (c *recorder) mayWait(n int) bool {
-	c.written += int64(n)
-	if c.written <= serverBuffer {
+	if c.written = int32(min(serverBuffer+1, int(c.written)+n)); c.written <= serverBuffer {
 		return false
 	}
-	c.waits.begin()
+	c.startWait()
 	return true
 }
 
 func (c *recorder) Write(b []byte) (int, error) {
 	c.begin(http.StatusOK)
 	if c.mayWait(len(b)) {
-		defer c.waits.end()
+		defer c.endWait()
 	}
 	return c.ResponseWriter.Write(b)
 }
@@ -186,17 +193,17 @@ func (c *recorder) Write(b []byte) (int, error) {
 func (c *recorder) WriteString(s string) (int, error) {
 	c.begin(http.StatusOK)
 	if c.mayWait(len(s)) {
-		defer c.waits.end()
+		defer c.endWait()
 	}
 	return io.WriteString(c.ResponseWriter, s)
 }
 
 // ReadFrom lets the writer under this one send files without copying them, if it can.
 func (c *recorder) ReadFrom(r io.Reader) (int64, error) {
-	c.waits.begin()
-	defer c.waits.end()
+	c.startWait()
+	defer c.endWait()
 	if c.gated && !holdsData(r) {
-		r = source{r, &c.waits}
+		r = source{r, c}
 	}
 	n, err := io.Copy(c.ResponseWriter, r)
 	if n > 0 { // else the handler may still answer otherwise
@@ -217,26 +224,26 @@ func holdsData(r io.Reader) bool {
 // source is what ReadFrom reads from. While it is read, the handler does not wait for the client.
 type source struct {
 	io.Reader
-	waits *clientWaits
+	by *recorder
 }
 
 func (s source) Read(p []byte) (int, error) {
-	s.waits.end()
-	defer s.waits.begin()
+	s.by.endWait()
+	defer s.by.startWait()
 	return s.Reader.Read(p)
 }
 
 func (c *recorder) doFlush() {
 	c.begin(http.StatusOK)
-	c.waits.begin()
-	defer c.waits.end()
+	c.startWait()
+	defer c.endWait()
 	c.ResponseWriter.(http.Flusher).Flush()
 }
 
 func (c *recorder) doFlushError() error {
 	c.begin(http.StatusOK)
-	c.waits.begin()
-	defer c.waits.end()
+	c.startWait()
+	defer c.endWait()
 	return http.NewResponseController(c.ResponseWriter).Flush()
 }
 

@@ -143,7 +143,8 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 		}
 		return tx, err
 	})
-	if err == nil && !(implements[driver.SessionResetter](c.raw) && implements[driver.Validator](c.raw)) {
+	resets, validates := implements[driver.SessionResetter](c.raw), implements[driver.Validator](c.raw)
+	if err == nil && (!resets || !validates) {
 		tx = discardingTx{tx, c, ctx}
 	}
 	return tx, err
