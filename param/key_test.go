@@ -100,3 +100,21 @@ func TestValue_LongOnesAreHashed(t *testing.T) {
 		require.Equal(t, 2, w.pass(5, item(long), leapgate.WithArg("tenant", tenant)))
 	}
 }
+
+// Another threshold changes how fast a bucket fills, and not how many calls a value has made.
+func TestBucket_AnotherThresholdKeepsTheCalls(t *testing.T) {
+	t.Parallel()
+	r := param.Rule{ID: "x", Threshold: 1, Behavior: param.Bucket, Burst: 10}
+	w := newWorld(t, r)
+	require.Equal(t, 10, w.pass(20, item("a")))
+	r.Threshold = 100
+	w.load(r)
+	require.Zero(t, w.pass(1, item("a")))
+	w.clock.Advance(100*time.Millisecond - 1)
+	require.Equal(t, 9, w.pass(20, item("a")))
+	w.clock.Advance(time.Second)
+	require.Equal(t, 10, w.pass(20, item("a")))
+	r.Threshold = 1
+	w.load(r)
+	require.Zero(t, w.pass(20, item("a")))
+}

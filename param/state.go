@@ -3,7 +3,6 @@ package param
 import (
 	"encoding/binary"
 	"hash/maphash"
-	"maps"
 	"sync/atomic"
 
 	"github.com/leapgate-go/leapgate/internal/bykey"
@@ -63,7 +62,7 @@ func share(_ *ruleset.Env, r *Rule, old any) any {
 	}
 	named := make(map[string]bool)
 	if s.items != nil {
-		for value := range maps.Keys(s.items.values) {
+		for value := range s.items.values {
 			a := asked{value: value}
 			a.locate("")
 			named[a.key] = true
