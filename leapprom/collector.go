@@ -48,7 +48,8 @@
 // has counted on the resource. They end when the gate evicts the resource, or the rule is removed. If it
 // returns, they start from zero, which Prometheus handles as a counter reset: rates are never negative.
 // Calls between the last scrape and the end of a resource are lost, but a resource is evicted only after
-// a minute without calls, so scrapes at least once a minute see them all.
+// a minute without calls, so scrapes at least once a minute see them all. If a name returns and exceeds its
+// old count before the next scrape, only created timestamps show that the series has started again.
 //
 // The resource "other" has the calls that the gate's own resource of that name has served. Resources
 // beyond Config.MaxResources have no series; resources_without_series tells how many there are.

@@ -81,7 +81,7 @@ func TestFlood_LocksNewNamesOutForAnHourAtMost(t *testing.T) {
 		g := gates.Small(t, c, 100, rule)
 		flood(t, g, 200)
 		c.Advance(test.locked - 1)
-		require.True(t, gates.Enter(t, g, "user") == (test.interval < test.locked))
+		require.Equal(t, test.interval < test.locked, gates.Enter(t, g, "user"))
 		require.NotContains(t, names(g), "user")
 		c.Advance(gatetest.Idle - time.Minute + 1)
 		require.True(t, gates.Enter(t, g, "user"), test.interval)

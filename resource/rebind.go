@@ -42,9 +42,9 @@ func (g *registry) rebindAll(c *names.Set, stateful *[]*checks) {
 		for _, name := range changed {
 			listed[name] = true
 		}
-		for _, name := range g.known() {
-			if !listed[name] && c.Matching(name) {
-				changed = append(changed, name)
+		for _, p := range g.all() {
+			if !listed[p.name] && c.Matching(p.name) {
+				changed = append(changed, p.name)
 			}
 		}
 	}
@@ -53,18 +53,6 @@ func (g *registry) rebindAll(c *names.Set, stateful *[]*checks) {
 		for !g.rebind(name, now, stateful) {
 		}
 	}
-}
-
-// known returns the names of all resources that are there.
-func (g *registry) known() (all []string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, list := range [...][]*Resource{g.places, g.kept} {
-		for _, r := range list {
-			all = append(all, r.name)
-		}
-	}
-	return all
 }
 
 // rebind is false if rules were loaded meanwhile, or the resource came or went, so that
