@@ -152,23 +152,12 @@ func (r *Report) compile(text string, match rule.Match) {
 		r.bad(text, fmt.Sprintf("a good %v: %s", match, escape.Text(err.Error())))
 		return
 	}
-	r.add(compiled)
-	if r.size > maxPatternsSize {
+	if r.size += compiled.Size(); r.size > maxPatternsSize {
 		r.bad(text, fmt.Sprintf("fewer or smaller patterns: up to this one they have %d steps, and may have %d",
 			r.size, maxPatternsSize))
 		return
 	}
 	r.pattern = compiled
-}
-
-// fits reports whether a pattern, nil for none, can be added to those before it.
-func (r *Report) fits(p *pattern.Pattern) bool { return p == nil || r.size+p.Size() <= maxPatternsSize }
-
-// add adds a pattern, nil for none, to those before it.
-func (r *Report) add(p *pattern.Pattern) {
-	if p != nil {
-		r.size += p.Size()
-	}
 }
 
 // bad notes a bad pattern. What is wrong with it may have any characters in it.

@@ -24,42 +24,52 @@ type Set[R comparable] struct {
 	env   Env
 	names map[string]string // of the fields in files, by those in Go
 
-	mu sync.RWMutex // guards what is below, which loads alone change
-	state[R]
-}
-
-// state is the rules of a set. It is not changed, only replaced.
-type state[R comparable] struct {
-	rules    []loaded[R]
+	mu       sync.RWMutex // guards what is below, which loads alone change
+	rules    []*loaded[R]
 	byID     map[string]*loaded[R]
-	at       map[string]target[R] // the resources that rules name or read
-	patterns []*loaded[R]         // the rules with patterns, in order
+	at       map[string]*target[R] // the resources that rules name or read
+	patterns []patterned[R]        // the rules with patterns, in order; not changed, only replaced
 }
 
-// loaded is a rule that is loaded.
+// loaded is a rule that is loaded. It stays when the rule is changed.
 type loaded[R comparable] struct {
 	given   R  // as it was given
-	rule    *R // complete; not changed
+	rule    *R // complete; not changed, only replaced
 	id      string
-	index   int // in the list
-	number  int // among the rules before it, and it, that are called after the same
+	index   int            // in the list
+	on      *target[R]     // the resource that it names; nil if it has a pattern
+	check   resource.Check // nil if it has a pattern: then there is one for each resource
 	pattern *pattern.Pattern
-	shared  any            // by all resources that the rule binds
-	check   resource.Check // nil if the rule has a pattern: then there is one for each resource
-	next    *loaded[R]     // the next rule that names the same resource
+	shared  any // by all resources that the rule binds
 }
 
 // target is a resource that rules name or read.
 type target[R comparable] struct {
-	first, last *loaded[R] // of those that name it, in order
-	read        bool
+	name    string
+	rules   []*loaded[R] // those that name it, in order
+	readers int          // how many rules read it
+
+	// During a load:
+	touched bool // its rules may be others, or in another order
+	changed bool // they are
+}
+
+// patterned is a rule that binds all resources that match.
+type patterned[R comparable] struct {
+	rule    *R // complete; not changed
+	id      string
+	pattern *pattern.Pattern
+	shared  any
 }
 
 var _ resource.Guard = (*Set[struct{}])(nil)
 
 // New makes a set without rules.
 func New[R comparable](kind *Kind[R], env Env) *Set[R] {
-	s := &Set[R]{kind: kind, env: env, names: make(map[string]string)}
+	s := &Set[R]{
+		kind: kind, env: env, names: make(map[string]string),
+		byID: make(map[string]*loaded[R]), at: make(map[string]*target[R]),
+	}
 	for _, f := range kind.AllFields() {
 		s.names[f.GoName] = f.Name
 	}
@@ -78,8 +88,8 @@ func (s *Set[R]) Rules() []R {
 		return nil
 	}
 	rules := make([]R, len(s.rules))
-	for i := range s.rules {
-		rules[i] = *s.rules[i].rule
+	for i, l := range s.rules {
+		rules[i] = *l.rule
 	}
 	return rules
 }
@@ -93,8 +103,11 @@ func (s *Set[R]) Bind(name string, old []resource.Check) (checks []resource.Chec
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	on, named := s.at[name]
-	for l := on.first; l != nil; l = l.next {
-		checks = append(checks, l.check)
+	if named && len(on.rules) > 0 {
+		checks = make([]resource.Check, 0, len(on.rules))
+		for _, l := range on.rules {
+			checks = append(checks, l.check)
+		}
 	}
 	if len(s.patterns) > 0 {
 		enforced := slices.ContainsFunc(checks, func(c resource.Check) bool { return c.Mode() == rule.Enforce })
