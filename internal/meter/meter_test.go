@@ -102,7 +102,7 @@ func TestMetric_NoEvents(t *testing.T) {
 		require.Zero(t, m.MaxConcurrency(now))
 		m.Trim(now)
 		end := m.LastBucket()
-		require.EqualValues(t, math.MinInt64, end, "looking opens nothing")
+		require.Equal(t, int64(math.MinInt64), end, "looking opens nothing")
 	}
 	for _, now := range []int64{0, -1, 5e9, math.MaxInt64, math.MinInt64} {
 		check(now)

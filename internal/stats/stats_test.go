@@ -47,7 +47,7 @@ func TestHistory_NeverUsed(t *testing.T) {
 		require.Zero(t, s.Minute(now).Count())
 	}
 	end := s.Meter().LastBucket()
-	require.EqualValues(t, math.MinInt64, end)
+	require.Equal(t, int64(math.MinInt64), end)
 	s.Trim(minute)
 }
 
