@@ -125,7 +125,7 @@ func TestAdd_NothingToAdd(t *testing.T) {
 	}
 	require.Equal(t, Counts{}, m.Totals())
 	end := m.LastBucket()
-	require.EqualValues(t, math.MinInt64, end)
+	require.Equal(t, int64(math.MinInt64), end)
 }
 
 func TestAdd_EachEvent(t *testing.T) {

@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -13,7 +14,7 @@ import (
 func TestRetire_UnusedMeter(t *testing.T) {
 	t.Parallel()
 	m := newMetric()
-	require.EqualValues(t, -1<<63, m.LastBucket())
+	require.Equal(t, int64(math.MinInt64), m.LastBucket())
 	require.True(t, m.Retire(m.LastBucket()))
 	require.True(t, m.Retired())
 	m.Pass(0, 1)
