@@ -40,6 +40,8 @@ type Load interface{ Signals() *stat.Signals }
 // a new name takes one, for a short time however many there are, but when the table
 // grows, because rules name more than MaxResources resources.
 type registry struct {
+	lastRule atomic.Int64 // the last serial of a check; first, to be aligned on 32-bit machines
+
 	clock      clock.Clock
 	sleep      func(context.Context, time.Duration) error
 	bubble     func()                 // logs inBubble, once
@@ -59,7 +61,6 @@ type registry struct {
 	crowded    atomic.Bool   // the last search for a place found none
 	closed     atomic.Bool   // written under mu
 	other      *Resource     // serves the names without a place
-	lastRule   atomic.Int64  // the last serial of a check
 
 	mu        sync.Mutex  // guards what is below; no callback runs under it
 	places    []*Resource // those that may be evicted, max at most
