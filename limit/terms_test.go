@@ -181,9 +181,8 @@ func TestCounter_MaxLimitBeyondTheWord(t *testing.T) {
 	require.False(t, allow(t, c, 1).Allowed)
 }
 
-// The race: a limit that changes back and forth while all want the key. Never are there
-// more than the larger, and as many as that when it stays. With NewBurst, a call under the
-// smaller limit costs as much time as ten under the larger.
+// A limit changes back and forth while many goroutines call: no more calls pass than the larger limit admits,
+// and as many as that once it stays.
 func TestSetLimit_HammerWithCallers(t *testing.T) {
 	t.Parallel()
 	for _, a := range everyAlgorithm {
@@ -199,11 +198,7 @@ func TestSetLimit_HammerWithCallers(t *testing.T) {
 						assert.NoError(t, l.SetLimit([]int64{small, large}[i%2]))
 					}
 					d, err := l.Allow(t.Context(), "a")
-					switch {
-					case err != nil || !d.Allowed:
-					case a.name == "burst":
-						charged.Add(large / d.Limit)
-					default:
+					if err == nil && d.Allowed {
 						charged.Add(1)
 					}
 				}
