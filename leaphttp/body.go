@@ -17,8 +17,17 @@ func (c *recorder) watchBody(r *http.Request) {
 	}
 	limited := reflect.TypeOf(r.Body) == maxBytesReader
 	c.body, r.Body = r.Body, (*clientBody)(c)
+	c.expectsContinue = r.ProtoMajor == 1 && r.Header.Get("Expect") != ""
 	if limited { // Request.ParseForm checks the type, and has a limit of its own for other bodies
 		r.Body = http.MaxBytesReader(c.ResponseWriter, r.Body, math.MaxInt64)
+	}
+}
+
+// restoreBody undoes watchBody, unless the handler has replaced the body. A server treats a body of its own that was
+// not read better than others.
+func (c *recorder) restoreBody(r *http.Request) {
+	if r.Body == io.ReadCloser((*clientBody)(c)) {
+		r.Body = c.body
 	}
 }
 
@@ -28,6 +37,7 @@ func (b *clientBody) Read(p []byte) (int, error) {
 	c := (*recorder)(b)
 	c.startWait()
 	defer c.endWait()
+	b.bodyRead.Store(true)
 	n, err := b.body.Read(p)
 	if err != nil && err != io.EOF && !b.bodyClosed.Load() {
 		b.bodyFailed.Store(true)
@@ -35,7 +45,11 @@ func (b *clientBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Close may wait for what the client has not sent yet, or for a Read in another goroutine.
 func (b *clientBody) Close() error {
+	c := (*recorder)(b)
+	c.startWait()
+	defer c.endWait()
 	b.bodyClosed.Store(true)
 	return b.body.Close()
 }

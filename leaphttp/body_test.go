@@ -37,8 +37,9 @@ func TestHandler_SlowClientsOpenNoBreaker(t *testing.T) {
 		reads   bool   // the client reads at once, and not after ten seconds
 		want    string
 	}{
-		"slow senders": {func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) }, "0123456789", true, "closed"},
-		"slow readers": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }, "", false, "closed"},
+		"slow senders":                     {func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) }, "0123456789", true, "closed"},
+		"slow senders of what is not read": {func(_ http.ResponseWriter, r *http.Request) { _ = r.Body.Close() }, "0123456789", true, "closed"},
+		"slow readers":                     {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }, "", false, "closed"},
 		"slow readers of a file": {func(w http.ResponseWriter, r *http.Request) {
 			http.ServeContent(w, r, "f", time.Time{}, strings.NewReader(answer))
 		}, "", false, "closed"},
@@ -98,6 +99,36 @@ func TestHandler_SlowClientsOpenNoBreaker(t *testing.T) {
 				clients.Wait()
 				require.Equal(t, c.want, gate.Lookup("POST /").Snapshot().Rules[0].State)
 			})
+		})
+	}
+}
+
+// A server answers a client that waits for 100 Continue without waiting for a body that the handler does not read.
+func TestHandler_ClientsThatExpect100ContinueAreAnswered(t *testing.T) {
+	t.Parallel()
+	for length, status := range map[int]int{10: http.StatusUnauthorized, 10_000: http.StatusForbidden, 20_000: http.StatusOK} {
+		synctest.Test(t, func(t *testing.T) {
+			pipes := newPipes()
+			server := &http.Server{Handler: leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if status != http.StatusOK {
+					w.WriteHeader(status)
+				}
+				_, _ = io.Copy(w, strings.NewReader(strings.Repeat("x", length)))
+			}), leaphttp.Config{Gate: leapgate.Must(leapgate.Config{})})}
+			go func() { _ = server.Serve(pipes) }()
+			defer server.Close()
+			conn, err := pipes.dial(t.Context(), "", "")
+			require.NoError(t, err)
+			defer conn.Close()
+			require.NoError(t, conn.SetDeadline(time.Now().Add(time.Second)))
+			fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			require.NoError(t, err, length)
+			answer, err := io.ReadAll(response.Body)
+			require.NoError(t, err)
+			require.Len(t, answer, length)
+			require.Equal(t, status, response.StatusCode)
+			require.True(t, response.Close)
 		})
 	}
 }

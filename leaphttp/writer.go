@@ -77,8 +77,11 @@ type recorder struct {
 	unread   bool         // a part of the request's body may not have been read, and is in the way of the next request
 
 	body       io.ReadCloser // the request's, with a gate
+	bodyRead   atomic.Bool   // by the handler
 	bodyFailed atomic.Bool   // reading failed because of the client: its bytes were malformed or ended too early
 	bodyClosed atomic.Bool   // by the handler; errors after that say nothing about the client
+
+	expectsContinue bool // the client sends the body only after 100 Continue, which reading it sends
 
 	mu       sync.Mutex // guards what is below, because goroutines of the handler may read the body
 	entry    resource.Entry
@@ -152,6 +155,15 @@ func (c *recorder) release() {
 func (c *recorder) begin(status int) {
 	if c.status == 0 {
 		c.status = status
+		c.closeUnread()
+	}
+}
+
+// closeUnread closes the connection after the answer if the client has not been asked for the body. A server
+// does so by itself if the body is its own; for others, it holds the answer until the client has sent the body.
+func (c *recorder) closeUnread() {
+	if c.expectsContinue && !c.bodyRead.Load() {
+		c.Header().Set("Connection", "close")
 	}
 }
 
@@ -200,6 +212,7 @@ func (c *recorder) WriteString(s string) (int, error) {
 
 // ReadFrom lets the writer under this one send files without copying them, if it can.
 func (c *recorder) ReadFrom(r io.Reader) (int64, error) {
+	c.closeUnread()
 	c.startWait()
 	defer c.endWait()
 	if c.gated && !holdsData(r) {
