@@ -27,6 +27,12 @@ func (r slowReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p[:1])
 }
 
+// slowContent is a slowReader that can seek, as an object in a remote store.
+type slowContent struct{ *strings.Reader }
+
+func (c slowContent) Read(p []byte) (int, error)         { return slowReader{c.Reader}.Read(p) }
+func (c slowContent) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, slowReader{c.Reader}) }
+
 // Clients that send or read slowly do not make a handler slow. A handler that is slow by itself is.
 func TestHandler_SlowClientsOpenNoBreaker(t *testing.T) {
 	t.Parallel()
@@ -56,6 +62,9 @@ func TestHandler_SlowClientsOpenNoBreaker(t *testing.T) {
 		}, "0", true, "open"},
 		"slow source": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.Copy(w, slowReader{strings.NewReader("123")})
+		}, "", true, "open"},
+		"slow source of content": {func(w http.ResponseWriter, r *http.Request) {
+			http.ServeContent(w, r, "f.txt", time.Time{}, slowContent{strings.NewReader("123")})
 		}, "", true, "open"},
 	} {
 		t.Run(name, func(t *testing.T) {

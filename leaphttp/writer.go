@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -215,7 +216,7 @@ func (c *recorder) ReadFrom(r io.Reader) (int64, error) {
 	c.closeUnread()
 	c.startWait()
 	defer c.endWait()
-	if c.gated && !holdsData(r) {
+	if c.gated && !isFile(r) {
 		r = source{r, c}
 	}
 	n, err := io.Copy(c.ResponseWriter, r)
@@ -225,13 +226,18 @@ func (c *recorder) ReadFrom(r io.Reader) (int64, error) {
 	return n, err
 }
 
-// holdsData reports whether reading from r takes no time, as from a file.
-func holdsData(r io.Reader) bool {
+// isFile reports whether r is a file, or a part of one, that the writer can send without copying it. Reading a file
+// takes no time; reading a pipe may.
+func isFile(r io.Reader) bool {
 	if limited, ok := r.(*io.LimitedReader); ok {
 		r = limited.R
 	}
-	_, ok := r.(io.Seeker)
-	return ok
+	f, ok := r.(*os.File)
+	if !ok {
+		return false
+	}
+	_, err := f.Seek(0, io.SeekCurrent)
+	return err == nil
 }
 
 // source is what ReadFrom reads from. While it is read, the handler does not wait for the client.
