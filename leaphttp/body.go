@@ -23,8 +23,9 @@ func (c *recorder) watchBody(r *http.Request) {
 	}
 }
 
-// restoreBody undoes watchBody, unless the handler has replaced the body. A server treats a body of its own that was
-// not read better than others.
+// restoreBody undoes watchBody after the handler has returned, unless the handler has replaced the body. A server only
+// looks into a body of its own: whether the handler has closed it before its end. Then the rest of the body must not
+// be read as the next request.
 func (c *recorder) restoreBody(r *http.Request) {
 	if r.Body == io.ReadCloser((*clientBody)(c)) {
 		r.Body = c.body
@@ -37,9 +38,12 @@ func (b *clientBody) Read(p []byte) (int, error) {
 	c := (*recorder)(b)
 	c.startWait()
 	defer c.endWait()
-	b.bodyRead.Store(true)
 	n, err := b.body.Read(p)
-	if err != nil && err != io.EOF && !b.bodyClosed.Load() {
+	switch {
+	case err == nil:
+	case err == io.EOF:
+		b.bodyEnded.Store(true)
+	case !b.bodyClosed.Load():
 		b.bodyFailed.Store(true)
 	}
 	return n, err

@@ -141,3 +141,35 @@ func TestHandler_ClientsThatExpect100ContinueAreAnswered(t *testing.T) {
 		})
 	}
 }
+
+// What a handler leaves of a large body must not be read as the next request: a client could smuggle one in that way.
+func TestHandler_TheRestOfABodyIsNoRequest(t *testing.T) {
+	t.Parallel()
+	for _, expect := range []string{"", "Expect: 100-continue\r\n"} {
+		for _, length := range []int{10, 10_000} {
+			synctest.Test(t, func(t *testing.T) {
+				var served []string
+				pipes := newPipes()
+				server := &http.Server{Handler: leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					served = append(served, r.Method)
+					_, _ = r.Body.Read(make([]byte, 1))
+					_ = r.Body.Close() // which reads up to 256 KiB
+					_, _ = io.WriteString(w, strings.Repeat("x", length))
+				}), leaphttp.Config{Gate: leapgate.Must(leapgate.Config{})})}
+				go func() { _ = server.Serve(pipes) }()
+				defer server.Close()
+				conn, err := pipes.dial(t.Context(), "", "")
+				require.NoError(t, err)
+				defer conn.Close()
+				require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+				go func() {
+					fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n%s\r\n%s", expect, strings.Repeat("x", 1+256<<10))
+					_, _ = io.WriteString(conn, strings.Repeat("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 100))
+				}()
+				_, err = io.Copy(io.Discard, conn)
+				require.Equal(t, []string{"POST"}, served)
+				require.NoError(t, err)
+			})
+		}
+	}
+}

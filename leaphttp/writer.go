@@ -78,7 +78,7 @@ type recorder struct {
 	unread   bool         // a part of the request's body may not have been read, and is in the way of the next request
 
 	body       io.ReadCloser // the request's, with a gate
-	bodyRead   atomic.Bool   // by the handler
+	bodyEnded  atomic.Bool   // the handler has read it to its end
 	bodyFailed atomic.Bool   // reading failed because of the client: its bytes were malformed or ended too early
 	bodyClosed atomic.Bool   // by the handler; errors after that say nothing about the client
 
@@ -160,10 +160,11 @@ func (c *recorder) begin(status int) {
 	}
 }
 
-// closeUnread closes the connection after the answer if the client has not been asked for the body. A server
-// does so by itself if the body is its own; for others, it holds the answer until the client has sent the body.
+// closeUnread closes the connection after the answer if the client expects 100 Continue, and the handler has not read
+// the body to its end. A server does so by itself if the body is its own. For other bodies, it holds the answer until
+// the client has sent the body.
 func (c *recorder) closeUnread() {
-	if c.expectsContinue && !c.bodyRead.Load() {
+	if c.expectsContinue && !c.bodyEnded.Load() {
 		c.Header().Set("Connection", "close")
 	}
 }
