@@ -133,6 +133,7 @@ func TestHandler_ClientsThatExpect100ContinueAreAnswered(t *testing.T) {
 			fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
 			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			require.NoError(t, err, length)
+			defer response.Body.Close()
 			answer, err := io.ReadAll(response.Body)
 			require.NoError(t, err)
 			require.Len(t, answer, length)
