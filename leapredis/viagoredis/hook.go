@@ -42,7 +42,7 @@ func (h *hook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if _, check := cmd.(ping); check || cmd.Name() == "unwatch" {
+		if cmd.Name() == "unwatch" {
 			return next(ctx, cmd)
 		}
 		return h.call(ctx, []redis.Cmder{cmd}, func(ctx context.Context) error { return next(ctx, cmd) })
