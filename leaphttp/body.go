@@ -17,8 +17,18 @@ func (c *recorder) watchBody(r *http.Request) {
 	}
 	limited := reflect.TypeOf(r.Body) == maxBytesReader
 	c.body, r.Body = r.Body, (*clientBody)(c)
+	c.expectsContinue = r.ProtoMajor == 1 && r.Header.Get("Expect") != ""
 	if limited { // Request.ParseForm checks the type, and has a limit of its own for other bodies
 		r.Body = http.MaxBytesReader(c.ResponseWriter, r.Body, math.MaxInt64)
+	}
+}
+
+// restoreBody undoes watchBody after the handler has returned, unless the handler has replaced the body. A server only
+// looks into a body of its own: whether the handler has closed it before its end. Then the rest of the body must not
+// be read as the next request.
+func (c *recorder) restoreBody(r *http.Request) {
+	if r.Body == io.ReadCloser((*clientBody)(c)) {
+		r.Body = c.body
 	}
 }
 
@@ -29,13 +39,21 @@ func (b *clientBody) Read(p []byte) (int, error) {
 	c.startWait()
 	defer c.endWait()
 	n, err := b.body.Read(p)
-	if err != nil && err != io.EOF && !b.bodyClosed.Load() {
+	switch {
+	case err == nil:
+	case err == io.EOF:
+		b.bodyEnded.Store(true)
+	case !b.bodyClosed.Load():
 		b.bodyFailed.Store(true)
 	}
 	return n, err
 }
 
+// Close may wait for what the client has not sent yet, or for a Read in another goroutine.
 func (b *clientBody) Close() error {
+	c := (*recorder)(b)
+	c.startWait()
+	defer c.endWait()
 	b.bodyClosed.Store(true)
 	return b.body.Close()
 }

@@ -91,6 +91,7 @@ func (m *middleware) call(next http.Handler, w http.ResponseWriter, r *http.Requ
 	}()
 	defer func() {
 		rec.endWaits()
+		rec.restoreBody(r)
 		// There is no recover: the panic goes on, with its own stack.
 		if !returned {
 			rec.entry.SetError(rec.failure(ErrPanic))

@@ -50,8 +50,8 @@
 //
 // Clients must not be able to open a breaker. If a client hangs up, or its body cannot be read, a failure of the
 // handler is ignored: see [Config].Gate. The time in which the handler waits for the client is not part of the
-// response time: reading the request's body, flushing, and writing an answer after its first 2 KB, which a server
-// keeps. Some waiting is not excluded: a breaker counts it in its probes, and it cannot be seen on a connection that
+// response time: reading or closing the request's body, flushing, and writing an answer after its first 2 KB, which a
+// server keeps. Some waiting is not excluded: a breaker counts it in its probes, and it cannot be seen on a connection that
 // the handler has hijacked or through a writer that hides this package's. All calls of slow clients count as calls in
 // flight. So set the timeouts of [http.Server].
 //

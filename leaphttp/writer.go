@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -77,8 +78,11 @@ type recorder struct {
 	unread   bool         // a part of the request's body may not have been read, and is in the way of the next request
 
 	body       io.ReadCloser // the request's, with a gate
+	bodyEnded  atomic.Bool   // the handler has read it to its end
 	bodyFailed atomic.Bool   // reading failed because of the client: its bytes were malformed or ended too early
 	bodyClosed atomic.Bool   // by the handler; errors after that say nothing about the client
+
+	expectsContinue bool // the client sends the body only after 100 Continue, which reading it sends
 
 	mu       sync.Mutex // guards what is below, because goroutines of the handler may read the body
 	entry    resource.Entry
@@ -152,6 +156,16 @@ func (c *recorder) release() {
 func (c *recorder) begin(status int) {
 	if c.status == 0 {
 		c.status = status
+		c.closeUnread()
+	}
+}
+
+// closeUnread closes the connection after the answer if the client expects 100 Continue, and the handler has not read
+// the body to its end. A server does so by itself if the body is its own. For other bodies, it holds the answer until
+// the client has sent the body.
+func (c *recorder) closeUnread() {
+	if c.expectsContinue && !c.bodyEnded.Load() {
+		c.Header().Set("Connection", "close")
 	}
 }
 
@@ -200,9 +214,10 @@ func (c *recorder) WriteString(s string) (int, error) {
 
 // ReadFrom lets the writer under this one send files without copying them, if it can.
 func (c *recorder) ReadFrom(r io.Reader) (int64, error) {
+	c.closeUnread()
 	c.startWait()
 	defer c.endWait()
-	if c.gated && !holdsData(r) {
+	if c.gated && !isFile(r) {
 		r = source{r, c}
 	}
 	n, err := io.Copy(c.ResponseWriter, r)
@@ -212,13 +227,18 @@ func (c *recorder) ReadFrom(r io.Reader) (int64, error) {
 	return n, err
 }
 
-// holdsData reports whether reading from r takes no time, as from a file.
-func holdsData(r io.Reader) bool {
+// isFile reports whether r is a file, or a part of one, that the writer can send without copying it. Reading a file
+// takes no time; reading a pipe may.
+func isFile(r io.Reader) bool {
 	if limited, ok := r.(*io.LimitedReader); ok {
 		r = limited.R
 	}
-	_, ok := r.(io.Seeker)
-	return ok
+	f, ok := r.(*os.File)
+	if !ok {
+		return false
+	}
+	_, err := f.Seek(0, io.SeekCurrent)
+	return err == nil
 }
 
 // source is what ReadFrom reads from. While it is read, the handler does not wait for the client.

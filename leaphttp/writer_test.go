@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -122,7 +124,12 @@ func (s *sends) ReadFrom(r io.Reader) (int64, error) {
 func TestWriter_ReadFromGoesThrough(t *testing.T) {
 	t.Parallel()
 	w := &sends{ResponseWriter: onlyBase{httptest.NewRecorder()}}
-	source := io.LimitReader(strings.NewReader("file"), 4)
+	name := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(name, []byte("file"), 0o600))
+	file, err := os.Open(name)
+	require.NoError(t, err)
+	defer file.Close()
+	source := io.LimitReader(file, 4)
 	h := leaphttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		n, err := io.Copy(w, source)
 		assert.NoError(t, err)

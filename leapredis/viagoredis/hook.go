@@ -29,7 +29,12 @@ import (
 // context.Canceled is ignored.
 //
 // A blocking command such as BLPOP is in flight while it waits, and counts as a slow call. Use
-// another client for those. Subscriptions do not pass through hooks.
+// another client for those.
+//
+// Some commands do not pass through hooks: subscriptions, except for connecting, those of Watch of
+// a [redis.ClusterClient], and those of a client that WithTimeout returned. UNWATCH is never
+// blocked and is not a call: go-redis sends it before it reuses the connection of a transaction
+// that failed.
 //
 // The hook is safe for concurrent use, and may be added to several clients.
 func Hook(r *resource.Resource) redis.Hook { return &hook{r} }
@@ -40,6 +45,9 @@ func (h *hook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "unwatch" {
+			return next(ctx, cmd)
+		}
 		return h.call(ctx, []redis.Cmder{cmd}, func(ctx context.Context) error { return next(ctx, cmd) })
 	}
 }

@@ -103,6 +103,43 @@ func TestHook_ABlockedPipeline(t *testing.T) {
 	}
 }
 
+// A blocked UNWATCH would put a connection with watched keys back into the pool, where they fail
+// the next transaction.
+func TestHook_UnwatchIsNotBlocked(t *testing.T) {
+	t.Parallel()
+	gate := leapgatetest.New(t, leapgate.Config{}, leapgatetest.NewClock())
+	require.NoError(t, gate.LoadRules(leapgate.Rules{Isolation: []isolation.Rule{{ID: "one", Resource: "redis", MaxInFlight: 1}}}))
+	r := gate.Resource("redis")
+	var sent []string
+	client := redis.NewClient(&redis.Options{})
+	defer client.Close()
+	client.AddHook(viagoredis.Hook(r))
+	client.AddHook(answers{func(cmd redis.Cmder) { sent = append(sent, cmd.Name()) }})
+	err := client.Watch(t.Context(), func(tx *redis.Tx) error {
+		entry, err := r.Entry() // another caller takes the only permit
+		require.NoError(t, err)
+		t.Cleanup(entry.Exit)
+		_, err = tx.TxPipelined(t.Context(), func(p redis.Pipeliner) error { return p.Set(t.Context(), "a", 1, 0).Err() })
+		return err
+	}, "a")
+	leapgatetest.RequireBlocked(t, err, "one")
+	require.Equal(t, []string{"watch", "unwatch"}, sent)
+	require.EqualValues(t, 2, r.Snapshot().Pass, "UNWATCH is no call")
+}
+
+// answers is a hook that answers commands in place of a server.
+type answers struct{ to func(redis.Cmder) }
+
+func (a answers) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (a answers) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(_ context.Context, cmd redis.Cmder) error { a.to(cmd); return nil }
+}
+
+func (a answers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
 // Connecting takes several commands, and the server cuts the connection twice. All that is one call,
 // so one permit of a limit, or one probe of a breaker, is enough.
 func TestHook_ConnectingAndRetriesAreOneCall(t *testing.T) {

@@ -13,7 +13,7 @@
 //	options.Sentinel = rueidis.SentinelOption{MasterSet: "mymaster"}
 //
 // In a Cluster, all keys share one breaker, because rueidis does not name the node of a key:
-// while a node is away, some calls for keys of other nodes are decided by Config.WhenAway.
+// while a node is away, most calls for keys of other nodes are decided by Config.WhenAway.
 // With go-redis, each node has its own breaker.
 //
 // rueidis connects at once: its NewClient returns an error if no server answers. A program
