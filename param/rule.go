@@ -89,8 +89,9 @@ type Rule struct {
 	// together, from 1 to 10,000,000. The default is 100,000. It must be larger than the number of
 	// values in Items. A value takes about 50 bytes and its own length; longer values than 96 bytes
 	// are kept as a hash of 34 bytes. WhenFull is what happens to a new value when there are
-	// MaxKeys that matter. A call that a later rule blocks may have evicted a value. With MaxInFlight, values that have calls in flight
-	// are never evicted: a new one is refused then, whatever WhenFull says.
+	// MaxKeys that matter. A call that a later rule blocks may have evicted a value. With MaxInFlight,
+	// values that have calls in flight are never evicted: a new one is blocked then, whatever WhenFull
+	// says.
 	MaxKeys  int
 	WhenFull WhenFull
 
