@@ -75,8 +75,9 @@ type Rule struct {
 	// that has the address; else the longest beginning. In double quotes, as Go has them, it is a value
 	// whatever is in it. Values are compared as text; leaphttp.Address makes networks of addresses of
 	// IPv6, 2001:db8:1:2::/64, which a block binds and no single address. The values themselves count among
-	// MaxKeys on each resource, but always have room, and are never evicted. At most 1,000 of them. It goes with one
-	// argument only.
+	// MaxKeys on each resource, but always have room, and are never evicted. So if a pattern binds many
+	// resources, MaxKeys must be larger than Items times resources, or other values may find no room. At most
+	// 1,000 of them. It goes with one argument only.
 	//
 	// It is text since rules are compared. In rule files it may be a mapping, {vip: 10}, as well.
 	Items string
