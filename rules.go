@@ -52,10 +52,10 @@ func (r Rules) Validate() error {
 // reload. A threshold that is changed alone holds at once, and the rest of the load a little later,
 // resource by resource. Calls in flight end as they began: they give back what they hold to where it came
 // from. Calls that wait do so under the rule that they came under, at most its MaxWait, also if
-// it is gone or does not block any more; a larger limit lets them in at once, and a higher threshold at its pace. Each pattern
-// is tried on each resource that there is: with thousands of both that takes seconds, in
-// which no other rules are loaded, and calls go on. Rules that have a Source are replaced as well: beside a rule file, use
-// [Gate.EditRules] or [Gate.ReplaceRules].
+// it is gone or no longer blocks; a larger limit lets them in at once, and a higher threshold at its
+// pace. Each pattern is tried on each resource that there is: with thousands of both that takes seconds,
+// in which no other rules are loaded, and calls go on. Rules that have a Source are replaced as well:
+// beside a rule file, use [Gate.EditRules] or [Gate.ReplaceRules].
 func (g *Gate) LoadRules(rules Rules) error {
 	return g.load(func() (*kinds.Rules, error) { return (*kinds.Rules)(&rules), nil }, "")
 }

@@ -326,6 +326,13 @@ func TestHalfOpen_ProbeThatNeverEndsIsBadWhenItsTimeIsOver(t *testing.T) {
 	w.in("closed")
 }
 
+func TestSnapshot_ABreakerUsesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, usual())
+	w.try(3)
+	require.EqualValues(t, -1, w.rule(usual().ID).Used)
+}
+
 // A snapshot looks as a call would; but it tells nobody.
 func TestHalfOpen_SnapshotFindsProbesThatAreOver(t *testing.T) {
 	t.Parallel()

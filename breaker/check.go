@@ -129,7 +129,7 @@ func (c *check) Snapshot(now int64) stat.RuleSnapshot {
 	b := c.breaker
 	return stat.RuleSnapshot{
 		ID: c.rule.ID, Kind: kindName, Mode: c.rule.Mode,
-		Threshold: c.cause.Threshold, Effective: b.effective(c.rule, now),
+		Threshold: c.cause.Threshold, Effective: b.effective(c.rule, now), Used: -1,
 		Admitted: b.allAdmitted(), Blocked: b.blocked.Load(), WouldBlock: b.wouldBlock.Load(),
 	}
 }

@@ -325,12 +325,14 @@ func (c *controller) Snapshot(now int64) stat.RuleSnapshot {
 		Candidate:           c.rule.Candidate,
 		CandidateWouldBlock: c.counts.candidateWouldBlock.Load(),
 	}
-	if c.rule.Associated == "" {
-		s.Effective = c.live.at(now)
-		s.Admitted = c.live.history.admitted()
-		if s.Used = -1; c.live.history.quota != nil {
-			s.Used = c.live.history.quota.Window(now)
-		}
+	if c.rule.Associated != "" {
+		s.Used = int64(c.associated(now, 0))
+		return s
+	}
+	s.Effective = c.live.at(now)
+	s.Admitted = c.live.history.admitted()
+	if s.Used = -1; c.live.history.quota != nil {
+		s.Used = c.live.history.quota.Window(now)
 	}
 	return s
 }

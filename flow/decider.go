@@ -176,7 +176,11 @@ func (d *decider) pace(r *Rule, now, n int64, threshold float64) outcome {
 // load lets the calls that wait for their turns do so at the pace of the rule. With MemoryAdaptive they keep their
 // turns: reading the memory may run the program's code, and rules are loaded under a lock.
 func (d *decider) load(r *Rule, now int64) {
-	if d.history.pacer == nil || d.memory != nil {
+	if d.history.pacer == nil {
+		return
+	}
+	if d.memory != nil {
+		d.history.pacer.load(now, math.Inf(1), nil)
 		return
 	}
 	var spacing func(now int64) float64

@@ -372,7 +372,8 @@ func TestRule_AllocatesOnlyTheBlockError(t *testing.T) {
 	}
 }
 
-// What a window holds is what of the threshold is used. A rule that paces has no window.
+// A rule's window, or the other resource that it reads, shows how much of the threshold is used. A rule that paces has
+// no window.
 func TestGuard_SnapshotTellsWhatIsUsed(t *testing.T) {
 	t.Parallel()
 	c := gatetest.NewClock()
@@ -380,14 +381,16 @@ func TestGuard_SnapshotTellsWhatIsUsed(t *testing.T) {
 		flow.Rule{ID: "day", Resource: "a", Threshold: 1000, Interval: 24 * time.Hour},
 		flow.Rule{ID: "second", Resource: "a", Threshold: 1000},
 		flow.Rule{ID: "paced", Resource: "a", Threshold: 1000, Behavior: flow.Pace, MaxWait: time.Second},
+		flow.Rule{ID: "reads", Resource: "a", Threshold: 1000, Associated: "b"},
 	)
 	for range 3 {
 		gates.Enter(t, g, "a")
 		c.Advance(600 * time.Millisecond)
 	}
+	gates.Enter(t, g, "b")
 	used := make(map[string]int64)
 	for _, r := range gates.Snapshot(t, g, "a").Rules {
 		used[r.ID] = r.Used
 	}
-	require.Equal(t, map[string]int64{"day": 3, "second": 1, "paced": -1}, used)
+	require.Equal(t, map[string]int64{"day": 3, "second": 1, "paced": -1, "reads": 1}, used)
 }

@@ -421,3 +421,26 @@ func TestPace_WaitingCallsGoByARaisedThreshold(t *testing.T) {
 		require.Equal(t, list(0, 1000, 1500, 1600, 1700, 1800), at)
 	})
 }
+
+// A rule that warmed up and no longer does leaves no pace behind.
+func TestPace_WarmUpThatIsReplaced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := flow.Rule{
+			ID: "p", Resource: "a", Threshold: 100, Behavior: flow.Pace, MaxWait: time.Minute,
+			Strategy: flow.WarmUp, WarmUpPeriod: 10 * time.Second,
+		}
+		g := leapgate.Must(leapgate.Config{Memory: new(heap)})
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{r}))
+		r.Threshold, r.Strategy, r.WarmUpPeriod = 1, flow.MemoryAdaptive, 0
+		r.LowMemory, r.HighMemory, r.HighMemoryThreshold = 1, 2, 0.5
+		require.NoError(t, g.LoadFlowRules([]flow.Rule{r}))
+		began := time.Now()
+		gatetest.AtOnce(4, func(int) {
+			if _, err := g.Entry("a"); err != nil {
+				t.Error(err)
+			}
+		})
+		require.Equal(t, 3*time.Second, time.Since(began))
+	})
+}

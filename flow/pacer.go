@@ -37,6 +37,9 @@ type pacer struct {
 	// spacing returns how far apart calls are at a time, in nanoseconds per call. It is nil unless that changes as
 	// calls begin.
 	spacing func(now int64) float64
+	// widest is at least the spacing of every call in the queue, so that the queue is examined only when calls may move
+	// closer together.
+	widest float64
 }
 
 // queueing is later than any turn.
@@ -131,6 +134,9 @@ func (p *pacer) join(now, n, gap, longest int64, waits bool) (at int64, t *turn,
 // a row are one, so that calls that do not wait take no memory. The caller holds mu.
 func (p *pacer) push(at, n, gap int64, waits bool) *turn {
 	p.backlog.Add(n)
+	if float64(gap) > math.Ceil(float64(n)*p.widest)+1 { // one more by rounding
+		p.widest = float64(gap) / float64(n)
+	}
 	if !waits {
 		if back := p.queue.Back(); back != nil {
 			if t := back.Value.(*turn); !t.waits {
@@ -161,6 +167,10 @@ func (p *pacer) serve(now int64) {
 // respace moves the calls in the queue closer together if they are further apart than spacing, in nanoseconds per
 // call. The caller holds mu, and has given the turns that have come.
 func (p *pacer) respace(now int64, spacing float64) {
+	if spacing >= p.widest {
+		return
+	}
+	p.widest = spacing
 	closer := int64(0)
 	for e := p.queue.Front(); e != nil; e = e.Next() {
 		t := e.Value.(*turn)

@@ -112,3 +112,26 @@ func TestPacer_HammerEachTurnOnce(t *testing.T) {
 		require.EqualValues(t, i*10, turn)
 	}
 }
+
+// Every call that joins or leaves the queue asks how far apart calls are. Only a smaller answer costs a walk over the
+// queue, or 40,000 waiting calls of a warm-up would slow each other down.
+func TestPacer_QueueIsExaminedOnlyWhenSpacingFalls(t *testing.T) {
+	t.Parallel()
+	p, spacing := newPacer(), 1000.0
+	p.load(0, spacing, func(int64) float64 { return spacing })
+	var last *turn
+	for range 4 {
+		_, turn, ok := p.take(0, 3, 3*int64(spacing), math.MaxInt64/8, true)
+		require.True(t, ok)
+		last = turn
+	}
+	p.serve(1)
+	last.gap++ // visible only to a walk
+	p.serve(1)
+	require.EqualValues(t, 3001, last.gap)
+	last.gap--
+	spacing = 500
+	p.serve(2)
+	require.EqualValues(t, 1500, last.gap)
+	require.EqualValues(t, 4500, p.tail.Load(), "after two calls that move up as well")
+}

@@ -22,7 +22,7 @@
 //	candidate_would_blocks_total{…}              what its candidate threshold would have
 //	rule_threshold{resource, guard, rule}        also rule_effective_threshold,
 //	                                             rule_candidate_threshold, rule_interval_seconds
-//	rule_used{resource, guard, rule}             what of a flow or isolation rule is used now
+//	rule_used{resource, guard, rule}             what is used of the threshold now, if the rule counts it
 //	rule_info{resource, guard, rule, mode}       1
 //	rule_state{resource, guard, rule, state}     1 for the state that it is in, 0 for the others
 //	rule_changes_total{resource, guard, rule}    how often it went over to another

@@ -93,7 +93,7 @@ func (r *ruleSeries) collect(c *Collector, s *samples, now *stat.RuleSnapshot) {
 	s.gauge(d.threshold, r.labels, now.Threshold)
 	s.gauge(d.effective, r.labels, now.Effective)
 	s.gauge(d.interval, r.labels, now.Interval.Seconds())
-	if r.used = r.used || now.Used > 0; r.used {
+	if r.used = r.used || now.Used > 0; r.used && now.Used >= 0 {
 		s.gauge(d.used, r.labels, float64(now.Used))
 	}
 	if now.Candidate > 0 {

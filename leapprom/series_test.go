@@ -170,6 +170,17 @@ func TestSeries_RulesThatAreRemoved(t *testing.T) {
 	}
 }
 
+// A rule that no longer counts what is used has no such series.
+func TestSeries_RuleThatStopsCountingWhatIsUsed(t *testing.T) {
+	t.Parallel()
+	g := gates.Small(t, gatetest.NewClock(), 10, flow.Rule{ID: "r", Resource: "a", Threshold: 9})
+	registry := registryOf(t, g, leapprom.Config{})
+	call(g, "a")
+	require.Equal(t, reading{`rule_used{guard="flow",resource="a",rule="r"}`: 1}, scrape(t, registry).only("rule_used"))
+	require.NoError(t, g.LoadFlowRules([]flow.Rule{{ID: "r", Resource: "a", Threshold: 9, Behavior: flow.Pace}}))
+	require.Empty(t, scrape(t, registry).only("rule_used"))
+}
+
 // Beyond the cap, and unless a rule names them, resources have no series.
 func TestSeries_ResourcesBeyondTheCap(t *testing.T) {
 	t.Parallel()

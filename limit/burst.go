@@ -18,7 +18,9 @@ package limit
 // are. A settlement of more than was charged adds to them, however long that takes. A refund gives
 // back what was charged less what was paid off since then, in which time it would have been paid
 // off if others had not come: all of it at once, nothing when that time is over, and nothing while
-// calls wait for their turns, except for the last of these.
+// calls wait for their turns, except for the last of these. It is computed with the higher of the
+// limits of the charge and of the key's last call: if the limit was higher in between, the refund
+// may be too large.
 //
 // [RateLimiter.Wait] reserves: calls that wait have turns, in the order in which they came. A
 // turn is lost if the caller gives up while others wait behind it. Turns keep their times when the

@@ -224,13 +224,18 @@ func (e *gcra) owes(node *debtor, q question, burst wide) (owes wide, waiting ui
 	limit := max(1, uint64(q.limit))
 	priced := node.Value.priced(limit)
 	owes = owed(node, q.now, priced)
-	if waits, none := owes.minus(burst); none || waits == (wide{}) {
-		return owes, 0
-	}
-	if waiting = node.Value.limit & turns; waiting != 0 && limit > priced {
+	if waiting = waitingOf(node, owes, burst); waiting != 0 && limit > priced {
 		owes = owed(node, q.now, limit)
 	}
 	return owes, waiting
+}
+
+// waitingOf returns turns if calls wait for theirs: they have some, and the key owes more than burst.
+func waitingOf(node *debtor, owes, burst wide) uint64 {
+	if waits, none := owes.minus(burst); none || waits == (wide{}) {
+		return 0
+	}
+	return node.Value.limit & turns
 }
 
 // duration is how long it takes to pay that much.
@@ -249,8 +254,9 @@ func (e *gcra) add(node *debtor, q question) (alive bool) {
 		return false
 	}
 	if limit := node.Value.priced(uint64(q.limit)); limit > 0 {
-		owes := owed(node, q.now, limit).plus(product(uint64(q.n), e.window))
-		owe(node, q.now, owes, limit, node.Value.limit&turns)
+		owes := owed(node, q.now, limit)
+		waiting := waitingOf(node, owes, product(uint64(e.most(q)), e.window)) // before n, which have no turns
+		owe(node, q.now, owes.plus(product(uint64(q.n), e.window)), limit, waiting)
 	}
 	return true
 }
@@ -268,11 +274,10 @@ func (e *gcra) takeOff(node *debtor, began int64, q question) {
 	}
 	owes := owed(node, q.now, limit)
 	since := max(0, between(began, q.now))
-	waiting := node.Value.limit & turns
-	if waits, none := owes.minus(product(uint64(e.most(q)), e.window)); waiting != 0 && !none && waits != (wide{}) {
-		if between(q.now, began) != int64(duration(waits, limit)) {
-			return
-		}
+	burst := product(uint64(e.most(q)), e.window)
+	waiting := waitingOf(node, owes, burst)
+	if waits, _ := owes.minus(burst); waiting != 0 && between(q.now, began) != int64(duration(waits, limit)) {
+		return
 	}
 	// Of two limits, the higher one paid more since then.
 	if back, over := product(uint64(q.n), e.window).minus(product(uint64(since), max(limit, uint64(q.limit)))); !over {

@@ -128,6 +128,21 @@ func TestBurst_RefundsAfterASettlementBeyondTheBurst(t *testing.T) {
 	require.Equal(t, 1600*time.Millisecond, allow(t, l, 1).RetryAfter)
 }
 
+// The same where the last admission had a turn, which has come.
+func TestBurst_RefundsAfterASettlementWhenTurnsHaveCome(t *testing.T) {
+	t.Parallel()
+	l, clock := newBurst(t, Config{Limit: 1})
+	allow(t, l, 1)
+	q := question{now: minute, limit: 1, n: 1, take: true, patience: maxTime}
+	last := l.engine.decide("a", q)
+	require.Equal(t, time.Second, last.RetryAfter)
+	clock.Add(second)
+	require.NoError(t, l.Settle(t.Context(), "a", last, 5)) // the key holds 5, of which 1 fits
+	require.Equal(t, 5*time.Second, allow(t, l, 1).RetryAfter)
+	require.NoError(t, l.Refund(t.Context(), "a", last, 1))
+	require.Equal(t, 4*time.Second, allow(t, l, 1).RetryAfter)
+}
+
 func TestBurst_SettledForMoreIsPaidWithTime(t *testing.T) {
 	t.Parallel()
 	l, clock := newBurst(t, Config{Limit: 100})

@@ -200,8 +200,9 @@ func (l *RateLimiter) Peek(key string) Decision {
 // [Stats] counts a Wait that comes to nothing once it has asked as refused.
 //
 // Calls that wait do not queue: when there is room for one, the first that asks gets it.
-// Those for a [NewBurst] do: each has a turn, which it keeps if the limit changes. Waits are in real time: with a given clock, n are asked for again after RetryAfter of
-// real time. A limit that has changed meanwhile is seen then.
+// Those for a [NewBurst] do: each has a turn, which it keeps if the limit changes. Waits are in
+// real time: with a given clock, n are asked for again after RetryAfter of real time. A limit that
+// has changed meanwhile is seen then.
 func (l *RateLimiter) Wait(ctx context.Context, key string, n int64) (Decision, error) {
 	if l.gcra != nil && n > 0 {
 		return l.waitForTurn(ctx, key, n)

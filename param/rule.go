@@ -75,8 +75,9 @@ type Rule struct {
 	// that has the address; else the longest beginning. In double quotes, as Go has them, it is a value
 	// whatever is in it. Values are compared as text; leaphttp.Address makes networks of addresses of
 	// IPv6, 2001:db8:1:2::/64, which a block binds and no single address. The values themselves count among
-	// MaxKeys on each resource, but always have room, and are never evicted. At most 1,000 of them. It goes with one
-	// argument only.
+	// MaxKeys on each resource, but always have room, and are never evicted. So if a pattern binds many
+	// resources, MaxKeys must be larger than Items times resources, or other values may find no room. At most
+	// 1,000 of them. It goes with one argument only.
 	//
 	// It is text since rules are compared. In rule files it may be a mapping, {vip: 10}, as well.
 	Items string
@@ -89,8 +90,9 @@ type Rule struct {
 	// together, from 1 to 10,000,000. The default is 100,000. It must be larger than the number of
 	// values in Items. A value takes about 50 bytes and its own length; longer values than 96 bytes
 	// are kept as a hash of 34 bytes. WhenFull is what happens to a new value when there are
-	// MaxKeys that matter. A call that a later rule blocks may have evicted a value. With MaxInFlight, values that have calls in flight
-	// are never evicted: a new one is refused then, whatever WhenFull says.
+	// MaxKeys that matter. A call that a later rule blocks may have evicted a value. With MaxInFlight,
+	// values that have calls in flight are never evicted: a new one is blocked then, whatever WhenFull
+	// says.
 	MaxKeys  int
 	WhenFull WhenFull
 

@@ -26,8 +26,8 @@ type Guard interface {
 	//
 	// old is what Bind returned for the resource before; nil if it has just appeared. What
 	// a check remembers of the resource lives there. A check that has the ID of an old one, and
-	// in its Cause the same Last or State, keeps its counts. One that was left out must not be returned again. The checks of a resource end when it is
-	// evicted.
+	// in its Cause the same Last or State, keeps its counts. One that was left out must not be
+	// returned again. The checks of a resource end when it is evicted.
 	//
 	// Bind is called when a resource appears, when a load of rules of any kind concerns it,
 	// and when Rebind of the gate names it. No lock
@@ -51,8 +51,8 @@ type Check interface {
 	// Stage is when the check is asked, among the checks of its resource. It is the same at
 	// every call.
 	Stage() Stage
-	// Interval is how far back the check remembers, 0 if it does not. It is the same at every call. Its resource is not evicted until
-	// that time, or an hour, has passed without calls.
+	// Interval is how far back the check remembers, 0 if it does not. It is the same at every
+	// call. The resource is not evicted until that time, or an hour, has passed without calls.
 	Interval() time.Duration
 
 	// Reserve takes n, 1 to 1,048,576, at now, in nanoseconds on the gate's axis; or it

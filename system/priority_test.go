@@ -80,3 +80,24 @@ func TestRetryAfter_IsEnough(t *testing.T) {
 	}
 	require.Len(t, kinds, 2)
 }
+
+// Whoever reads figures while nobody calls does not lengthen the wait for room that is kept for others.
+func TestRetryAfter_IsEnoughWhileFiguresAreRead(t *testing.T) {
+	t.Parallel()
+	for _, every := range []time.Duration{70 * ms, 100 * ms, 600 * ms} {
+		w := newWorld(t, all(system.Rule{MaxQPS: 100}))
+		var blocked *leapgate.BlockError
+		for range 5000 {
+			w.clock.Advance(ms)
+			_, _ = w.try("a", 1, leapgate.WithCriticality(leapgate.Critical))
+			_, blocked = w.try("a", 1, leapgate.WithCriticality(leapgate.Background))
+		}
+		require.GreaterOrEqual(t, blocked.RetryAfter, sec)
+		for rest := blocked.RetryAfter; rest > 0; rest -= every {
+			w.clock.Advance(min(rest, every))
+			_ = w.rule("a")
+		}
+		passed, _ := w.try("a", 1, leapgate.WithCriticality(leapgate.Background))
+		require.Len(t, passed, 1, every)
+	}
+}

@@ -54,6 +54,7 @@ type demand struct {
 
 	// The fields below are guarded by the state's lock.
 	turned int64          // time of the last turn
+	came   int64          // start of the last bucket in which calls arrived
 	recent [ranks]float64 // decayed sum of calls
 	weight float64        // decayed number of buckets in which they arrived
 	kept   [ranks]kept
@@ -61,25 +62,31 @@ type demand struct {
 
 // reset forgets what was measured. Measuring starts again at now.
 func (d *demand) reset(now int64) {
-	d.turned, d.recent, d.weight, d.kept = now, [ranks]float64{}, 0, [ranks]kept{}
+	d.turned, d.came, d.recent, d.weight, d.kept = now, now, [ranks]float64{}, 0, [ranks]kept{}
 	for i := range d.calls {
 		d.calls[i].Store(0)
 		d.unmet[i].Store(0)
 	}
 }
 
-// turn adds the calls since the last turn to the measured demand. All of them arrived in the bucket of that turn, so
-// they are forgotten with everything else if it is a second ago.
+// turn adds the calls since the last turn to the measured demand. All of them arrived in the bucket of that turn.
+// After a second without calls, everything is forgotten, also if somebody read figures meanwhile, which turns, too.
 func (d *demand) turn(now int64) {
+	var calls [ranks]float64
+	for i := range d.calls {
+		if calls[i] = float64(d.calls[i].Swap(0)); calls[i] > 0 {
+			d.came = d.turned
+		}
+	}
 	passed := now - d.turned
 	decay, latest := math.Exp2(-float64(passed)/float64(halfLife)), 1.0
-	if passed >= second {
+	if now-d.came >= second {
 		decay, latest = 0, 0
 	}
 	d.turned = now
 	d.weight = d.weight*decay + float64(passed)/float64(every)
-	for i := range d.calls {
-		d.recent[i] = d.recent[i]*decay + latest*float64(d.calls[i].Swap(0))
+	for i := range d.recent {
+		d.recent[i] = d.recent[i]*decay + latest*calls[i]
 	}
 }
 
