@@ -22,6 +22,43 @@ type exchange struct {
 	body      io.ReadCloser   // nil: there is none to wait for
 	unwatch   func() bool     // no longer waits for the end of ctx
 	over      atomic.Bool     // the entry has ended, or is about to
+	unsent    atomic.Bool     // reading the body of the request failed
+}
+
+// requestBody is the body of the request of an exchange. A reverse proxy reads it from a client, who must not be able to
+// open the breaker of a server by sending what cannot be read.
+type requestBody struct {
+	io.ReadCloser
+	exchange *exchange
+	closed   atomic.Bool
+}
+
+func (b *requestBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF && !b.closed.Load() {
+		b.exchange.unsent.Store(true)
+	}
+	return n, err
+}
+
+// Close is called by Base, also if the server has failed. Then a Read that fails says nothing.
+func (b *requestBody) Close() error {
+	b.closed.Store(true)
+	return b.ReadCloser.Close()
+}
+
+// send sends the request with a body that is watched. The request itself is not changed.
+func (x *exchange) send(r *http.Request) (*http.Response, error) {
+	if r.Body == nil || r.Body == http.NoBody || r.GetBody != nil { // with GetBody it is in memory
+		return x.transport.send(r)
+	}
+	watched := r.WithContext(x.ctx)
+	watched.Body = &requestBody{ReadCloser: r.Body, exchange: x}
+	response, err := x.transport.send(watched)
+	if response != nil && response.Request == watched {
+		response.Request = r
+	}
+	return response, err
 }
 
 // exchange sends the request as a call into its resource, unless the gate refuses. sent
@@ -41,7 +78,7 @@ func (t *Transport) exchange(r *http.Request, sent *bool) (response *http.Respon
 			_ = response.Body.Close() // nobody gets it
 		}
 	}()
-	response, err = t.send(r)
+	response, err = x.send(r)
 	switch {
 	case err != nil:
 		x.judge(nil, err)
@@ -61,6 +98,8 @@ func (x *exchange) judge(response *http.Response, err error) {
 	switch outcome := x.transport.outcome; {
 	case err != nil && errors.Is(x.ctx.Err(), context.Canceled):
 		x.entry.SetError(context.Canceled) // the transport returns the cause, which says less
+	case x.unsent.Load() && (err != nil || response.StatusCode >= http.StatusInternalServerError):
+		x.entry.SetError(context.Canceled)
 	case outcome != nil:
 		if o := outcome(response, err); o != leapgate.Success && !x.failed {
 			x.failed = o == leapgate.Failure

@@ -43,9 +43,10 @@ type TransportConfig struct {
 	// Outcome says how a call has ended, by what Base returned: a response, as yet unread, or an
 	// error. If reading the body fails later, or its context ends before it is read, it is asked
 	// again, with that error and no response; what is graver counts, and a failure stays one. It
-	// is not asked of calls that the caller has canceled: the gate gets context.Canceled for
-	// them, which is ignored by default. It must be safe for concurrent use, and must not read
-	// the body. If it panics, the call has failed.
+	// is not asked of calls that the caller has canceled, nor of those that failed because the
+	// body of the request could not be read, such as one that a client of a reverse proxy sent:
+	// the gate gets context.Canceled for them, which is ignored by default. It must be safe for
+	// concurrent use, and must not read the body. If it panics, the call has failed.
 	//
 	// Nil: a 429 is ignored, since it is the caller's quota that is used up, and so says nothing
 	// of how the server is. A 501 is a success. For any other status of 500 or more the gate's

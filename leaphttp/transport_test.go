@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -390,6 +391,52 @@ func TestTransport_Exceptions(t *testing.T) {
 			require.Equal(t, err == nil, response != nil)
 			s := snapshot(gate, "GET a")
 			require.Equal(t, []int64{1, 1, c.exception, 0}, []int64{s.Pass, s.Success, s.Exception, s.Concurrency})
+		})
+	}
+}
+
+// A reverse proxy sends on what its clients send: one that cannot be read is no failure of the server.
+func TestTransport_IgnoresFailureToReadTheRequest(t *testing.T) {
+	t.Parallel()
+	malformed := errors.New("malformed chunked encoding")
+	for _, c := range []struct {
+		name      string
+		body      io.Reader
+		answer    roundTripper
+		exception int64
+	}{
+		{"error", iotest.ErrReader(malformed), func(r *http.Request) (*http.Response, error) {
+			_, err := io.ReadAll(r.Body)
+			return nil, err
+		}, 0},
+		{"500", iotest.ErrReader(malformed), func(r *http.Request) (*http.Response, error) {
+			_, _ = io.ReadAll(r.Body)
+			return (&server{status: 500}).RoundTrip(r)
+		}, 0},
+		{"failure of the server, after which reading fails", iotest.ErrReader(malformed), func(r *http.Request) (*http.Response, error) {
+			_ = r.Body.Close()
+			_, _ = io.ReadAll(r.Body)
+			return nil, io.ErrUnexpectedEOF
+		}, 1},
+		{"a body that can be read", strings.NewReader("body"), func(r *http.Request) (*http.Response, error) {
+			_, _ = io.ReadAll(r.Body)
+			return nil, io.ErrUnexpectedEOF
+		}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			gate := gates.New(t, gatetest.NewClock())
+			rt := leaphttp.MustTransport(leaphttp.TransportConfig{Base: c.answer, Gate: gate})
+			r := outgoing(t, "http://a/")
+			body := io.NopCloser(c.body)
+			r.Body = body
+			response, err := rt.RoundTrip(r)
+			if err == nil {
+				require.NoError(t, response.Body.Close())
+			}
+			require.Equal(t, body, r.Body, "requests are not changed")
+			s := snapshot(gate, "GET a")
+			require.Equal(t, []int64{1, c.exception, 0}, []int64{s.Pass, s.Exception, s.Concurrency})
 		})
 	}
 }

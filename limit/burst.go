@@ -14,8 +14,8 @@ package limit
 // is not taken for the latest: until that is reached again, less passes.
 //
 // A key holds a number of calls, which the limit pays off. SetLimit, Config.LimitFor and
-// AllowLimit change how fast that goes, from the next call of the key on, and not how many there
-// are. A settlement of more than was charged adds to them, however long that takes. A refund gives
+// AllowLimit change how fast that goes, from the next call of the key on, admitted or refused, and
+// not how many there are. A settlement of more than was charged adds to them, however long that takes. A refund gives
 // back what was charged less what was paid off since then, in which time it would have been paid
 // off if others had not come: all of it at once, nothing when that time is over, and nothing while
 // calls wait for their turns, except for the last of these. It is computed with the higher of the

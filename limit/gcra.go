@@ -182,7 +182,11 @@ func (e *gcra) answer(node *debtor, q question) (d Decision, alive bool) {
 	limit, most := uint64(q.limit), e.most(q)
 	burst := product(uint64(most), e.window)
 	owes, waiting := e.owes(node, q, burst)
-	if q.take && limit > 0 && limit != node.Value.limit&^turns {
+	pays := limit // until the next call; a question that takes nothing leaves the limit as it is
+	switch {
+	case !q.take && waiting == 0:
+		pays = node.Value.priced(limit)
+	case q.take && limit > 0 && limit != node.Value.limit&^turns:
 		owe(node, q.now, owes, limit, waiting)
 	}
 	room := int64(0)
@@ -197,7 +201,7 @@ func (e *gcra) answer(node *debtor, q question) (d Decision, alive bool) {
 		d.RetryAfter = Never
 	case n == 0:
 		more, _ := owes.plus(product(uint64(q.least()), e.window)).minus(burst)
-		d.RetryAfter = duration(more, limit)
+		d.RetryAfter = duration(more, pays)
 		if d.RetryAfter > q.patience {
 			break
 		}
@@ -214,7 +218,7 @@ func (e *gcra) answer(node *debtor, q question) (d Decision, alive bool) {
 	}
 	d.Remaining = room
 	if limit > 0 {
-		d.ResetAfter = duration(owes, limit)
+		d.ResetAfter = duration(owes, pays)
 	}
 	return d, true
 }
@@ -292,8 +296,20 @@ func (e *gcra) untilMore(node *debtor, now, limit, remaining int64) time.Duratio
 	if remaining >= e.most(question{limit: limit}) {
 		return 0
 	}
-	d, _ := e.answer(node, question{now: now, limit: limit, n: remaining + 1})
-	return d.RetryAfter
+	node.Value.mu.Lock()
+	defer node.Value.mu.Unlock()
+	if node.Value.paid == killed {
+		return 0
+	}
+	q := question{now: now, limit: limit}
+	burst := product(uint64(e.most(q)), e.window)
+	owes, waiting := e.owes(node, q, burst)
+	pays := uint64(limit) // after the calls that use what remains
+	if remaining == 0 && waiting == 0 {
+		pays = node.Value.priced(pays)
+	}
+	more, _ := owes.plus(product(uint64(remaining+1), e.window)).minus(burst)
+	return duration(more, pays)
 }
 
 func (e *gcra) lasts(q question) time.Duration {

@@ -36,3 +36,26 @@ func TestLimiter_LooksChangeNothing(t *testing.T) {
 		}
 	}
 }
+
+// A key is paid off at a changed limit from its next call on, so the waits that Peek returns are at the limit before.
+func TestBurst_PeekIsTrueAfterTheLimitHasChanged(t *testing.T) {
+	t.Parallel()
+	for _, limits := range [][2]int64{{2, 10}, {10, 2}} {
+		for _, used := range []int64{3, 4} {
+			asked, clock := newBurst(t, Config{Limit: limits[0], MaxLimit: 10, Burst: 4, Window: time.Second})
+			require.True(t, asked.AllowNAt(clock.Load(), "a", used).Allowed)
+			require.NoError(t, asked.SetLimit(limits[1]))
+			peeked := asked.Peek("a")
+			require.Equal(t, 4-used, peeked.Remaining)
+			require.Equal(t, time.Duration(used)*time.Second/time.Duration(limits[0]), peeked.ResetAfter)
+			if used == 4 {
+				require.Equal(t, peeked.RetryAfter, peeked.MoreAfter)
+				require.False(t, asked.AllowNAt(clock.Load()+int64(peeked.RetryAfter)-1, "a", 0).Allowed)
+			} else {
+				require.True(t, asked.AllowNAt(clock.Load(), "a", 1).Allowed)
+				require.False(t, asked.AllowNAt(clock.Load()+int64(peeked.MoreAfter)-1, "a", 0).Allowed)
+			}
+			require.True(t, asked.AllowNAt(clock.Load()+int64(peeked.MoreAfter), "a", 1).Allowed, "%v, %d used", limits, used)
+		}
+	}
+}

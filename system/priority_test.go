@@ -54,6 +54,53 @@ func TestMaxQPS_AdmitsCriticalCallsThatFit(t *testing.T) {
 	}
 }
 
+// Demand is four times MaxQPS, of which one or two calls per second are critical.
+func TestMaxQPS_AdmitsRareCriticalCalls(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []int{1, 2} {
+		w, rnd := newWorld(t, all(system.Rule{MaxQPS: 100})), rand.New(rand.NewPCG(1, 2))
+		const seconds, demand = 1000, 400
+		var critical, blocked, used float64
+		next := w.clock.Now()
+		for end := next + int64(seconds*sec); next < end; next += int64(rnd.ExpFloat64() * float64(sec) / demand) {
+			w.clock.Set(next)
+			matters := leapgate.Background
+			if rnd.IntN(demand) < rate {
+				matters = leapgate.Critical
+			}
+			passed, _ := w.try("a", 1, leapgate.WithCriticality(matters))
+			exit(passed)
+			used += float64(len(passed))
+			if matters == leapgate.Critical {
+				critical++
+				blocked += float64(1 - len(passed))
+			}
+		}
+		t.Logf("%d critical calls per second: %.4f of them blocked, %.3f used", rate, blocked/critical, used/100/seconds)
+		require.LessOrEqual(t, blocked/critical, 0.01)
+		require.GreaterOrEqual(t, used/100/seconds, 0.97)
+	}
+}
+
+// Room kept for a critical call that never comes again is used by others half a minute later.
+func TestMaxQPS_StopsKeepingRoom(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, all(system.Rule{MaxQPS: 1}))
+	calls := func(seconds int, opts ...leapgate.EntryOption) (passed int) {
+		for range 5 * seconds {
+			w.clock.Advance(200 * ms)
+			entries, _ := w.try("a", 1, opts...)
+			exit(entries)
+			passed += len(entries)
+		}
+		return passed
+	}
+	require.Equal(t, 10, calls(10))
+	calls(1, leapgate.WithCriticality(leapgate.Critical))
+	calls(40)
+	require.Equal(t, 10, calls(10))
+}
+
 // A blocked call passes after its RetryAfter if no other call is made, whichever rule blocked it.
 func TestRetryAfter_IsEnough(t *testing.T) {
 	t.Parallel()

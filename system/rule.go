@@ -38,10 +38,10 @@
 // 0.79 of 10. All are used if all calls are equally critical.
 //
 // Of MaxQPS, the rule admits a call only if the more critical calls of the next second would still fit. It expects
-// as many as came lately, plus two standard deviations of a Poisson process. At four times MaxQPS, when one half of it
-// would go to critical calls, 0.6 % of those are blocked with MaxQPS 100, and less with more; 0.94 of 100 calls are
-// used, and 0.99 of 1,000. A rule that starts to block calls has admitted others before, so this takes effect after a
-// second.
+// as many as came lately, plus two standard deviations of a Poisson process and at least one; half a minute after the
+// last of them it expects none. At four times MaxQPS, when one half of it would go to critical calls, 0.6 % of those
+// are blocked with MaxQPS 100, and less with more; 0.94 of 100 calls are used, and 0.99 of 1,000. A rule that starts
+// to block calls has admitted others before, so this takes effect after a second.
 //
 // [resource.BlockError.RetryAfter] of a call that MaxQPS blocked is the wait for room in the window plus up to 25 %, so
 // that clients do not return together; the wait for room that is kept for others is 1s. It is 0 where nobody knows it:

@@ -26,8 +26,11 @@ const (
 	every = time.Second / buckets
 	// halfLife is the age at which calls count half in the measured demand.
 	halfLife = time.Second
-	// spread is the number of standard deviations by which more calls than expected still fit.
+	// spread is the number of standard deviations by which more calls than expected still fit. A quarter is added to
+	// the expected number: the measured demand is least certain when few calls come.
 	spread = 2
+	// negligible is the expected number of calls below which no room is kept: half a minute after the last call.
+	negligible = 1e-9
 	// calmTurns is the number of turns without a blocked call after which fewer permits are kept.
 	calmTurns = 10
 )
@@ -111,7 +114,10 @@ func (d *demand) windows(now, limit int64, q *quota.Quota, admits *[ranks]int64)
 		free := limit - q.Window(now+k*int64(every))
 		expected := 0.0 // more critical calls until the end of the bucket
 		for i := range admits {
-			room := float64(free) - expected - spread*math.Sqrt(expected)
+			room := float64(free)
+			if expected > negligible {
+				room -= expected + spread*math.Sqrt(expected+0.25)
+			}
 			admits[i] = min(admits[i], used+int64(math.Floor(room)))
 			if d.weight > 0 {
 				expected += d.recent[i] / d.weight * float64(k+1)
