@@ -18,6 +18,8 @@ type probes struct {
 	latest    int64 // begin of a call that is no probe and has paused; the next phase must not count it
 }
 
+func newProbes() *probes { return &probes{latest: math.MinInt64} }
+
 // enough is how many bad probes open the breaker: the least that reach one of the ratios, and
 // one for the other figures. Every other probe must be good, so the rest and one more close it.
 func (r *Rule) enough() int64 {

@@ -70,3 +70,16 @@ func newTestCheck(r Rule) *check {
 	complete(&r, new(ruleset.Report))
 	return compile(&ruleset.Env{Now: gatetest.NewClock().Now}, &r, "a", nil).(*check)
 }
+
+// A clock may start at zero, and nothing has paused: the ramp lasts from the probe's end to the nanosecond.
+func TestPause_NoneOnAClockThatStartsAtZero(t *testing.T) {
+	t.Parallel()
+	const ms = int64(time.Millisecond)
+	c := newTestCheck(Rule{MinCalls: 1, ErrorCount: 1, OpenFor: time.Millisecond, Probes: 1, Ramp: time.Millisecond})
+	require.Nil(t, c.Reserve(-ms, 1, resource.Caller{}).Refused)
+	c.Finish(-ms, 1, 0, resource.Failure)
+	require.Nil(t, c.Reserve(0, 1, resource.Caller{}).Refused, "a probe")
+	c.Finish(0, 1, 0, resource.Success)
+	require.Equal(t, ramping, c.breaker.look(ms-1).state)
+	require.Equal(t, closed, c.breaker.look(ms).state)
+}

@@ -81,7 +81,7 @@ func (b *breaker) enter(s state, r *Rule, now int64, row int) *phase {
 		p.stride, p.lastly = new(stride), new(lastly)
 		p.refuseWith(b, r.MaxReject, throttleDetail, 0)
 	case halfOpen:
-		p.probes = new(probes)
+		p.probes = newProbes()
 		p.refuseWith(b, float64(r.Probes), probesDetail, float64(r.Probes+1))
 	case open:
 		p.setUntil()

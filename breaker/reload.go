@@ -61,7 +61,7 @@ func (b *breaker) load(r *Rule, clock func() int64) (changed bool) {
 	// Meanwhile calls wait for mu, as if to become probes. So those that came by an earlier phase
 	// have read the clock by now, and only later ones count for the new phase: no end without
 	// its begin.
-	b.phase.Store(&phase{state: halfOpen, rule: from.rule, since: beginning, probes: new(probes)})
+	b.phase.Store(&phase{state: halfOpen, rule: from.rule, since: beginning, probes: newProbes()})
 	now := max(clock(), from.since)
 	s, reason := wanted(from, r, now)
 	if s == from.state {
